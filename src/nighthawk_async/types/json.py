@@ -1,0 +1,10 @@
+"""JSON as Python values. Floor 0."""
+
+from typing import TypeAlias, Union
+
+__all__ = ["JsonableValue"]
+
+JsonableValue: TypeAlias = Union[  # noqa: UP007  (a recursive alias needs the quoted form)
+    dict[str, "JsonableValue"], list["JsonableValue"], str, int, float, bool, None
+]
+"""A Python value that JSON can represent (specification 5.3)."""

@@ -1,0 +1,73 @@
+"""The messages of a conversation with a model. Floor 0."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .content import UserContent
+
+__all__ = ["AssistantMessage", "Message", "ToolCall", "ToolResult", "ToolResultsMessage", "UserMessage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call that the model asks for.
+
+    Args:
+        id: The identifier that ties the result to the call.
+        name: The name of the tool.
+        arguments: The arguments as the JSON text the model wrote; not yet parsed, possibly invalid.
+    """
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool call gave.
+
+    Args:
+        call_id: The `ToolCall.id` this answers.
+        name: The name of the tool.
+        content: What the model sees, in order.
+        is_error: Whether the call failed.
+    """
+
+    call_id: str
+    name: str
+    content: tuple[UserContent, ...]
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserMessage:
+    """A message to the model, its items in order."""
+
+    content: tuple[UserContent, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantMessage:
+    """One response of the model.
+
+    Args:
+        text: The visible text; empty when there was none.
+        reasoning: The reasoning text the provider showed; empty when there was none.
+        tool_calls: The calls it asked for, in order.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResultsMessage:
+    """The results of all calls of one response, in the order of the calls."""
+
+    results: tuple[ToolResult, ...]
+
+
+Message: TypeAlias = UserMessage | AssistantMessage | ToolResultsMessage
+"""One entry of a conversation; the system prompt stands apart from it."""

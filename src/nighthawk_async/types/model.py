@@ -1,0 +1,175 @@
+"""Model requests, the events of a response, and what a model can do. Floor 0."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from .messages import Message, ToolCall
+from .tools import ToolDefinition
+from .usage import Usage
+
+__all__ = [
+    "FinishReason",
+    "ModelCapabilities",
+    "ModelEvent",
+    "ModelRequest",
+    "OutcomeTransport",
+    "ReasoningDelta",
+    "ResponseFailed",
+    "ResponseFinished",
+    "ResponseFormat",
+    "TextDelta",
+    "ToolCallArgumentsDelta",
+    "ToolCallCompleted",
+    "ToolCallStarted",
+    "ToolChoice",
+    "UsageReported",
+]
+
+OutcomeTransport: TypeAlias = Literal["tool", "native", "direct"]
+"""How the outcome of a step travels: as a tool call, as the provider's structured output, or as one JSON answer."""
+
+ToolChoice: TypeAlias = Literal["auto", "required", "none"]
+
+FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "other"]
+"""Why a response ended, the same for every provider."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCapabilities:
+    """What a model can do; unknown models get these conservative defaults.
+
+    Args:
+        tools: Whether it calls tools.
+        structured_output: Whether the endpoint holds the answer to a JSON Schema.
+        images: Whether it takes images.
+        audio: Whether it takes audio.
+        documents: Whether it takes documents.
+        is_small: Whether it is so small that it should be asked one short thing at a time.
+        default_transport: How its outcomes travel unless the configuration says otherwise.
+        context_window: Size of the context in tokens, when known.
+    """
+
+    tools: bool = True
+    structured_output: bool = False
+    images: bool = False
+    audio: bool = False
+    documents: bool = False
+    is_small: bool = False
+    default_transport: OutcomeTransport = "tool"
+    context_window: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseFormat:
+    """Ask the endpoint to hold the answer to a JSON Schema.
+
+    Args:
+        name: A short name of the schema, ASCII letters, digits and underscores.
+        schema: The JSON Schema, an object schema without a union at its root.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One request to a model.
+
+    Args:
+        system_prompt: The system prompt; empty when there is none.
+        messages: The conversation so far, oldest first.
+        tools: The tools on offer.
+        tool_choice: Whether the model must, may or must not call tools.
+        response_format: The schema the text answer must follow, when there is one.
+        settings: Settings of the endpoint (`temperature`, `max_tokens`, `seed`, …) as the configuration gave them.
+    """
+
+    system_prompt: str = ""
+    messages: tuple[Message, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    tool_choice: ToolChoice = "auto"
+    response_format: ResponseFormat | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """More visible text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningDelta:
+    """More reasoning text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallStarted:
+    """The model began a tool call. `index` counts the calls of this response from 0."""
+
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallArgumentsDelta:
+    """More of the JSON text of a call's arguments."""
+
+    index: int
+    fragment: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallCompleted:
+    """A call's arguments are complete; it can be carried out while the response goes on."""
+
+    index: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageReported:
+    """What this response consumed so far; a later report replaces an earlier one."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseFinished:
+    """The response is complete. The last event of a good stream, exactly once."""
+
+    reason: FinishReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseFailed:
+    """The provider reported an error inside the stream. The last event of a bad stream.
+
+    Args:
+        message: The provider's message.
+        error_type: The provider's own name of the error, when it gave one.
+        is_transient: Whether the same request may succeed later.
+    """
+
+    message: str
+    error_type: str | None = None
+    is_transient: bool = False
+
+
+ModelEvent: TypeAlias = (
+    TextDelta
+    | ReasoningDelta
+    | ToolCallStarted
+    | ToolCallArgumentsDelta
+    | ToolCallCompleted
+    | UsageReported
+    | ResponseFinished
+    | ResponseFailed
+)
+"""One event of a streamed response. `Model.stream` raises in place of `ResponseFailed`; wire codecs yield it."""

@@ -1,0 +1,39 @@
+"""What model requests consumed. Floor 0."""
+
+from dataclasses import dataclass
+
+__all__ = ["Usage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """Consumption of one or more model requests. Add two with `+`.
+
+    Args:
+        requests: Number of requests, that is of model round trips.
+        input_tokens: Tokens sent, cached ones included.
+        output_tokens: Tokens received, reasoning included.
+        cache_read_tokens: The part of `input_tokens` that the provider read from its cache.
+        cache_write_tokens: The part of `input_tokens` that the provider wrote to its cache.
+        reasoning_tokens: The part of `output_tokens` spent on reasoning.
+        is_complete: False when a request ended before the provider told its usage.
+    """
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    is_complete: bool = True
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            requests=self.requests + other.requests,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            is_complete=self.is_complete and other.is_complete,
+        )

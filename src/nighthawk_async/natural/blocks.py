@@ -1,0 +1,117 @@
+"""Everything static about one natural block. Floor 1.
+
+Made once, when the function is decorated; the runtime reads it at every step.
+"""
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import CodeType
+
+from ..errors import NaturalParseError
+from ..types.outcomes import OutcomeKind
+from .literals import NaturalLiteral, literal_parts
+from .program import NaturalProgram, parse_program, permitted_kinds, program_body
+from .tokens import Bindings, parse_bindings
+
+__all__ = ["NaturalBlock", "ParsedLiteral", "annotation_expression", "parse_literal"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NaturalBlock:
+    """One natural block of one function.
+
+    Args:
+        filename: The source file.
+        line: The line of the literal in that file.
+        module: The name of the function's module.
+        function_name: The qualified name of the function.
+        is_async: Whether the function is `async def`.
+        allowed_kinds: The outcome kinds that the syntax around the block allows, in the order of
+            `OUTCOME_KINDS`.
+        program: The program; None for an f-string, whose text exists only when the block runs.
+        read_names: The names of its read bindings `<name>`.
+        write_names: The names of its write bindings `<:name>`.
+        local_names: The local variables of the function, captured ones included.
+        free_names: The variables of enclosing functions that the transformed function closes over.
+        annotations: For a write binding that the function's body annotates, the compiled annotation.
+    """
+
+    filename: str
+    line: int
+    module: str
+    function_name: str
+    is_async: bool
+    allowed_kinds: tuple[OutcomeKind, ...]
+    program: NaturalProgram | None
+    read_names: tuple[str, ...]
+    write_names: tuple[str, ...]
+    local_names: frozenset[str]
+    free_names: frozenset[str]
+    annotations: Mapping[str, CodeType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedLiteral:
+    """What one natural literal says by itself.
+
+    Args:
+        literal: The literal.
+        allowed_kinds: The outcome kinds that the syntax around it allows.
+        program: The program; None for an f-string.
+        bindings: The bindings that the author wrote.
+    """
+
+    literal: NaturalLiteral
+    allowed_kinds: tuple[OutcomeKind, ...]
+    program: NaturalProgram | None
+    bindings: Bindings
+
+
+def parse_literal(
+    literal: NaturalLiteral, allowed_kinds: tuple[OutcomeKind, ...], *, filename: str
+) -> ParsedLiteral:
+    """Parse what is known of a literal before it runs.
+
+    Args:
+        literal: The literal of a natural block.
+        allowed_kinds: The outcome kinds that the syntax around the block allows.
+        filename: The source file.
+
+    Raises:
+        NaturalParseError: A binding or the frontmatter is malformed, or the frontmatter denies everything.
+    """
+    line = literal.lineno
+    texts = literal_parts(literal)
+    program = None
+    if isinstance(literal, ast.Constant):
+        program = parse_program(texts[0], filename=filename, line=line)
+        permitted_kinds(allowed_kinds, program, filename=filename, line=line)
+        texts = (program_body(texts[0], filename=filename, line=line),)
+    try:
+        bindings = parse_bindings(texts)
+    except ValueError as error:
+        raise NaturalParseError(str(error), filename=filename, line=line) from error
+    return ParsedLiteral(literal=literal, allowed_kinds=allowed_kinds, program=program, bindings=bindings)
+
+
+def annotation_expression(name: str, annotation: ast.expr, *, filename: str) -> ast.expr:
+    """Return the expression of an annotation; one that is written as a string is parsed.
+
+    Args:
+        name: The annotated write binding, for errors.
+        annotation: The annotation.
+        filename: The source file, for errors.
+
+    Raises:
+        NaturalParseError: A string annotation is no expression.
+    """
+    if not isinstance(annotation, ast.Constant) or not isinstance(annotation.value, str):
+        return annotation
+    try:
+        expression = ast.parse(annotation.value.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        message = f"the annotation {annotation.value!r} of the write binding <:{name}> is no expression"
+        raise NaturalParseError(message, filename=filename, line=annotation.lineno) from error
+    ast.increment_lineno(expression, annotation.lineno - expression.lineno)
+    return expression

@@ -1,0 +1,186 @@
+"""From the definition of a natural function to one whose blocks run. Floor 1.
+
+Blocks of the function itself become statements. Functions defined inside it keep their blocks, which their
+own decorator transforms when it runs; they only learn which variables their blocks mention, so that Python
+makes the cells.
+"""
+
+import ast
+import sys
+from dataclasses import dataclass, field, replace
+
+from ..types.outcomes import OUTCOME_KINDS, OutcomeKind
+from .blocks import ParsedLiteral, parse_literal
+from .generated import block_statements, call_statement
+from .literals import NaturalLiteral, literal_parts, natural_literal
+from .scope import FunctionNode, function_scope
+from .tokens import find_tokens, root_name
+from .tree import is_docstring, map_bodies, name_references, own_statements, replaced
+
+__all__ = ["RewrittenFunction", "rewrite_function"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewrittenFunction:
+    """A function whose blocks are statements.
+
+    Args:
+        node: The new definition: no annotations, no defaults and no decorators, which the original already
+            evaluated.
+        literals: The parsed literals of its blocks, in the order of the source.
+    """
+
+    node: FunctionNode
+    literals: tuple[ParsedLiteral, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """What the syntax around a statement allows.
+
+    Args:
+        is_in_loop: Whether `break` and `continue` have a loop to steer.
+        may_return: Whether `return` is legal.
+    """
+
+    is_in_loop: bool = False
+    may_return: bool = True
+
+    @property
+    def allowed_kinds(self) -> tuple[OutcomeKind, ...]:
+        """The syntactic cap on outcomes (specification 8.4), in the order of `OUTCOME_KINDS`."""
+        legal = {"return": self.may_return, "break": self.is_in_loop, "continue": self.is_in_loop}
+        return tuple(kind for kind in OUTCOME_KINDS if legal.get(kind, True))
+
+    def inside(self, statement: ast.stmt, body: str) -> "Position":
+        """Return the position inside one body of a compound statement.
+
+        The `else` of a loop stands outside of the loop. Python forbids to leave an `except*` handler with
+        `return`, `break` or `continue`, but a loop inside of the handler can be steered.
+        """
+        if body == "body" and isinstance(statement, ast.For | ast.AsyncFor | ast.While):
+            return replace(self, is_in_loop=True)
+        if body == "handlers" and isinstance(statement, ast.TryStar):
+            return Position(is_in_loop=False, may_return=False)
+        return self
+
+
+def rewrite_function(
+    node: FunctionNode,
+    *,
+    filename: str,
+    is_generator: bool,
+    closure_names: frozenset[str],
+    hidden_names: frozenset[str],
+) -> RewrittenFunction:
+    """Rewrite the definition of a natural function.
+
+    Args:
+        node: The definition, which is left as it is.
+        filename: The source file, for errors.
+        is_generator: Whether the function is a generator or an async generator.
+        closure_names: The variables that the original closes over; the new function closes over them too.
+        hidden_names: Names that blocks of nested functions mention, but that must get no cell.
+
+    Raises:
+        NaturalParseError: A block is malformed.
+    """
+    is_async = isinstance(node, ast.AsyncFunctionDef)
+    rewriter = _BodyRewriter(
+        filename=filename,
+        is_async=is_async,
+        returns_value=not (is_async and is_generator),
+        hidden_names=hidden_names,
+    )
+    docstring = node.body[:1] if is_docstring(node.body[0]) else []
+    is_plain_docstring = bool(docstring) and natural_literal(node.body[0]) is None
+    inner = rewriter.rewrite_body(node.body[1:] if is_plain_docstring else node.body, Position())
+    inner += name_references(closure_names, node.body[-1])
+    if not is_generator and rewriter.literals:
+        inner = [call_statement(inner, node)]
+    new_node = _bare_definition(node, body=[*docstring, *rewriter.declarations, *inner])
+    return RewrittenFunction(node=new_node, literals=tuple(rewriter.literals))
+
+
+@dataclass(slots=True, kw_only=True)
+class _BodyRewriter:
+    """Rewrites the statements of one function and gathers what it finds."""
+
+    filename: str
+    is_async: bool
+    returns_value: bool
+    hidden_names: frozenset[str]
+    literals: list[ParsedLiteral] = field(default_factory=list[ParsedLiteral])
+    declarations: list[ast.stmt] = field(default_factory=list[ast.stmt])
+
+    def rewrite_body(self, body: list[ast.stmt], position: Position) -> list[ast.stmt]:
+        return [new for statement in body for new in self._rewrite(statement, position)]
+
+    def _rewrite(self, statement: ast.stmt, position: Position) -> list[ast.stmt]:
+        literal = natural_literal(statement)
+        if literal is not None:
+            return self._rewrite_literal(literal, position)
+        if isinstance(statement, ast.Global | ast.Nonlocal):
+            # A write binding above the declaration is text to Python but an assignment to us: declare first.
+            self.declarations.append(statement)
+            return [ast.copy_location(ast.Pass(), statement)]
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            return [_with_mentions(statement, self.hidden_names)]
+        return [
+            map_bodies(
+                statement, lambda body, name: self.rewrite_body(body, position.inside(statement, name))
+            )
+        ]
+
+    def _rewrite_literal(self, literal: NaturalLiteral, position: Position) -> list[ast.stmt]:
+        parsed = parse_literal(literal, position.allowed_kinds, filename=self.filename)
+        index = len(self.literals)
+        self.literals.append(parsed)
+        return block_statements(parsed, index=index, is_async=self.is_async, returns_value=self.returns_value)
+
+
+def _with_mentions(statement: ast.stmt, hidden_names: frozenset[str]) -> ast.stmt:
+    """Make every function in a statement mention in code what its natural blocks mention in their texts."""
+    new = map_bodies(statement, lambda body, _: [_with_mentions(child, hidden_names) for child in body])
+    if not isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+        return new
+    assert isinstance(new, ast.FunctionDef | ast.AsyncFunctionDef)
+    references = name_references(_mentioned_names(statement) - hidden_names, statement.body[-1])
+    return replaced(new, body=[*new.body, *references]) if references else new
+
+
+def _mentioned_names(node: FunctionNode) -> set[str]:
+    """Return the variables that the blocks of a function read, and the names in its bindings' annotations."""
+    literals = [literal for statement in own_statements(node.body) if (literal := natural_literal(statement))]
+    tokens = [token for literal in literals for text in literal_parts(literal) for token in find_tokens(text)]
+    names = {root_name(token.path) for token in tokens if token.is_reference and not token.is_write}
+    written = {token.path for token in tokens if token.is_reference and token.is_write}
+    annotations = function_scope(node).annotations if written else {}
+    for name in written & annotations.keys():
+        names.update(part.id for part in ast.walk(annotations[name]) if isinstance(part, ast.Name))
+    return names
+
+
+def _bare_definition(node: FunctionNode, *, body: list[ast.stmt]) -> FunctionNode:
+    """Return a definition with a new body and without the parts that are evaluated when it is executed."""
+    changes: dict[str, object] = {"args": _bare_arguments(node.args), "returns": None, "body": body}
+    if node.decorator_list:  # the first line of a decorated function is that of its first decorator: keep it
+        changes["decorator_list"] = [ast.copy_location(ast.Constant(value=None), node.decorator_list[0])]
+    if sys.version_info >= (3, 12):
+        changes["type_params"] = []
+    return replaced(node, **changes)
+
+
+def _bare_arguments(arguments: ast.arguments) -> ast.arguments:
+    def bare(argument: ast.arg) -> ast.arg:
+        return replaced(argument, annotation=None)
+
+    return ast.arguments(
+        posonlyargs=[bare(argument) for argument in arguments.posonlyargs],
+        args=[bare(argument) for argument in arguments.args],
+        vararg=None if arguments.vararg is None else bare(arguments.vararg),
+        kwonlyargs=[bare(argument) for argument in arguments.kwonlyargs],
+        kw_defaults=[None for _ in arguments.kwonlyargs],
+        kwarg=None if arguments.kwarg is None else bare(arguments.kwarg),
+        defaults=[],
+    )

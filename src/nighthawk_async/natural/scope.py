@@ -1,0 +1,137 @@
+"""Which names a function binds. Floor 1.
+
+Python's own answer, `co_varnames`, also lists the variables of comprehensions since they are inlined (PEP
+709), so it cannot say whether a name that a block mentions is a local variable. This module asks the syntax
+tree instead.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+__all__ = ["FunctionNode", "FunctionScope", "function_scope", "mangle", "parameter_names"]
+
+FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@dataclass(slots=True, kw_only=True)
+class FunctionScope:
+    """The names that a function's own code binds or declares; nested scopes left out.
+
+    Args:
+        bound_names: Parameters and everything assigned, deleted, imported, defined or captured by a pattern.
+        global_names: Names declared `global`.
+        nonlocal_names: Names declared `nonlocal`.
+        annotations: The first annotation of every annotated variable, parameters left out.
+    """
+
+    bound_names: set[str] = field(default_factory=set[str])
+    global_names: set[str] = field(default_factory=set[str])
+    nonlocal_names: set[str] = field(default_factory=set[str])
+    annotations: dict[str, ast.expr] = field(default_factory=dict[str, ast.expr])
+
+    @property
+    def local_names(self) -> frozenset[str]:
+        """The local variables of the function, as they are spelled in the source."""
+        return frozenset(self.bound_names - self.global_names - self.nonlocal_names)
+
+
+def function_scope(node: FunctionNode) -> FunctionScope:
+    """Collect the names of a function.
+
+    Args:
+        node: The definition of the function.
+    """
+    scope = FunctionScope()
+    scope.bound_names.update(parameter_names(node.args))
+    pending: list[tuple[ast.AST, bool]] = [(statement, False) for statement in reversed(node.body)]
+    while pending:
+        current, is_comprehension = pending.pop()
+        if not (is_comprehension and isinstance(current, ast.Name)):
+            _record(current, scope)
+        if isinstance(current, ast.NamedExpr):  # binds outside of every comprehension around it
+            scope.bound_names.add(current.target.id)
+            pending.append((current.value, is_comprehension))
+            continue
+        is_comprehension = is_comprehension or isinstance(current, _COMPREHENSIONS)
+        pending.extend((child, is_comprehension) for child in reversed(list(_children_in_scope(current))))
+    return scope
+
+
+def parameter_names(arguments: ast.arguments) -> list[str]:
+    """Return the names of all parameters.
+
+    Args:
+        arguments: The parameters of a function or lambda.
+    """
+    variadic = [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
+    named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return [argument.arg for argument in (*named, *variadic)]
+
+
+def mangle(name: str, class_name: str | None) -> str:
+    """Return the name that Python uses for a private name inside a class.
+
+    Args:
+        name: A name as it is spelled in the source.
+        class_name: The name of the innermost class around it, when there is one.
+    """
+    if class_name is None or not name.startswith("__") or name.endswith("__"):
+        return name
+    stem = class_name.lstrip("_")
+    return f"_{stem}{name}" if stem else name
+
+
+def _record(node: ast.AST, scope: FunctionScope) -> None:
+    """Add the names that one node binds by itself."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+            scope.bound_names.add(name)
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            scope.bound_names.add(name)
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            scope.bound_names.update(alias.asname or alias.name.partition(".")[0] for alias in aliases)
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            scope.bound_names.add(name)
+        case ast.MatchMapping(rest=str(name)):
+            scope.bound_names.add(name)
+        case ast.Global(names=names):
+            scope.global_names.update(names)
+        case ast.Nonlocal(names=names):
+            scope.nonlocal_names.update(names)
+        case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation):
+            scope.annotations.setdefault(name, annotation)
+        case _:
+            pass
+
+
+def _children_in_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node whose names belong to the scope around it."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield from node.decorator_list
+            yield from _defaults(node.args)
+        case ast.Lambda():
+            yield from _defaults(node.args)
+        case ast.ClassDef():
+            yield from node.decorator_list
+            if not getattr(node, "type_params", ()):  # else the bases are evaluated in a scope of their own
+                yield from node.bases
+                yield from node.keywords
+        case ast.AnnAssign(value=None, simple=0):  # `(name): T` declares nothing
+            pass
+        case ast.AnnAssign(target=target, value=value):
+            yield target
+            if value is not None:
+                yield value
+        case _ if type(node).__name__ == "TypeAlias":  # Python 3.12; its value has a scope of its own
+            yield getattr(node, "name")  # noqa: B009 - the attribute is unknown to the types of Python 3.11
+        case _:
+            yield from ast.iter_child_nodes(node)
+
+
+def _defaults(arguments: ast.arguments) -> Iterable[ast.expr]:
+    return (default for default in (*arguments.defaults, *arguments.kw_defaults) if default is not None)

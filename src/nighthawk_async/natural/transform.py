@@ -1,0 +1,267 @@
+"""From a function with natural blocks to one that runs them: the door of this room. Floor 1.
+
+The work is done once per code object. A nested natural function is decorated at every call of the function
+around it, and only bound to its new closure then.
+"""
+
+import ast
+import inspect
+import sys
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from types import CellType, CodeType, FunctionType
+from typing import Any, Protocol
+
+from ..errors import NaturalParseError
+from ..types.outcomes import OutcomeKind
+from .blocks import NaturalBlock, ParsedLiteral, annotation_expression
+from .compilation import compile_expression, compile_function, skeleton_names, skeleton_scopes
+from .generated import CLOSURE_NAMES
+from .rewrite import rewrite_function
+from .scope import FunctionScope, function_scope, mangle
+from .source import find_function
+from .tokens import root_name
+
+__all__ = ["StepResult", "TransformedFunction", "transform_function"]
+
+_MAXIMUM_FUNCTIONS = 2048
+_GENERATOR_FLAGS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+_ASYNC_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+class StepResult(Protocol):
+    """What the transformed code asks of a finished step."""
+
+    @property
+    def kind(self) -> OutcomeKind:
+        """How the step ended; one of the kinds that the block's syntax allows."""
+        ...
+
+    @property
+    def bindings(self) -> Mapping[str, object]:
+        """The values to commit, by the names of write bindings."""
+        ...
+
+    @property
+    def return_value(self) -> object:
+        """What to return; read for the kind `return` only."""
+        ...
+
+    @property
+    def exception(self) -> BaseException | None:
+        """What to raise; read for the kind `raise` only."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformedFunction:
+    """A natural function, compiled but not bound to its variables.
+
+    Args:
+        code: The new code.
+        blocks: The natural blocks of the function, in the order of the source; `run_step` gets their
+            positions.
+        mentioned_names: Names that the blocks read, or that annotate their write bindings, and that are
+            neither local nor free: they are globals, or variables of an enclosing function that Python made
+            no cell for.
+    """
+
+    code: CodeType
+    blocks: tuple[NaturalBlock, ...]
+    mentioned_names: frozenset[str]
+
+    def bind(
+        self,
+        function: FunctionType,
+        *,
+        run_step: Callable[[int, dict[str, Any], str | None], Any],
+        enter_call: Callable[[], AbstractContextManager[object]],
+    ) -> FunctionType:
+        """Make the function that runs the blocks.
+
+        It has the live globals and the cells of the original, and is a coroutine function, generator or async
+        generator as the original is.
+
+        Args:
+            function: The original function, with the code that was transformed.
+            run_step: Runs a block. Gets its position, what `locals()` says where it stands, and the rendered
+                text when it is an f-string, else None. Returns a `StepResult`; in an `async def` function, an
+                awaitable of one.
+            enter_call: Makes the context manager around each call; generators have none.
+        """
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        cells |= {
+            name: CellType(value)
+            for name, value in zip(CLOSURE_NAMES, (run_step, locals, enter_call), strict=True)
+        }
+        closure = tuple(cells[name] for name in self.code.co_freevars)
+        bound = FunctionType(
+            self.code, function.__globals__, function.__name__, function.__defaults__, closure
+        )
+        _copy_attributes(function, bound)
+        return bound
+
+
+_lock = threading.Lock()
+_transformed_functions: OrderedDict[tuple[int, str, str], tuple[CodeType, TransformedFunction]] = (
+    OrderedDict()
+)
+
+
+def transform_function(function: FunctionType) -> TransformedFunction:
+    """Compile a function with natural blocks (specification 5.1 and 6).
+
+    Args:
+        function: A plain function: what `staticmethod` and `classmethod` wrap, not they themselves.
+
+    Raises:
+        NaturalParseError: The function has no natural block, a block is malformed, or the source is not
+            available.
+    """
+    if not isinstance(function, FunctionType):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise NaturalParseError(
+            f"a natural function must be a plain Python function, not {type(function).__name__}"
+        )
+    code = function.__code__
+    # By identity: equal code can come from different texts, because inline literals leave no trace in it.
+    key = (id(code), function.__qualname__, function.__module__)
+    with _lock:
+        known = _transformed_functions.get(key)
+        if known is None:
+            with _silent_compiler():
+                known = (code, _transform(function))
+            _transformed_functions[key] = known
+        _transformed_functions.move_to_end(key)
+        if len(_transformed_functions) > _MAXIMUM_FUNCTIONS:
+            _transformed_functions.popitem(last=False)
+    return known[1]
+
+
+@contextmanager
+def _silent_compiler() -> Generator[None]:
+    """Keep Python from warning a second time about source that it has compiled before."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _transform(function: FunctionType) -> TransformedFunction:
+    original = function.__code__
+    _refuse_hopeless(function)
+    source = find_function(function)
+    scope = function_scope(source.node)
+    scopes = skeleton_scopes(source, original)
+    closure_names = frozenset(filter(str.isidentifier, original.co_freevars))
+    rewritten = rewrite_function(
+        source.node,
+        filename=original.co_filename,
+        is_generator=bool(original.co_flags & _GENERATOR_FLAGS),
+        closure_names=closure_names,
+        hidden_names=skeleton_names(scopes, source.node) - closure_names - scope.local_names,
+    )
+    if not rewritten.literals:
+        raise _no_block(function)
+    code = compile_function(rewritten.node, scopes=scopes, original=original)
+    scope.bound_names.update(name for parsed in rewritten.literals for name in parsed.bindings.write_names)
+    local_names = frozenset(mangle(name, source.class_name) for name in scope.local_names)
+    free_names = frozenset(code.co_freevars).difference(CLOSURE_NAMES)
+    annotations = _write_annotations(rewritten.literals, scope, filename=original.co_filename)
+    blocks = tuple(
+        _make_block(function, parsed, local_names=local_names, free_names=free_names, annotations=annotations)
+        for parsed in rewritten.literals
+    )
+    mentioned = _mentioned_names(rewritten.literals, annotations.values())
+    return TransformedFunction(
+        code=code, blocks=blocks, mentioned_names=mentioned - local_names - free_names - scope.global_names
+    )
+
+
+def _refuse_hopeless(function: FunctionType) -> None:
+    """Raise for functions that no source could make natural."""
+    code = function.__code__
+    if code.co_name == "<lambda>":
+        message = "a lambda cannot be a natural function: it has no statements; use def"
+    elif CLOSURE_NAMES[0] in code.co_freevars:
+        message = f"{function.__qualname__}() is a natural function already"
+    else:
+        return
+    raise NaturalParseError(message, filename=code.co_filename, line=code.co_firstlineno)
+
+
+def _no_block(function: FunctionType) -> NaturalParseError:
+    message = (
+        f"{function.__qualname__}() has no natural block: a docstring or a string statement whose first line "
+        "is exactly 'natural'; put @natural_function nearest to the function, below other decorators"
+    )
+    code = function.__code__
+    return NaturalParseError(message, filename=code.co_filename, line=code.co_firstlineno)
+
+
+def _write_annotations(
+    literals: Iterable[ParsedLiteral], scope: FunctionScope, *, filename: str
+) -> dict[str, ast.expr]:
+    """Return the annotations of the function's write bindings, in its own body."""
+    names = {name for parsed in literals for name in parsed.bindings.write_names}
+    return {
+        name: annotation_expression(name, annotation, filename=filename)
+        for name, annotation in scope.annotations.items()
+        if name in names
+    }
+
+
+def _mentioned_names(literals: Iterable[ParsedLiteral], annotations: Iterable[ast.expr]) -> frozenset[str]:
+    read = {root_name(path) for parsed in literals for path in parsed.bindings.references}
+    annotating = {
+        node.id for annotation in annotations for node in ast.walk(annotation) if isinstance(node, ast.Name)
+    }
+    return frozenset(read | annotating)
+
+
+def _make_block(
+    function: FunctionType,
+    parsed: ParsedLiteral,
+    *,
+    local_names: frozenset[str],
+    free_names: frozenset[str],
+    annotations: Mapping[str, ast.expr],
+) -> NaturalBlock:
+    code = function.__code__
+    return NaturalBlock(
+        filename=code.co_filename,
+        line=parsed.literal.lineno,
+        module=function.__module__,
+        function_name=function.__qualname__,
+        is_async=bool(code.co_flags & _ASYNC_FLAGS),
+        allowed_kinds=parsed.allowed_kinds,
+        program=parsed.program,
+        read_names=parsed.bindings.read_names,
+        write_names=parsed.bindings.write_names,
+        local_names=local_names,
+        free_names=free_names,
+        annotations={
+            name: compile_expression(annotations[name], original=code)
+            for name in parsed.bindings.write_names
+            if name in annotations
+        },
+    )
+
+
+def _copy_attributes(function: FunctionType, bound: FunctionType) -> None:
+    """Give a function everything that its original carries besides code, globals, defaults and closure."""
+    bound.__kwdefaults__ = function.__kwdefaults__ and dict(function.__kwdefaults__)
+    bound.__qualname__ = function.__qualname__
+    bound.__module__ = function.__module__
+    bound.__doc__ = function.__doc__
+    if sys.version_info >= (3, 12):
+        bound.__type_params__ = function.__type_params__
+    annotate = getattr(function, "__annotate__", None)
+    if annotate is not None:  # Python 3.14: annotations are evaluated when somebody asks
+        setattr(bound, "__annotate__", annotate)  # noqa: B010 - older Pythons do not type it
+    else:
+        bound.__annotations__ = dict(function.__annotations__)
+    bound.__dict__.update(function.__dict__)
+    bound.__dict__["__wrapped__"] = function

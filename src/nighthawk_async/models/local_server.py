@@ -1,0 +1,124 @@
+"""Entry point of the child process that serves a GGUF file on loopback. Floor 4.
+
+A program of its own: `local_process` starts this file, the library never imports it, and it imports nothing
+of the library, so that it starts fast. It writes one line of JSON to its standard output, `{"address": …}`
+once it answers requests or `{"error": …}` when it cannot, and then serves until its standard input ends. The
+parent holds the other end of that pipe and writes nothing to it, so the child ends with the parent, however
+the parent ends.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["main"]
+
+_PARENT_POLL_SECONDS = 1.0
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Serve until the parent is gone.
+
+    Args:
+        arguments: The command line without the program's name; None for the process's own.
+    """
+    options = _parse(arguments)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both; the parent decides what it means
+    _end_with_parent(options.parent)
+    report = _claim_standard_output()
+    try:
+        server = _start_server(options)
+    except (ImportError, RuntimeError, ValueError) as error:
+        _write_line(report, {"error": f"{type(error).__name__}: {error}"})
+        sys.exit(1)
+    _write_line(report, {"address": server.listening_address})
+    _silence()
+    threading.Event().wait()
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Serve a GGUF file on loopback until standard input ends.")
+    parser.add_argument("--model", required=True, help="path of the GGUF file")
+    parser.add_argument("--context-tokens", type=int, required=True, help="tokens of context per request")
+    parser.add_argument(
+        "--parallel-requests", type=int, required=True, help="requests worked on at the same time"
+    )
+    parser.add_argument("--threads", type=int, required=True, help="processor threads")
+    parser.add_argument("--parent", type=int, required=True, help="process id of the parent")
+    return parser.parse_args(arguments)
+
+
+def _start_server(options: argparse.Namespace) -> Any:
+    xllamacpp: Any = importlib.import_module("xllamacpp")  # an extension module without types
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = options.model
+    parameters.hostnames = ["127.0.0.1"]
+    parameters.port = 0
+    parameters.n_parallel = options.parallel_requests
+    parameters.n_ctx = options.context_tokens * options.parallel_requests
+    parameters.kv_unified = False  # every request gets its share of the context, whatever the others use
+    parameters.cpuparams.n_threads = options.threads
+    parameters.cpuparams_batch.n_threads = options.threads
+    parameters.cache_ram_mib = 0  # llama.cpp would keep up to 8 GiB of old prompts
+    parameters.verbosity = 1  # errors only: the parent shows them when the start fails
+    parameters.fit_params = False  # the context is given, so there is nothing to fit to the memory
+    parameters.ui = False
+    parameters.offline = True
+    return xllamacpp.Server(parameters)
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this process when the pipe from the parent closes, or when the parent is gone all the same.
+
+    The pipe stays open when the parent forked a process that still holds its end of the pipe. Linux's
+    parent-death signal is no help: it comes when the thread that started the child ends, not when the process
+    does.
+    """
+    threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
+    if os.name == "posix":
+        threading.Thread(target=_exit_when_orphaned, args=(parent,), daemon=True).start()
+
+
+def _exit_at_end_of_input() -> None:
+    try:
+        while os.read(sys.stdin.fileno(), 4096):
+            continue
+    finally:
+        os._exit(0)
+
+
+def _exit_when_orphaned(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_PARENT_POLL_SECONDS)
+    os._exit(0)
+
+
+def _claim_standard_output() -> int:
+    """Keep standard output for the one report, and send whatever else is written there to standard error."""
+    report = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return report
+
+
+def _write_line(report: int, content: Mapping[str, str]) -> None:
+    os.write(report, json.dumps(content).encode() + b"\n")
+    os.close(report)
+
+
+def _silence() -> None:
+    """After the start, what llama.cpp has to say goes nowhere: errors reach the parent as HTTP answers."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.dup2(nowhere, sys.stderr.fileno())
+    os.close(nowhere)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The child process: what it may do wrong, and that it always ends."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from nighthawk_async.errors import ConfigurationError
+from nighthawk_async.models.local_process import LocalServerLaunch, ServerProcess
+
+pytestmark = pytest.mark.anyio
+
+MakeLaunch = Callable[..., LocalServerLaunch]
+READY = json.dumps({"address": "http://127.0.0.1:9"})
+
+
+async def failure_of(launch: LocalServerLaunch, program: Path) -> str:
+    with anyio.fail_after(30):
+        process = await ServerProcess.spawn(launch, program)
+        try:
+            with pytest.raises(ConfigurationError) as failure:
+                await process.wait_until_ready()
+        finally:
+            await process.stop()
+    assert process.has_ended
+    return str(failure.value)
+
+
+async def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_last_words(
+    make_launch: MakeLaunch, fake_program: Path
+) -> None:
+    message = await failure_of(make_launch(exit=3, stderr="a\nb\nc\nd\nout of memory\n"), fake_program)
+    assert "ended before it was ready" in message
+    assert message.endswith("It said: b / c / d / out of memory")
+
+
+async def test_a_child_that_is_never_ready_is_given_up_in_time_and_ended(
+    make_launch: MakeLaunch, fake_program: Path
+) -> None:
+    message = await failure_of(make_launch(start_timeout_seconds=0.3, deaf=True), fake_program)
+    assert "was not ready within 0.3 seconds" in message
+    assert "start_timeout_seconds" in message
+
+
+@pytest.mark.parametrize("line", ["hello", "[]", '{"address": 5}'])
+async def test_a_child_that_writes_something_else_is_reported(
+    line: str, make_launch: MakeLaunch, fake_program: Path
+) -> None:
+    assert "in place of its address" in await failure_of(make_launch(line=line), fake_program)
+
+
+async def test_a_child_that_ignores_the_end_of_its_input_is_killed(
+    make_launch: MakeLaunch, fake_program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nighthawk_async.models.local_process._STOP_SECONDS", 0.2)
+    with anyio.fail_after(30):
+        process = await ServerProcess.spawn(make_launch(line=READY, deaf=True), fake_program)
+        await process.wait_until_ready()
+        await process.stop()
+    assert process.has_ended
+
+
+async def test_stopping_twice_is_harmless_and_goes_through_when_cancelled(
+    make_launch: MakeLaunch, fake_program: Path
+) -> None:
+    with anyio.fail_after(30):
+        process = await ServerProcess.spawn(make_launch(line=READY), fake_program)
+        await process.wait_until_ready()
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await process.stop()
+        assert process.has_ended
+        await process.stop()
+
+
+async def test_waiting_that_was_cancelled_can_be_taken_up_again(
+    make_launch: MakeLaunch, fake_program: Path, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    with anyio.fail_after(30):
+        process = await ServerProcess.spawn(make_launch(line=READY, until_file=str(go)), fake_program)
+        try:
+            with anyio.move_on_after(0.05):
+                await process.wait_until_ready()
+            go.touch()
+            assert await process.wait_until_ready() == "http://127.0.0.1:9"
+        finally:
+            await process.stop()
+
+
+async def test_a_process_that_the_system_refuses_is_a_configuration_error(
+    make_launch: MakeLaunch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    with pytest.raises(ConfigurationError, match="Cannot start a local model server"):
+        await ServerProcess.spawn(make_launch(line=READY))

@@ -1,0 +1,1 @@
+"""Tests. Their helpers are imported as `tests.…`."""

@@ -1,0 +1,1 @@
+"""The structure of the house as tests: floors, exports, sizes, dependencies."""

@@ -1,0 +1,148 @@
+"""The modules of a package as parsed source: which module imports which, and what each defines.
+
+Reads source only; nothing is imported, so a lazy import and a type-only import count like any other.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["PACKAGE", "SOURCE", "Import", "Module", "find_cycle", "house_imports", "module_imports", "parse_package"]
+
+PACKAGE = "nighthawk_async"
+SOURCE = Path(__file__).parents[2] / "src" / PACKAGE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Module:
+    """One module.
+
+    Args:
+        name: Its dotted name, the package's included.
+        path: Its file.
+        tree: Its syntax tree.
+        is_package: Whether it is an `__init__`.
+    """
+
+    name: str
+    path: Path
+    tree: ast.Module
+    is_package: bool
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of its source."""
+        return self.path.read_text(encoding="utf-8").splitlines()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """One import statement's target.
+
+    Args:
+        target: The dotted name that is imported: a module, or a name in one.
+        line: The line of the statement.
+        is_top_level: Whether it runs when the module is imported.
+    """
+
+    target: str
+    line: int
+    is_top_level: bool
+
+
+def parse_package(root: Path, package: str) -> dict[str, Module]:
+    """Parse every module below a package's folder.
+
+    Args:
+        root: The folder.
+        package: The package's name.
+    """
+    modules: dict[str, Module] = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = [package, *path.relative_to(root).with_suffix("").parts]
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+        modules[name] = Module(name=name, path=path, tree=tree, is_package=is_package)
+    return modules
+
+
+def module_imports(module: Module) -> list[Import]:
+    """Every import in a module, wherever it stands, relative ones resolved.
+
+    `importlib.import_module` and `__import__` with a literal name count too.
+    """
+    found: list[Import] = []
+    for node, is_top_level in _walk(module.tree, is_top_level=True):
+        targets = _targets(module, node)
+        line = getattr(node, "lineno", 0)
+        found += [Import(target=target, line=line, is_top_level=is_top_level) for target in targets]
+    return found
+
+
+def house_imports(module: Module, modules: Mapping[str, Module]) -> list[Import]:
+    """The imports of a module that name modules of the same tree, each reduced to the module it names."""
+    found: list[Import] = []
+    for item in module_imports(module):
+        target = item.target
+        while target and target not in modules:
+            target = target.rpartition(".")[0]
+        if target and target != module.name:
+            found.append(Import(target=target, line=item.line, is_top_level=item.is_top_level))
+    return found
+
+
+def find_cycle(graph: Mapping[str, set[str]]) -> list[str]:
+    """A cycle of a directed graph as the nodes along it, the first one repeated at the end; empty if there is none."""
+    finished: set[str] = set()
+
+    def visit(node: str, path: list[str]) -> list[str]:
+        if node in path:
+            return [*path[path.index(node) :], node]
+        if node in finished:
+            return []
+        for successor in sorted(graph.get(node, ())):
+            if cycle := visit(successor, [*path, node]):
+                return cycle
+        finished.add(node)
+        return []
+
+    for start in sorted(graph):
+        if cycle := visit(start, []):
+            return cycle
+    return []
+
+
+def _walk(node: ast.AST, *, is_top_level: bool) -> Iterator[tuple[ast.AST, bool]]:
+    for child in ast.iter_child_nodes(node):
+        yield child, is_top_level
+        is_lazy = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _is_type_only(child)
+        yield from _walk(child, is_top_level=is_top_level and not is_lazy)
+
+
+def _is_type_only(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def _targets(module: Module, node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = _resolve(module, level=node.level, name=node.module or "")
+        return [f"{base}.{alias.name}" for alias in node.names]
+    if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+        called = ast.unparse(node.func)
+        name = node.args[0].value
+        if called in ("importlib.import_module", "import_module", "__import__") and isinstance(name, str):
+            level = len(name) - len(name.lstrip("."))
+            return [_resolve(module, level=level, name=name.lstrip("."))]
+    return []
+
+
+def _resolve(module: Module, *, level: int, name: str) -> str:
+    if level == 0:
+        return name
+    parts = module.name.split(".")
+    parts = parts[: len(parts) - level + (1 if module.is_package else 0)]
+    return ".".join([*parts, name] if name else parts)

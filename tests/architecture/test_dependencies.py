@@ -1,0 +1,69 @@
+"""Which libraries are imported, and from where."""
+
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+from .source_tree import PACKAGE, SOURCE, module_imports, parse_package
+
+IMPORT_NAMES = {"opentelemetry-api": "opentelemetry", "opentelemetry-sdk": "opentelemetry.sdk", "pyyaml": "yaml"}
+"""Import names of distributions where the two differ by more than a hyphen."""
+
+HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+")
+
+MODULES = parse_package(SOURCE, PACKAGE)
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def import_names(requirements: list[str]) -> set[str]:
+    """The import names of distributions."""
+    names = {re.split(r"[\s\[<>=!~;]", requirement)[0] for requirement in requirements}
+    return {IMPORT_NAMES.get(name, name.replace("-", "_")) for name in names - {PROJECT["name"]}}
+
+
+def is_below(target: str, names: set[str]) -> bool:
+    """Whether an imported name is one of the given modules or stands in one."""
+    return any(target == name or target.startswith(f"{name}.") for name in names)
+
+
+REQUIRED = import_names(PROJECT["dependencies"])
+OPTIONAL = import_names([each for extra in PROJECT["optional-dependencies"].values() for each in extra])
+
+
+def test_every_imported_library_is_declared() -> None:
+    known = REQUIRED | OPTIONAL | sys.stdlib_module_names | {PACKAGE}
+    undeclared = {
+        f"{module.name}:{item.line} {item.target}"
+        for module in MODULES.values()
+        for item in module_imports(module)
+        if not is_below(item.target, known)
+    }
+    assert undeclared == set()
+
+
+def test_optional_libraries_are_imported_on_first_use_only() -> None:
+    eager = {
+        f"{module.name}:{item.line} {item.target}"
+        for module in MODULES.values()
+        for item in module_imports(module)
+        if item.is_top_level and is_below(item.target, OPTIONAL)
+    }
+    assert eager == set()
+
+
+def test_asyncio_is_imported_nowhere() -> None:
+    assert _importers("asyncio") == set()
+
+
+def test_httpx_is_imported_by_the_http_transport_only() -> None:
+    assert {name for name in _importers("httpx") if not HTTP_MODULES.fullmatch(name)} == set()
+
+
+def _importers(library: str) -> set[str]:
+    return {
+        module.name
+        for module in MODULES.values()
+        for item in module_imports(module)
+        if is_below(item.target, {library})
+    }

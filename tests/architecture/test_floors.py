@@ -1,0 +1,167 @@
+"""The floors of the house: a room imports from lower floors only, and no modules import each other in a circle."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from .source_tree import PACKAGE, SOURCE, Module, find_cycle, house_imports, parse_package
+
+FLOORS: Mapping[str, int] = {
+    "errors": 0,
+    "types": 0,
+    "configuration": 0,
+    "natural": 1,
+    "prompt": 1,
+    "wire": 1,
+    "catalog": 1,
+    "actors": 1,
+    "parallel": 1,
+    "ports": 2,
+    "runtime": 3,
+    "models": 4,
+    "executors": 4,
+    "journal": 4,
+    "observe": 4,
+    "functions": 5,
+    "resilience": 5,
+    "oversight": 5,
+    "testing": 5,
+    "asgi": 5,
+    "evals": 5,
+    "distributed": 5,
+    "cli": 5,
+    "__init__": 5,
+    "__main__": 5,
+}
+"""The floor of every room."""
+
+SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
+    {("configuration", "errors"), ("configuration", "types"), ("cli", "__init__"), ("__main__", "cli")}
+    | {(room, "functions") for room, floor in FLOORS.items() if floor == 5 and room != "functions"}
+)
+"""The arrows allowed between rooms of one floor."""
+
+NEVER_IMPORTED = "testing"
+
+
+def room_of(module: str) -> str:
+    """The room a module stands in: the name below the package."""
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def wrong_arrows(modules: Mapping[str, Module]) -> list[str]:
+    """The imports that go to a higher floor, to another room of the same floor, or to a room nobody may import."""
+    wrong: list[str] = []
+    for module in modules.values():
+        room = room_of(module.name)
+        for item in house_imports(module, modules):
+            target = room_of(item.target)
+            if target == room:
+                continue
+            is_lower = FLOORS[target] < FLOORS[room]
+            if target == NEVER_IMPORTED or not (is_lower or (room, target) in SAME_FLOOR):
+                wrong.append(f"{module.name}:{item.line} imports {item.target}: {room} -> {target}")
+    return wrong
+
+
+def import_graph(modules: Mapping[str, Module]) -> dict[str, set[str]]:
+    """Which module imports which."""
+    return {name: {item.target for item in house_imports(module, modules)} for name, module in modules.items()}
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, Module]:
+    return parse_package(SOURCE, PACKAGE)
+
+
+def test_every_room_has_a_floor(modules: dict[str, Module]) -> None:
+    rooms = {room_of(name) for name in modules}
+    assert "types" in rooms, "the source tree was not found"
+    assert not rooms - FLOORS.keys()
+
+
+def test_every_arrow_goes_to_a_lower_floor(modules: dict[str, Module]) -> None:
+    assert wrong_arrows(modules) == []
+
+
+def test_no_modules_import_each_other_in_a_circle(modules: dict[str, Module]) -> None:
+    assert find_cycle(import_graph(modules)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "statement"),
+    [
+        pytest.param("types/model.py", "from ..runtime import scoping", id="upward"),
+        pytest.param("errors.py", "from .types import model", id="sideways on the ground floor"),
+        pytest.param("natural/program.py", "from ..prompt.tokens import count", id="sideways"),
+        pytest.param("executors/agent.py", "from ..models import local", id="sideways on floor four"),
+        pytest.param("asgi/__init__.py", "from ..resilience import retry", id="sideways on floor five"),
+        pytest.param("cli/main.py", "from ..testing import scripted", id="testing"),
+        pytest.param("runtime/scoping.py", "def f():\n    from .. import run", id="lazy, the package itself"),
+        pytest.param(
+            "wire/sse.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..ports import Model",
+            id="type-only",
+        ),
+        pytest.param(
+            "prompt/tokens.py",
+            "import importlib\ndef f():\n    importlib.import_module('nighthawk_async.runtime.scoping')",
+            id="by name",
+        ),
+        pytest.param("catalog/local.py", "import nighthawk_async.models.local", id="absolute"),
+    ],
+)
+def test_a_wrong_arrow_is_found(tmp_path: Path, path: str, statement: str) -> None:
+    assert len(wrong_arrows(_house(tmp_path, {path: statement}))) == 1
+
+
+@pytest.mark.parametrize(
+    ("path", "statement"),
+    [
+        pytest.param("configuration.py", "from .errors import A\nfrom .types.model import B", id="configuration"),
+        pytest.param("asgi/__init__.py", "from ..functions import natural_function", id="functions"),
+        pytest.param("__init__.py", "from .functions import natural_function", id="the package"),
+        pytest.param("cli/main.py", "import nighthawk_async as nh\nfrom .. import run", id="the command line"),
+        pytest.param("__main__.py", "from .cli import main", id="python -m"),
+        pytest.param("runtime/scoping.py", "from ..ports import Model\nfrom . import step_actor", id="downward"),
+    ],
+)
+def test_an_allowed_arrow_is_allowed(tmp_path: Path, path: str, statement: str) -> None:
+    modules = _house(tmp_path, {path: statement})
+    assert house_imports(modules[_module_name(path)], modules), "the statement was not seen"
+    assert wrong_arrows(modules) == []
+
+
+def test_a_circle_is_found(tmp_path: Path) -> None:
+    modules = _house(
+        tmp_path,
+        {
+            "wire/sse.py": "from . import codec",
+            "wire/codec.py": "def f():\n    from .chat import g",
+            "wire/chat.py": "from .sse import h",
+        },
+    )
+    assert find_cycle(import_graph(modules)) == [
+        f"{PACKAGE}.wire.chat",
+        f"{PACKAGE}.wire.sse",
+        f"{PACKAGE}.wire.codec",
+        f"{PACKAGE}.wire.chat",
+    ]
+
+
+def _module_name(path: str) -> str:
+    return ".".join([PACKAGE, *path.removesuffix(".py").split("/")]).removesuffix(".__init__")
+
+
+def _house(root: Path, contents: Mapping[str, str]) -> dict[str, Module]:
+    """A house with one module per room, and the given contents."""
+    files = {f"{room}.py" if room.startswith("__") else f"{room}/__init__.py": "" for room in FLOORS}
+    files |= {"errors.py": "", "configuration.py": "", "ports.py": "", "functions.py": ""}
+    for room in ("errors", "configuration", "ports", "functions"):
+        del files[f"{room}/__init__.py"]
+    for path, text in (files | contents).items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return parse_package(root, PACKAGE)

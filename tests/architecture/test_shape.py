@@ -1,0 +1,69 @@
+"""The size and form of modules and functions. There are no exemptions: code that does not fit is reshaped."""
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from .source_tree import PACKAGE, SOURCE, Module, parse_package
+from .test_floors import FLOORS, room_of
+
+MAX_FILE_LINES = 500
+MAX_FUNCTION_LINES = 60
+SEDIMENT = re.compile(r"#.*\b(TODO|FIXME|XXX|HACK)\b")
+
+MODULES = parse_package(SOURCE, PACKAGE)
+
+
+def functions(module: Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function of a module, methods and nested ones included."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def length_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """The number of lines of a function, its docstring and decorators left out."""
+    length = (function.end_lineno or function.lineno) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function, clean=False) is not None:
+        length -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return length
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_says_on_which_floor_it_stands(name: str) -> None:
+    docstring = ast.get_docstring(MODULES[name].tree) or ""
+    assert re.findall(r"\b[Ff]loor (\d)\b", docstring)[:1] == [str(FLOORS[room_of(name)])]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_file_is_not_too_long(name: str) -> None:
+    assert len(MODULES[name].lines) <= MAX_FILE_LINES
+
+
+def test_no_function_is_too_long() -> None:
+    lengths = {
+        f"{module.name}:{function.lineno} {function.name}": length_without_docstring(function)
+        for module in MODULES.values()
+        for function in functions(module)
+    }
+    assert {place: length for place, length in lengths.items() if length > MAX_FUNCTION_LINES} == {}
+
+
+def test_nothing_is_put_off_in_comments() -> None:
+    places = [
+        f"{module.name}:{number}"
+        for module in MODULES.values()
+        for number, line in enumerate(module.lines, 1)
+        if SEDIMENT.search(line)
+    ]
+    assert places == []
+
+
+def test_a_docstring_does_not_count_as_length() -> None:
+    tree = ast.parse('def f():\n    """One.\n\n    Two.\n    """\n    return 1\n')
+    function = tree.body[0]
+    assert isinstance(function, ast.FunctionDef)
+    assert length_without_docstring(function) == 2

@@ -1,0 +1,118 @@
+"""What every test gets: both event loops, virtual time on request, and three detectors.
+
+A test marked `anyio` runs on asyncio and on Trio. Marked `virtual_time` as well, it runs on Trio alone, with a clock
+that jumps to the next deadline whenever every task waits. Trio's own tests are marked `trio`.
+
+Each test fails when a step of its event loop lasts longer than two seconds, or when it leaves a thread, a child
+process or a socket behind; the markers `may_block_event_loop` and `may_leave_behind` say, with a reason, that a test
+does so on purpose. No test can reach another machine.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
+from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
+from tests.detectors.network import confined_to_loopback
+
+WATCH = EventLoopWatch(bound_seconds=2.0)
+PATIENCE_SECONDS = 5.0
+_SESSION = ExitStack()
+_OUTCOME = pytest.StashKey[bool]()
+
+
+def _trio_options(**options: Any) -> tuple[str, dict[str, Any]]:
+    instruments = [TrioSteps(WATCH)]
+    return "trio", {"restrict_keyboard_interrupt_to_checkpoints": True, "instruments": instruments, **options}
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(("asyncio", {}), id="asyncio"), pytest.param(_trio_options(), id="trio")]
+)
+def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    """The backend a test marked `anyio` runs on, with its options."""
+    return request.param
+
+
+@pytest.fixture
+def virtual_clock(anyio_backend: tuple[str, dict[str, Any]]) -> MockClock:
+    """The clock of a test marked `virtual_time`."""
+    clock = anyio_backend[1].get("clock")
+    if clock is None:
+        pytest.fail("only a test marked virtual_time has a virtual clock")
+    return clock
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests marked `virtual_time` on Trio with a clock that jumps."""
+    if "anyio_backend" in metafunc.fixturenames and metafunc.definition.get_closest_marker("virtual_time"):
+        options = _trio_options(clock=MockClock(autojump_threshold=0))
+        backend = pytest.mark.parametrize("anyio_backend", [pytest.param(options, id="virtual_time")])
+        metafunc.definition.add_marker(backend)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Start watching."""
+    _SESSION.enter_context(confined_to_loopback())
+    _SESSION.enter_context(watching_asyncio(WATCH))
+    WATCH.start()
+    _SESSION.callback(WATCH.stop)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop watching."""
+    _SESSION.close()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Watch tests marked `trio` too, and refuse markers without a reason."""
+    for item in items:
+        if item.get_closest_marker("trio") is not None:
+            item.add_marker(pytest.mark.trio(run=_run_watched_trio))
+        for name in ("may_block_event_loop", "may_leave_behind"):
+            marker = item.get_closest_marker(name)
+            if marker is not None and not (marker.args or marker.kwargs.get("reason")):
+                raise pytest.UsageError(f"{item.nodeid}: the marker {name} needs a reason")
+
+
+def _run_watched_trio(function: Callable[..., Any], *arguments: Any, instruments: Any = (), **options: Any) -> Any:
+    return trio.run(function, *arguments, instruments=[*instruments, TrioSteps(WATCH)], **options)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember whether the test itself passed: a failed one may hold on to things through its traceback."""
+    report = yield
+    item.stash[_OUTCOME] = item.stash.get(_OUTCOME, True) and report.passed
+    return report
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    if request.node.get_closest_marker("may_leave_behind"):
+        yield
+        return
+    before = take_stock()
+    yield
+    if not request.node.stash.get(_OUTCOME, False):
+        return
+    leftovers = wait_for_leftovers(before, patience_seconds=PATIENCE_SECONDS)
+    if leftovers:
+        pytest.fail(f"the test left behind:\n{describe_leftovers(leftovers)}", pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _event_loop_not_blocked(request: pytest.FixtureRequest) -> Iterator[None]:
+    WATCH.take_reports()
+    yield
+    reports = WATCH.take_reports()
+    if reports and not request.node.get_closest_marker("may_block_event_loop"):
+        pytest.fail("the test blocked its event loop:\n" + "\n".join(reports), pytrace=False)

@@ -1,0 +1,1 @@
+"""What watches every test for misbehaviour that its assertions would not see."""

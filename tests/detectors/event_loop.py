@@ -1,0 +1,139 @@
+"""Notices an event loop that stays inside one step: code that blocks where it should await.
+
+Trio tells its steps through an instrument, asyncio through `Handle._run`. A watchdog thread looks at running steps
+at a fixed interval and takes the stack of one that lasts too long. It counts its own looks and not the clock alone,
+so a machine that stalls the whole process blames nobody; code that holds the interpreter's lock cannot be looked at,
+and is noticed by the processor time its step took.
+"""
+
+import asyncio
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+import trio
+
+__all__ = ["EventLoopWatch", "TrioSteps", "watching_asyncio"]
+
+
+@dataclass(slots=True, eq=False)
+class _Step:
+    began: float = field(default_factory=time.monotonic)
+    processor_began: float = field(default_factory=time.thread_time)
+    looks: int = 0
+    stack: str = ""
+    outer: "_Step | None" = None
+
+
+class EventLoopWatch:
+    """Collects reports about steps that took too long, from every event loop in the process.
+
+    Args:
+        bound_seconds: How long a step may take, in seconds.
+        interval_seconds: How often the watchdog looks, in seconds.
+    """
+
+    def __init__(self, *, bound_seconds: float, interval_seconds: float = 0.1) -> None:
+        self.bound_seconds = bound_seconds
+        self._interval_seconds = interval_seconds
+        self.looks_needed = max(1, int(bound_seconds / interval_seconds))
+        self._running_steps: dict[int, _Step] = {}
+        self._reports: list[str] = []
+        self._stop = threading.Event()
+        self._watchdog = threading.Thread(target=self._look_again_and_again, name="event loop watch", daemon=True)
+
+    def start(self) -> None:
+        """Start the watchdog thread."""
+        self._watchdog.start()
+
+    def stop(self) -> None:
+        """Stop the watchdog thread and wait for its end."""
+        self._stop.set()
+        self._watchdog.join()
+
+    def step_begins(self) -> None:
+        """Note that the loop of this thread begins a step."""
+        thread_id = threading.get_ident()
+        self._running_steps[thread_id] = _Step(outer=self._running_steps.get(thread_id))
+
+    def step_ends(self) -> None:
+        """Note that the loop of this thread ended the step it began last."""
+        thread_id = threading.get_ident()
+        step = self._running_steps.pop(thread_id)
+        if step.outer is not None:
+            self._running_steps[thread_id] = step.outer
+        elapsed = time.monotonic() - step.began
+        if elapsed < self.bound_seconds:
+            return
+        if step.stack:
+            self._reports.append(f"a step of the event loop took {elapsed:.1f} s; seen in it:\n{step.stack}")
+        elif (busy := time.thread_time() - step.processor_began) >= self.bound_seconds:
+            self._reports.append(f"a step of the event loop kept its thread busy for {busy:.1f} s")
+
+    def take_reports(self) -> list[str]:
+        """Return the reports so far and forget them."""
+        reports, self._reports = self._reports, []
+        return reports
+
+    def sees_a_blocked_step(self) -> bool:
+        """Whether a step that still runs has already taken too long."""
+        return any(step.stack for step in list(self._running_steps.values()))
+
+    def _look_again_and_again(self) -> None:
+        while not self._stop.wait(self._interval_seconds):
+            for thread_id, step in list(self._running_steps.items()):
+                step.looks += 1
+                overdue = step.looks >= self.looks_needed and time.monotonic() - step.began >= self.bound_seconds
+                if overdue and not step.stack:
+                    step.stack = _stack_of(sys._current_frames().get(thread_id))
+
+
+def _stack_of(frame: FrameType | None) -> str:
+    return "".join(traceback.format_stack(frame, limit=None)[-12:]) if frame is not None else ""
+
+
+class TrioSteps(trio.abc.Instrument):
+    """Tells a watch about the steps of a Trio run.
+
+    Args:
+        watch: The watch to tell.
+    """
+
+    def __init__(self, watch: EventLoopWatch) -> None:
+        self._watch = watch
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        """A task is about to run."""
+        self._watch.step_begins()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        """A task ran to its next await."""
+        self._watch.step_ends()
+
+
+@contextmanager
+def watching_asyncio(watch: EventLoopWatch) -> Iterator[None]:
+    """Tell a watch about the steps of every asyncio loop, in any thread, while the context lasts.
+
+    Args:
+        watch: The watch to tell.
+    """
+    run_handle = asyncio.Handle._run
+
+    def run_watched_handle(handle: asyncio.Handle) -> None:
+        watch.step_begins()
+        try:
+            run_handle(handle)
+        finally:
+            watch.step_ends()
+
+    asyncio.Handle._run = run_watched_handle  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        asyncio.Handle._run = run_handle  # type: ignore[method-assign]

@@ -1,11 +1,11 @@
 """What every test gets: both event loops, virtual time on request, and three detectors.
 
-A test marked `anyio` runs on asyncio and on Trio. Marked `virtual_time` as well, it runs on Trio alone, with a clock
-that jumps to the next deadline whenever every task waits. Trio's own tests are marked `trio`.
+A test marked `anyio` runs on asyncio and on Trio. Marked `virtual_time` as well, it runs on Trio alone, with
+a clock that jumps to the next deadline whenever every task waits. Trio's own tests are marked `trio`.
 
-Each test fails when a step of its event loop lasts longer than two seconds, or when it leaves a thread, a child
-process or a socket behind; the markers `may_block_event_loop` and `may_leave_behind` say, with a reason, that a test
-does so on purpose. No test can reach another machine.
+Each test fails when a step of its event loop lasts longer than two seconds, or when it leaves a thread, a
+child process or a socket behind; the markers `may_block_event_loop` and `may_leave_behind` say, with a
+reason, that a test does so on purpose. No test can reach another machine.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -32,7 +32,8 @@ def _trio_options(**options: Any) -> tuple[str, dict[str, Any]]:
 
 
 @pytest.fixture(
-    scope="module", params=[pytest.param(("asyncio", {}), id="asyncio"), pytest.param(_trio_options(), id="trio")]
+    scope="module",
+    params=[pytest.param(("asyncio", {}), id="asyncio"), pytest.param(_trio_options(), id="trio")],
 )
 def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     """The backend a test marked `anyio` runs on, with its options."""
@@ -81,7 +82,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 raise pytest.UsageError(f"{item.nodeid}: the marker {name} needs a reason")
 
 
-def _run_watched_trio(function: Callable[..., Any], *arguments: Any, instruments: Any = (), **options: Any) -> Any:
+def _run_watched_trio(
+    function: Callable[..., Any], *arguments: Any, instruments: Any = (), **options: Any
+) -> Any:
     return trio.run(function, *arguments, instruments=[*instruments, TrioSteps(WATCH)], **options)
 
 

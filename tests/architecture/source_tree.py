@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PACKAGE", "SOURCE", "Import", "Module", "find_cycle", "house_imports", "module_imports", "parse_package"]
+__all__ = [
+    "PACKAGE",
+    "SOURCE",
+    "Import",
+    "Module",
+    "find_cycle",
+    "house_imports",
+    "module_imports",
+    "parse_package",
+]
 
 PACKAGE = "nighthawk_async"
 SOURCE = Path(__file__).parents[2] / "src" / PACKAGE
@@ -94,7 +103,7 @@ def house_imports(module: Module, modules: Mapping[str, Module]) -> list[Import]
 
 
 def find_cycle(graph: Mapping[str, set[str]]) -> list[str]:
-    """A cycle of a directed graph as the nodes along it, the first one repeated at the end; empty if there is none."""
+    """A cycle of a directed graph: the nodes along it, the first repeated at the end; empty without one."""
     finished: set[str] = set()
 
     def visit(node: str, path: list[str]) -> list[str]:
@@ -117,7 +126,8 @@ def find_cycle(graph: Mapping[str, set[str]]) -> list[str]:
 def _walk(node: ast.AST, *, is_top_level: bool) -> Iterator[tuple[ast.AST, bool]]:
     for child in ast.iter_child_nodes(node):
         yield child, is_top_level
-        is_lazy = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or _is_type_only(child)
+        is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        is_lazy = is_function or _is_type_only(child)
         yield from _walk(child, is_top_level=is_top_level and not is_lazy)
 
 

@@ -7,7 +7,11 @@ from pathlib import Path
 
 from .source_tree import PACKAGE, SOURCE, module_imports, parse_package
 
-IMPORT_NAMES = {"opentelemetry-api": "opentelemetry", "opentelemetry-sdk": "opentelemetry.sdk", "pyyaml": "yaml"}
+IMPORT_NAMES = {
+    "opentelemetry-api": "opentelemetry",
+    "opentelemetry-sdk": "opentelemetry.sdk",
+    "pyyaml": "yaml",
+}
 """Import names of distributions where the two differ by more than a hyphen."""
 
 HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+")

@@ -13,7 +13,9 @@ PUBLIC_ROOMS = ("resilience", "oversight", "testing", "asgi", "evals", "actors",
 """The rooms whose exports are public, beside the package itself."""
 
 MODULES = parse_package(SOURCE, PACKAGE)
-PUBLIC_MODULES = [name for name in (PACKAGE, *(f"{PACKAGE}.{room}" for room in PUBLIC_ROOMS)) if name in MODULES]
+PUBLIC_MODULES = [
+    name for name in (PACKAGE, *(f"{PACKAGE}.{room}" for room in PUBLIC_ROOMS)) if name in MODULES
+]
 
 
 def declared_exports(module: Module) -> list[str] | None:
@@ -33,7 +35,7 @@ def declared_exports(module: Module) -> list[str] | None:
 
 
 def unexported_names(module: Module, loaded: ModuleType) -> set[str]:
-    """Public names that a module defines, or a package takes from its own modules, and leaves out of `__all__`."""
+    """Public names a module defines, or a package takes from its modules, that `__all__` leaves out."""
     own: set[str] = set()
     for node in module.tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

@@ -1,4 +1,4 @@
-"""The floors of the house: a room imports from lower floors only, and no modules import each other in a circle."""
+"""The floors of the house: a room imports from lower floors only, and no modules form a circle."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,7 +51,7 @@ def room_of(module: str) -> str:
 
 
 def wrong_arrows(modules: Mapping[str, Module]) -> list[str]:
-    """The imports that go to a higher floor, to another room of the same floor, or to a room nobody may import."""
+    """The imports that go up, to another room of the same floor, or to a room nobody may import."""
     wrong: list[str] = []
     for module in modules.values():
         room = room_of(module.name)
@@ -67,7 +67,9 @@ def wrong_arrows(modules: Mapping[str, Module]) -> list[str]:
 
 def import_graph(modules: Mapping[str, Module]) -> dict[str, set[str]]:
     """Which module imports which."""
-    return {name: {item.target for item in house_imports(module, modules)} for name, module in modules.items()}
+    return {
+        name: {item.target for item in house_imports(module, modules)} for name, module in modules.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -119,12 +121,18 @@ def test_a_wrong_arrow_is_found(tmp_path: Path, path: str, statement: str) -> No
 @pytest.mark.parametrize(
     ("path", "statement"),
     [
-        pytest.param("configuration.py", "from .errors import A\nfrom .types.model import B", id="configuration"),
+        pytest.param(
+            "configuration.py", "from .errors import A\nfrom .types.model import B", id="configuration"
+        ),
         pytest.param("asgi/__init__.py", "from ..functions import natural_function", id="functions"),
         pytest.param("__init__.py", "from .functions import natural_function", id="the package"),
-        pytest.param("cli/main.py", "import nighthawk_async as nh\nfrom .. import run", id="the command line"),
+        pytest.param(
+            "cli/main.py", "import nighthawk_async as nh\nfrom .. import run", id="the command line"
+        ),
         pytest.param("__main__.py", "from .cli import main", id="python -m"),
-        pytest.param("runtime/scoping.py", "from ..ports import Model\nfrom . import step_actor", id="downward"),
+        pytest.param(
+            "runtime/scoping.py", "from ..ports import Model\nfrom . import step_actor", id="downward"
+        ),
     ],
 )
 def test_an_allowed_arrow_is_allowed(tmp_path: Path, path: str, statement: str) -> None:

@@ -1,9 +1,9 @@
 """Notices an event loop that stays inside one step: code that blocks where it should await.
 
-Trio tells its steps through an instrument, asyncio through `Handle._run`. A watchdog thread looks at running steps
-at a fixed interval and takes the stack of one that lasts too long. It counts its own looks and not the clock alone,
-so a machine that stalls the whole process blames nobody; code that holds the interpreter's lock cannot be looked at,
-and is noticed by the processor time its step took.
+Trio tells its steps through an instrument, asyncio through `Handle._run`. A watchdog thread looks at running
+steps at a fixed interval and takes the stack of one that lasts too long. It counts its own looks and not the
+clock alone, so a machine that stalls the whole process blames nobody; code that holds the interpreter's lock
+cannot be looked at, and is noticed by the processor time its step took.
 """
 
 import asyncio
@@ -45,7 +45,9 @@ class EventLoopWatch:
         self._running_steps: dict[int, _Step] = {}
         self._reports: list[str] = []
         self._stop = threading.Event()
-        self._watchdog = threading.Thread(target=self._look_again_and_again, name="event loop watch", daemon=True)
+        self._watchdog = threading.Thread(
+            target=self._look_again_and_again, name="event loop watch", daemon=True
+        )
 
     def start(self) -> None:
         """Start the watchdog thread."""
@@ -88,7 +90,9 @@ class EventLoopWatch:
         while not self._stop.wait(self._interval_seconds):
             for thread_id, step in list(self._running_steps.items()):
                 step.looks += 1
-                overdue = step.looks >= self.looks_needed and time.monotonic() - step.began >= self.bound_seconds
+                overdue = (
+                    step.looks >= self.looks_needed and time.monotonic() - step.began >= self.bound_seconds
+                )
                 if overdue and not step.stack:
                     step.stack = _stack_of(sys._current_frames().get(thread_id))
 

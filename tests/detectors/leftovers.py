@@ -85,7 +85,7 @@ def describe_leftovers(leftovers: Holdings) -> str:
 
 
 def _is_idle_pool_worker(thread: threading.Thread) -> bool:
-    """Whether the thread belongs to a worker pool of Trio or AnyIO and waits for work there, or just ended."""
+    """Whether the thread just ended, or waits for work in a worker pool of Trio or AnyIO."""
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None:
         return not thread.is_alive()

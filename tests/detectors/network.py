@@ -12,7 +12,7 @@ __all__ = ["confined_to_loopback"]
 
 @contextmanager
 def confined_to_loopback() -> Iterator[None]:
-    """Forget providers' keys and addresses, and refuse connections that leave the machine, while the context lasts."""
+    """While the context lasts, know no provider's key or address and refuse to leave the machine."""
     for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
         del os.environ[name]
     originals = {name: getattr(socket.socket, name) for name in ("connect", "connect_ex")}

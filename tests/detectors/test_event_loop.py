@@ -34,7 +34,9 @@ def run_watched(watch: EventLoopWatch, backend: str, function: Callable[[], obje
     is_trio = backend == "trio"
     watching: AbstractContextManager[None] = nullcontext() if is_trio else watching_asyncio(watch)
     with watching:
-        anyio.run(main, backend=backend, backend_options={"instruments": [TrioSteps(watch)]} if is_trio else {})
+        anyio.run(
+            main, backend=backend, backend_options={"instruments": [TrioSteps(watch)]} if is_trio else {}
+        )
     return watch.take_reports()
 
 

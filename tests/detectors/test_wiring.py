@@ -18,7 +18,7 @@ shared.WATCH.bound_seconds = 0.3
 shared.WATCH.looks_needed = 3
 """
 
-CASES = '''
+CASES = """
 import socket
 import threading
 import time
@@ -49,18 +49,18 @@ async def test_good_in_virtual_time(virtual_clock):
 
 @pytest.mark.anyio
 async def test_bad_blocks():
-    time.sleep(2)
+    time.sleep(1.2)
 
 
 @pytest.mark.trio
 async def test_bad_blocks_trio():
-    time.sleep(2)
+    time.sleep(1.2)
 
 
 @pytest.mark.anyio
 @pytest.mark.may_block_event_loop("on purpose")
 async def test_good_blocks_on_purpose():
-    time.sleep(1)
+    time.sleep(0.6)
 
 
 def test_bad_socket():
@@ -79,7 +79,7 @@ def test_bad_network():
 
 async def test_bad_unmarked():
     pass
-'''
+"""
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,56 @@
+# Thin doors to the sessions in noxfile.py. All they need is python3 (3.11 or newer); they keep their tools in .venv
+# and the sessions' environments in .nox, and once those are built no network is needed.
+#
+#   make test ARGS="-k mailbox"     arguments go to pytest (likewise for demo, bench, lint and docs)
+#   make test PYTHONS="3.13"        only on these Pythons; otherwise on each of 3.11 to 3.14 that is found
+#   make test PYTHON=python3.12     the interpreter that builds .venv
+
+PYTHON ?= python3
+ARGS ?=
+NOX := .venv/bin/python -m nox
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test coverage bench docs lint types check clean tools
+
+help:
+	@echo "make demo       watch natural functions run on a small model on this machine"
+	@echo "make test       run the tests on every Python found among 3.11 to 3.14"
+	@echo "make check      lint, types, docs and tests: what a change must pass"
+	@echo "make lint       style and formatting (ARGS=--fix mends)"
+	@echo "make types      strict type checking"
+	@echo "make docs       build the documentation into site/ (ARGS=serve shows it)"
+	@echo "make bench      run the benchmarks (ARGS=--quick for a short run)"
+	@echo "make coverage   one coverage report for every Python tested"
+	@echo "make clean      remove everything that was built"
+
+demo test coverage bench docs lint types: tools
+demo:     ; @$(NOX) -s demo -- $(ARGS)
+test:     ; @$(NOX) -s tests -- $(ARGS)
+coverage: ; @$(NOX) -s coverage
+bench:    ; @$(NOX) -s bench -- $(ARGS)
+docs:     ; @$(NOX) -s docs -- $(ARGS)
+lint:     ; @$(NOX) -s lint -- $(ARGS)
+types:    ; @$(NOX) -s types
+
+check: tools
+	@$(NOX) -s lint types docs tests
+
+# The requirement is read from pyproject.toml; .venv is built again only when that or the interpreter is gone or new.
+tools:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "nighthawk-async needs Python 3.11 or newer, and '$(PYTHON)' is" \
+			"$$($(PYTHON) --version 2>&1 || echo missing)." >&2; \
+		echo "Install one, or name another: make $(or $(MAKECMDGOALS),test) PYTHON=python3.12" >&2; \
+		exit 1; }
+	@wanted="$$($(PYTHON) -c 'import tomllib; \
+		print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["nox"])')" || exit 1; \
+	if [ "$$(cat .venv/prepared 2>/dev/null)" = "$$wanted" ] && .venv/bin/python -c 'import nox' 2>/dev/null; \
+	then exit 0; fi; \
+	echo "Setting up .venv (once) ..."; \
+	rm -rf .venv && $(PYTHON) -m venv .venv && \
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check $$wanted && \
+	echo "$$wanted" > .venv/prepared
+
+clean:
+	rm -rf .venv .nox .cache site htmlcov build dist .coverage .coverage.* .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

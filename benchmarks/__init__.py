@@ -1,0 +1,1 @@
+"""Benchmarks of nighthawk-async: `python -m benchmarks`. Not part of the distribution's wheel."""

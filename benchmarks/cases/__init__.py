@@ -1,0 +1,1 @@
+"""The benchmarks. Each module here has a tuple `BENCHMARKS`; the modules are found by their presence."""

@@ -1,0 +1,150 @@
+"""Every check of the project, one session each. `make` starts them; `nox --list` names them.
+
+An environment is built once and then reused without touching the network: a stamp inside it records what it
+was built from, and the build is skipped while that stays the same.
+"""
+
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.10.16"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_missing_interpreters = False  # the default turns true where CI is set
+nox.options.download_python = "never"
+nox.options.sessions = ["tests", "lint", "types", "docs"]
+
+# The interpreters are the machine's own; uv would otherwise fetch one from a host that is no package
+# registry.
+os.environ.setdefault("UV_PYTHON_DOWNLOADS", "never")
+
+HERE = Path(__file__).parent
+PROJECT_FILE = HERE / "pyproject.toml"
+PROJECT = nox.project.load_toml(PROJECT_FILE)
+RUNNING_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+SUPPORTED_PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+CODE = ["src", "tests", "benchmarks", "noxfile.py"]
+
+
+def pythons_to_test() -> list[str]:
+    """The interpreters the tests run on: those named in PYTHONS, otherwise every supported one that is found.
+
+    The interpreter that runs nox is always among the candidates, so a machine with a single Python, even one
+    newer than this list, runs the tests on that.
+    """
+    named = os.environ.get("PYTHONS", "").replace(",", " ").split()
+    candidates = named or SUPPORTED_PYTHONS
+    return candidates if named or RUNNING_PYTHON in candidates else [*candidates, RUNNING_PYTHON]
+
+
+def prepare(session: nox.Session, *groups: str, extras: str = "", project: bool = True) -> None:
+    """Bring the session's environment to what its groups and extras ask for, unless it is there already.
+
+    Args:
+        session: The session.
+        groups: Dependency groups of `pyproject.toml`.
+        extras: Extras of the distribution, comma-separated.
+        project: Whether the project itself is installed too, editable.
+    """
+    requirements = nox.project.dependency_groups(PROJECT, *groups)
+    if project:
+        requirements = ("-e", f".[{extras}]" if extras else ".", *requirements)
+    recipe = "\n".join([*requirements, str(HERE), sys.platform])
+    digest = hashlib.sha256(PROJECT_FILE.read_bytes() + recipe.encode()).hexdigest()
+    stamp = Path(session.virtualenv.location) / "prepared.sha256"
+    if stamp.exists() and stamp.read_text() == digest:
+        return
+    stamp.unlink(missing_ok=True)
+    if requirements:
+        session.install(*requirements)
+    stamp.write_text(digest)
+
+
+@nox.session(python=pythons_to_test())
+def tests(session: nox.Session) -> None:
+    """Run the tests, with branch coverage; arguments after `--` go to pytest."""
+    prepare(session, "test", extras="all")
+    data_file = Path(session.create_tmp()).resolve() / "coverage"
+    for old in data_file.parent.glob("coverage*"):
+        old.unlink()
+    environment = {"COVERAGE_FILE": str(data_file), "PYTHONWARNDEFAULTENCODING": "1"}
+    session.run("coverage", "run", "-m", "pytest", *session.posargs, env=environment)
+    session.run("coverage", "combine", "--quiet", env=environment)
+    session.run("coverage", "report", env=environment)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Join the coverage of every Python that `tests` ran on into one report, in htmlcov/ too."""
+    prepare(session, "test", project=False)
+    found = [str(path) for path in HERE.glob(".nox/tests-*/tmp/coverage")]
+    if not found:
+        session.error("no coverage measured yet: run the tests first")
+    environment = {"COVERAGE_FILE": str(Path(session.create_tmp()).resolve() / "coverage")}
+    session.run("coverage", "combine", "--quiet", "--keep", *found, env=environment)
+    session.run("coverage", "report", env=environment)
+    session.run("coverage", "html", "--quiet", env=environment)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style and formatting; `-- --fix` mends what can be mended."""
+    prepare(session, "lint", project=False)
+    paths = [path for path in CODE if (HERE / path).exists()]
+    if "--fix" in session.posargs:
+        session.run("ruff", "check", "--fix", *paths)
+        session.run("ruff", "format", *paths)
+        return
+    session.run("ruff", "check", *paths)
+    session.run("ruff", "format", "--check", *paths)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types strictly, then report how completely the public interface is typed."""
+    prepare(session, "types", extras="all")
+    session.run("pyright", "--pythonpath", python_of(session))
+    # A report: names that a dependency leaves untyped count against the interface, so it does not fail the
+    # session.
+    session.run(
+        "pyright",
+        "--pythonpath",
+        python_of(session),
+        "--ignoreexternal",
+        "--verifytypes",
+        "nighthawk_async",
+        success_codes=[0, 1],
+    )
+
+
+def python_of(session: nox.Session) -> str:
+    """Path of the session's interpreter."""
+    return str(Path(session.virtualenv.bin) / ("python.exe" if sys.platform == "win32" else "python"))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site into site/, failing on any broken link; `-- serve` shows it while you write."""
+    prepare(session, "docs", project=False)
+    if session.posargs:
+        session.run("zensical", *session.posargs)
+        return
+    session.run("zensical", "build", "--clean", "--strict")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Run the benchmarks; arguments after `--` go to `python -m benchmarks`, for example `--quick`."""
+    prepare(session, "bench", extras="otel")
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Run the demo on the embedded model; arguments after `--` go to `nighthawk-async demo`."""
+    prepare(session, extras="local")
+    session.run("nighthawk-async", "demo", *session.posargs)

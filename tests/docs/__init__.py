@@ -1,0 +1,1 @@
+"""The documentation as tests: every example runs, every page has its place."""

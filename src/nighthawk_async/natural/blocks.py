@@ -14,7 +14,7 @@ from .literals import NaturalLiteral, literal_parts
 from .program import NaturalProgram, parse_program, permitted_kinds, program_body
 from .tokens import Bindings, parse_bindings
 
-__all__ = ["NaturalBlock", "ParsedLiteral", "annotation_expression", "parse_literal"]
+__all__ = ["NaturalBlock", "ParsedLiteral", "annotation_expression", "annotation_names", "parse_literal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +115,16 @@ def annotation_expression(name: str, annotation: ast.expr, *, filename: str) -> 
         raise NaturalParseError(message, filename=filename, line=annotation.lineno) from error
     ast.increment_lineno(expression, annotation.lineno - expression.lineno)
     return expression
+
+
+def annotation_names(annotation: ast.expr) -> set[str]:
+    """Return the variables that an annotation names; none when it is a string that is no expression.
+
+    Args:
+        annotation: The annotation.
+    """
+    try:
+        expression = annotation_expression("", annotation, filename="")
+    except NaturalParseError:  # reported by the function whose annotation it is
+        return set()
+    return {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}

@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass, field, replace
 
 from ..types.outcomes import OUTCOME_KINDS, OutcomeKind
-from .blocks import ParsedLiteral, parse_literal
+from .blocks import ParsedLiteral, annotation_names, parse_literal
 from .generated import block_statements, call_statement
 from .literals import NaturalLiteral, literal_parts, natural_literal
 from .scope import FunctionNode, function_scope
@@ -157,7 +157,7 @@ def _mentioned_names(node: FunctionNode) -> set[str]:
     written = {token.path for token in tokens if token.is_reference and token.is_write}
     annotations = function_scope(node).annotations if written else {}
     for name in written & annotations.keys():
-        names.update(part.id for part in ast.walk(annotations[name]) if isinstance(part, ast.Name))
+        names.update(annotation_names(annotations[name]))
     return names
 
 

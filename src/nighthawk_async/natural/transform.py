@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
-from .blocks import NaturalBlock, ParsedLiteral, annotation_expression
+from .blocks import NaturalBlock, ParsedLiteral, annotation_expression, annotation_names
 from .compilation import compile_expression, compile_function, skeleton_names, skeleton_scopes
 from .generated import CLOSURE_NAMES
 from .rewrite import rewrite_function
@@ -215,9 +215,7 @@ def _write_annotations(
 
 def _mentioned_names(literals: Iterable[ParsedLiteral], annotations: Iterable[ast.expr]) -> frozenset[str]:
     read = {root_name(path) for parsed in literals for path in parsed.bindings.references}
-    annotating = {
-        node.id for annotation in annotations for node in ast.walk(annotation) if isinstance(node, ast.Name)
-    }
+    annotating = {name for annotation in annotations for name in annotation_names(annotation)}
     return frozenset(read | annotating)
 
 

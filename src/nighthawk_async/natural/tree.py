@@ -36,12 +36,12 @@ def map_bodies(statement: ast.stmt, change: Callable[[list[ast.stmt], str], list
             and the `case` arms is `handlers` and `cases`), returns the new body.
     """
     changes: dict[str, object] = {}
-    for name in _BODIES:
-        if body := getattr(statement, name, None):
-            changes[name] = change(body, name)
-    for name in _ARMS:
-        if arms := getattr(statement, name, None):
-            changes[name] = [replaced(arm, body=change(arm.body, name)) for arm in arms]
+    for name in statement._fields:  # in the order of the source
+        value = getattr(statement, name)
+        if name in _BODIES and value:
+            changes[name] = change(value, name)
+        elif name in _ARMS and value:
+            changes[name] = [replaced(arm, body=change(arm.body, name)) for arm in value]
     return replaced(statement, **changes) if changes else statement
 
 
@@ -55,11 +55,12 @@ def own_statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
         yield statement
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
-        for name in _BODIES:
-            yield from own_statements(getattr(statement, name, ()))
-        for name in _ARMS:
-            for arm in getattr(statement, name, ()):
-                yield from own_statements(arm.body)
+        for name in statement._fields:
+            if name in _BODIES:
+                yield from own_statements(getattr(statement, name))
+            elif name in _ARMS:
+                for arm in getattr(statement, name):
+                    yield from own_statements(arm.body)
 
 
 def with_location(nodes: list[ast.stmt], origin: ast.AST) -> list[ast.stmt]:

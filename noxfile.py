@@ -71,7 +71,7 @@ def tests(session: nox.Session) -> None:
     data_file = Path(session.create_tmp()).resolve() / "coverage"
     for old in data_file.parent.glob("coverage*"):
         old.unlink()
-    environment = {"COVERAGE_FILE": str(data_file), "PYTHONWARNDEFAULTENCODING": "1"}
+    environment = {"COVERAGE_FILE": str(data_file)}
     session.run("coverage", "run", "-m", "pytest", *session.posargs, env=environment)
     session.run("coverage", "combine", "--quiet", env=environment)
     session.run("coverage", "report", env=environment)

@@ -32,10 +32,21 @@ def length_without_docstring(function: ast.FunctionDef | ast.AsyncFunctionDef) -
     return length
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [name for name in MODULES if name != PACKAGE])
 def test_a_module_says_on_which_floor_it_stands(name: str) -> None:
     docstring = ast.get_docstring(MODULES[name].tree) or ""
     assert re.findall(r"\b[Ff]loor (\d)\b", docstring)[:1] == [str(FLOORS[room_of(name)])]
+
+
+def test_the_package_shows_every_room_on_its_floor() -> None:
+    drawing = ast.get_docstring(MODULES[PACKAGE].tree) or ""
+    floors = {
+        int(floor): rooms for floor, rooms in re.findall(r"(?m)(?:^|\s)(\d)  (.*?)(?=\s{2,}\d  |$)", drawing)
+    }
+    rooms = {room_of(name) for name in MODULES} - {"__init__", "__main__"}
+    assert [
+        room for room in sorted(rooms) if not re.search(rf"\b{room}\b", floors.get(FLOORS[room], ""))
+    ] == []
 
 
 @pytest.mark.parametrize("name", MODULES)

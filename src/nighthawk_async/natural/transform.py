@@ -106,7 +106,7 @@ class TransformedFunction:
         return bound
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finalizer may decorate in the middle of a decoration
 _transformed_functions: OrderedDict[tuple[int, str, str], tuple[CodeType, TransformedFunction]] = (
     OrderedDict()
 )
@@ -231,7 +231,7 @@ def _make_block(
     return NaturalBlock(
         filename=code.co_filename,
         line=parsed.literal.lineno,
-        module=function.__module__,
+        module=function.__module__ or "<unknown>",
         function_name=function.__qualname__,
         is_async=bool(code.co_flags & _ASYNC_FLAGS),
         allowed_kinds=parsed.allowed_kinds,

@@ -226,7 +226,8 @@ def test_malformed_block_of_a_nested_function_is_its_own_decorators_affair(load)
         def outer():
             "natural\\nx"
             def inner():
-                "natural\\n<:a.b> <é> <class>"
+                "natural\\n<:a.b> <é> <class> <:x>"
+                x: "not an expression"
             return inner
         """
     )

@@ -476,7 +476,6 @@ def test_attributes_of_the_original_are_kept(load):
     for name in ("__name__", "__qualname__", "__module__", "__defaults__", "__kwdefaults__"):
         assert getattr(module.inner, name) == getattr(original, name)
     assert module.inner.__code__.co_firstlineno == original.__code__.co_firstlineno
-    assert module.inner.__code__.co_docstring == original.__doc__ if sys.version_info >= (3, 14) else True
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="type parameters are new in Python 3.12")
@@ -587,3 +586,84 @@ def test_plain_docstring_stays_a_docstring(load):
     assert module.f.__doc__ == "Plain."
     assert module.f.__code__.co_consts[0] == "Plain."
     assert module.g.__doc__ is None
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated late since Python 3.14")
+def test_late_annotations_are_not_evaluated_by_decorating(load):
+    module = load('@natural\ndef f(x: Later) -> Later:\n    "natural\\n1"\nclass Later: pass\n')
+    assert module.f.__annotations__ == {"x": module.Later, "return": module.Later}
+
+
+def test_function_whose_qualified_name_says_nothing_of_its_nesting_is_compiled_by_its_variables(load, script):
+    module = load(
+        """
+        def outer(total):
+            class C:
+                def f(self, n):
+                    "natural\\nx"
+                    return n and total + self.__one + f(self, n - 1)
+                _C__one = 1
+            f = C.f
+            f.__code__ = f.__code__.replace(co_qualname="elsewhere")
+            return natural(f), C()
+        def own(n):
+            def own(n):
+                "natural\\nx"
+                return n and own(n - 1) + 2
+            own.__code__ = own.__code__.replace(co_qualname="elsewhere")
+            return natural(own)(n)
+        """
+    )
+    function, instance = module.outer(10)
+    assert function(instance, 2) == 22
+    assert function.__code__.co_qualname == "elsewhere"
+    assert module.own(3) == 6
+
+
+def test_private_names_in_the_code_of_a_class_named_with_underscores_only(load):
+    module = load(
+        """
+        class __:
+            __x = 5
+            @natural
+            def f(self, __y):
+                "natural\\n1"
+                return self.__x, __y
+        """
+    )
+    assert module.__().f(1) == (5, 1)
+
+
+def test_names_bound_by_every_kind_of_statement_are_local(load, script):
+    load(
+        """
+        @natural
+        def f(a, *, b=(walrus_in_default := 1)):
+            "natural\\n<:written>"
+            import os.path, sys as system
+            from os import sep as separator
+            for one, (two, *three) in []: pass
+            with open(a) as handle: pass
+            try: pass
+            except ValueError as error: pass
+            match a:
+                case {"k": captured, **rest}: pass
+                case [first, *others] as whole: pass
+                case _: pass
+            def inner(p=(default_walrus := 1)): not_mine = 1
+            class Inner(base := object): also_not_mine = 1
+            lambda q=(lambda_walrus := 1): (hidden := q)
+            [(walrus := item) for item in []]
+            declared: int
+            (undeclared): int
+            (valued): int = 1
+            del deleted
+            a.attribute = a["item"] = 1
+            augmented += 1
+        """
+    )
+    names = """
+        a b written os system separator one two three handle error captured rest first others whole inner
+        default_walrus Inner base lambda_walrus walrus declared valued deleted augmented
+    """
+    assert script.transformed["f"].blocks[0].local_names == set(names.split())

@@ -9,6 +9,7 @@ import __future__
 
 import ast
 import inspect
+from collections.abc import Iterator
 from types import CodeType
 
 from ..errors import NaturalParseError
@@ -106,34 +107,35 @@ def future_flags(code: CodeType) -> int:
 def _skeleton(
     scopes: tuple[ScopeNode, ...], function_name: str, free_names: tuple[str, ...]
 ) -> tuple[ast.Module, ast.FunctionDef | ast.ClassDef]:
-    """Write the scopes around a definition, and return their tree and the one that is to hold the definition.
-
-    The innermost function of the skeleton has the free variables as parameters. What the factory defines is
-    declared global: it was no free variable, and its qualified name starts with itself.
-    """
-    parameters = ", ".join((*filter(str.isidentifier, free_names), *CLOSURE_NAMES))
-    function_depths = [depth for depth, scope in enumerate(scopes) if not isinstance(scope, ast.ClassDef)]
-    holder = function_depths[-1] if function_depths else -1
-    outermost = scopes[0].name if scopes else function_name
-    lines = [f"def {_FACTORY}({parameters if holder < 0 else ''}):"]
-    if holder >= 0 or outermost not in free_names:
-        lines.append(f" global {outermost}")
-    for depth, scope in enumerate(scopes):
-        is_class = isinstance(scope, ast.ClassDef)
-        opening = (
-            f"class {scope.name}"
-            if is_class
-            else f"def {scope.name}({parameters if depth == holder else ''})"
-        )
-        lines.append(f"{' ' * (depth + 1)}{opening}:")
-    lines.append(f"{' ' * (len(scopes) + 1)}pass")
-    tree = ast.parse("\n".join(lines))
+    """Make the scopes around a definition; return their tree and the scope that is to hold it."""
+    tree = ast.parse("\n".join(_skeleton_lines(scopes, function_name, free_names)))
     innermost = tree.body[0]
     for _ in scopes:
         assert isinstance(innermost, ast.FunctionDef | ast.ClassDef)
         innermost = innermost.body[-1]
     assert isinstance(innermost, ast.FunctionDef | ast.ClassDef)
     return tree, innermost
+
+
+def _skeleton_lines(
+    scopes: tuple[ScopeNode, ...], function_name: str, free_names: tuple[str, ...]
+) -> Iterator[str]:
+    """Write the scopes around a definition, with `pass` in its place.
+
+    The innermost function of the skeleton has the free variables as parameters. What the factory defines is
+    declared global: it was no free variable, and its qualified name starts with itself.
+    """
+    parameters = ", ".join((*filter(str.isidentifier, free_names), *CLOSURE_NAMES))
+    depths = [depth for depth, scope in enumerate(scopes) if not isinstance(scope, ast.ClassDef)]
+    holder = depths[-1] if depths else None
+    outermost = scopes[0].name if scopes else function_name
+    yield f"def {_FACTORY}({parameters if holder is None else ''}):"
+    if holder is not None or outermost not in free_names:
+        yield f" global {outermost}"
+    for depth, scope in enumerate(scopes):
+        kind = "class" if isinstance(scope, ast.ClassDef) else "def"
+        yield f"{' ' * (depth + 1)}{kind} {scope.name}({parameters if depth == holder else ''}):"
+    yield f"{' ' * (len(scopes) + 1)}pass"
 
 
 def _fits(code: CodeType, original: CodeType) -> bool:

@@ -4,6 +4,7 @@ import inspect
 import sys
 import traceback
 
+import anyio
 import pytest
 
 
@@ -258,6 +259,59 @@ async def test_8_5_async_functions_await_their_steps(load, script):
     assert (script.entered, script.exited) == (1, 1)
     script.will_return(9)
     assert await module.f(1) == 9
+
+
+@pytest.mark.anyio
+async def test_concurrent_calls_of_one_function_do_not_share_their_variables(load, script):
+    module = load(
+        """
+        @natural
+        async def f(x):
+            "natural\\n<x> <:y>"
+            "natural\\n<x> <y>"
+            return x
+        """
+    )
+    results = {}
+
+    async def call(x):
+        results[x] = await module.f(x)
+
+    async with anyio.create_task_group() as tasks:
+        for x in range(10):
+            tasks.start_soon(call, x)
+    assert results == {x: x for x in range(10)}
+    assert sorted(call.names["x"] for call in script.calls) == sorted([*range(10), *range(10)])
+    assert (script.entered, script.exited) == (10, 10)
+
+
+@pytest.mark.anyio
+async def test_cancelling_a_call_in_its_step_leaves_the_call_scope(load):
+    script_module = load(
+        """
+        import anyio, contextlib
+        from nighthawk_async.natural.transform import transform_function
+        events = []
+        @contextlib.contextmanager
+        def scope():
+            try:
+                yield
+            finally:
+                events.append("left")
+        async def run_step(index, names, text):
+            events.append("running")
+            await anyio.sleep_forever()
+        async def f():
+            "natural\\n1"
+            events.append("not reached")
+        f = transform_function(f).bind(f, run_step=run_step, enter_call=scope)
+        """
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(script_module.f)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert script_module.events == ["running", "left"]
 
 
 @pytest.mark.anyio

@@ -4,10 +4,13 @@ import doctest
 import functools
 import importlib
 import linecache
+import os
+import subprocess
 import sys
 import types
 import warnings
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -261,6 +264,28 @@ def test_transformation_is_done_once_per_code_object(load):
     other = types.FunctionType(module.f.__code__, vars(module), "f")
     other.__qualname__ = "Renamed.f"
     assert transform_function(other).blocks[0].function_name == "Renamed.f"
+
+
+def test_5_1_functions_are_decorated_in_many_threads_at_once(load, script):
+    module = load("".join(f"def f{i}():\n    'natural\\n{i}'\n    return {i}\n" for i in range(40)))
+    names = [f"f{i}" for i in range(40)] * 4
+    with ThreadPoolExecutor(8) as pool:
+        functions = list(pool.map(lambda name: script.natural(getattr(module, name)), names))
+    assert [function() for function in functions] == list(range(40)) * 4
+    assert [call.block.program.text for call in script.calls] == [str(i) for i in range(40)] * 4
+
+
+def test_5_1_docstring_blocks_run_when_python_strips_docstrings(tmp_path):
+    path = tmp_path / "natural_stripped.py"
+    path.write_text(
+        "from nighthawk_async.natural.transform import transform_function\n"
+        'def f():\n    """natural\n    <x>\n    """\n'
+        "print(f.__doc__, transform_function(f).blocks[0].program.text)\n"
+    )
+    command = [sys.executable, "-OO", str(path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert process.stdout == "None <x>\n\n"
 
 
 def test_memory_of_functions_and_files_is_bounded(load, monkeypatch):

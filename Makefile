@@ -37,9 +37,9 @@ check: tools
 
 # The requirement is read from pyproject.toml; .venv is built again only when that or the interpreter is gone or new.
 tools:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
-		echo "nighthawk-async needs Python 3.11 or newer, and '$(PYTHON)' is" \
-			"$$($(PYTHON) --version 2>&1 || echo missing)." >&2; \
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		found=$$($(PYTHON) --version 2>&1) || found="not there"; \
+		echo "nighthawk-async needs Python 3.11 or newer, and '$(PYTHON)' is $$found." >&2; \
 		echo "Install one, or name another: make $(or $(MAKECMDGOALS),test) PYTHON=python3.12" >&2; \
 		exit 1; }
 	@wanted="$$($(PYTHON) -c 'import tomllib; \

@@ -14,6 +14,7 @@ __all__ = ["FunctionNode", "FunctionScope", "function_scope", "mangle", "paramet
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
+_LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.cmpop)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -50,8 +51,11 @@ def function_scope(node: FunctionNode) -> FunctionScope:
     pending: list[tuple[ast.AST, bool]] = [(statement, False) for statement in reversed(node.body)]
     while pending:
         current, is_comprehension = pending.pop()
-        if not (is_comprehension and isinstance(current, ast.Name)):
-            _record(current, scope)
+        if isinstance(current, _LEAVES):
+            if isinstance(current, ast.Name) and not is_comprehension:
+                _record(current, scope)
+            continue
+        _record(current, scope)
         if isinstance(current, ast.NamedExpr):  # binds outside of every comprehension around it
             scope.bound_names.add(current.target.id)
             pending.append((current.value, is_comprehension))

@@ -541,6 +541,7 @@ def test_type_parameters_are_kept(load, script):
             def get[T: int](self, value: T) -> list[T]:
                 "natural\\n<value>"
                 type Alias = list[T]
+                class Local[U](list[U]): pass
                 return T, K, Alias.__value__
         @natural
         def f[T](x: T = None):
@@ -550,7 +551,7 @@ def test_type_parameters_are_kept(load, script):
     (type_parameter,) = module.Box.get.__type_params__
     (class_parameter,) = module.Box.__type_params__
     assert module.Box().get(1) == (type_parameter, class_parameter, list[type_parameter])
-    assert script.transformed["Box.get"].blocks[0].local_names == {"self", "value", "Alias"}
+    assert script.transformed["Box.get"].blocks[0].local_names == {"self", "value", "Alias", "Local"}
     module.f()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import trio
+from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
@@ -24,6 +25,14 @@ WATCH = EventLoopWatch(bound_seconds=2.0)
 PATIENCE_SECONDS = 5.0
 _SESSION = ExitStack()
 _OUTCOME = pytest.StashKey[bool]()
+
+# The same inputs on every run, and no verdict on how fast a machine is. `--hypothesis-profile=explore` looks
+# further.
+settings.register_profile(
+    "house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", settings.get_profile("house"), derandomize=False, max_examples=2_000)
+settings.load_profile("house")
 
 
 def _trio_options(**options: Any) -> tuple[str, dict[str, Any]]:

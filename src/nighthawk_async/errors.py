@@ -98,8 +98,8 @@ class UnsupportedContentError(ConfigurationError):
 class ExecutionError(NighthawkError):
     """A step failed.
 
-    For example: the model's answer is not JSON, the outcome kind is not allowed for the block, the return value
-    does not match the function's annotation, or the block raised without a matching exception type.
+    For example: the model's answer is not JSON, the outcome kind is not allowed for the block, the return
+    value does not match the function's annotation, or the block raised without a matching exception type.
     """
 
 

@@ -16,8 +16,8 @@ __all__ = ["Model"]
 class Model(Protocol):
     """One LLM endpoint.
 
-    A model object holds no connection and no event-loop object: it may be created before any loop runs and be used
-    by many runs, on either backend.
+    A model object holds no connection and no event-loop object: it may be created before any loop runs and
+    be used by many runs, on either backend.
     """
 
     @property
@@ -33,8 +33,8 @@ class Model(Protocol):
     def stream(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
         """Send a request and stream its response.
 
-        Entering the context manager sends the request and waits for the response to begin. The iterator ends after
-        `ResponseFinished`. Leaving early, or being cancelled, closes the connection.
+        Entering the context manager sends the request and waits for the response to begin. The iterator ends
+        after `ResponseFinished`. Leaving early, or being cancelled, closes the connection.
 
         Args:
             request: The request.

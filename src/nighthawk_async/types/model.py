@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 OutcomeTransport: TypeAlias = Literal["tool", "native", "direct"]
-"""How the outcome of a step travels: as a tool call, as the provider's structured output, or as one JSON answer."""
+"""How outcomes travel: as a tool call, as the provider's structured output, or as one JSON answer."""
 
 ToolChoice: TypeAlias = Literal["auto", "required", "none"]
 
@@ -83,7 +83,8 @@ class ModelRequest:
         tools: The tools on offer.
         tool_choice: Whether the model must, may or must not call tools.
         response_format: The schema the text answer must follow, when there is one.
-        settings: Settings of the endpoint (`temperature`, `max_tokens`, `seed`, …) as the configuration gave them.
+        settings: Settings of the endpoint (`temperature`, `max_tokens`, `seed`, …) as the configuration gave
+            them.
     """
 
     system_prompt: str = ""
@@ -172,4 +173,4 @@ ModelEvent: TypeAlias = (
     | ResponseFinished
     | ResponseFailed
 )
-"""One event of a streamed response. `Model.stream` raises in place of `ResponseFailed`; wire codecs yield it."""
+"""One event of a streamed response. In place of `ResponseFailed`, `Model.stream` raises."""

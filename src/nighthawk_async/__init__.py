@@ -1,0 +1,157 @@
+"""Natural-language blocks in Python as structured-concurrency actors, on Trio or asyncio.
+
+The house, ground floor first; a room imports only from lower floors (`tests/architecture/test_floors.py`):
+
+    0  errors, types, configuration      1  natural, prompt, wire, catalog, actors
+    2  ports                             3  runtime
+    4  models, executors                 5  functions, testing, cli, and this module, which joins them
+"""
+
+from .configuration import StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
+from .errors import (
+    ConfigurationError,
+    ErrorKind,
+    ExecutionError,
+    MissingCredentialError,
+    ModelConnectionError,
+    ModelError,
+    ModelProtocolError,
+    ModelProviderError,
+    ModelStatusError,
+    ModelTimeoutError,
+    NaturalParseError,
+    NighthawkError,
+    StepEndedError,
+    StepLimitError,
+    ToolBoundaryError,
+    ToolEvaluationError,
+    ToolRegistrationError,
+    ToolValidationError,
+    UnknownModelError,
+    UnsupportedContentError,
+)
+from .executors.agent import AgentStepExecutor
+from .executors.agent_protocol import AgentTask, StepExecutionAgent
+from .functions import natural_function
+from .ports import Model
+from .runtime.blocking import blocking
+from .runtime.environment import (
+    get_current_step_actor,
+    get_current_step_context,
+    get_execution_ref,
+    get_implicit_references,
+    get_oversight,
+    get_step_executor,
+    get_system_prompt_suffix_fragments,
+    get_usage_meter,
+    get_user_prompt_suffix_fragments,
+)
+from .runtime.oversight import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
+from .runtime.scoping import run, scope
+from .runtime.step_actor import StepActor, StepSnapshot
+from .runtime.step_context import StepContext
+from .runtime.step_executor import (
+    AsyncStepExecutor,
+    BreakStepOutcome,
+    ContinueStepOutcome,
+    PassStepOutcome,
+    RaiseStepOutcome,
+    ReturnStepOutcome,
+    StepExecutor,
+    StepOutcome,
+    SyncStepExecutor,
+)
+from .runtime.tool_decorator import tool
+from .runtime.tool_function import RunContext
+from .runtime.usage_meter import UsageMeter
+from .types.content import (
+    AudioUrl,
+    BinaryContent,
+    DocumentUrl,
+    FileUrl,
+    ImageUrl,
+    UploadedFile,
+    UserContent,
+    VideoUrl,
+)
+from .types.execution import ExecutionRef
+from .types.json import JsonableValue
+from .types.usage import Usage
+
+__all__ = [
+    "Accept",
+    "AgentStepExecutor",
+    "AgentTask",
+    "AsyncStepExecutor",
+    "AudioUrl",
+    "BinaryContent",
+    "BreakStepOutcome",
+    "ConfigurationError",
+    "ContinueStepOutcome",
+    "DocumentUrl",
+    "ErrorKind",
+    "ExecutionError",
+    "ExecutionRef",
+    "FileUrl",
+    "ImageUrl",
+    "JsonableValue",
+    "MissingCredentialError",
+    "Model",
+    "ModelConnectionError",
+    "ModelError",
+    "ModelProtocolError",
+    "ModelProviderError",
+    "ModelStatusError",
+    "ModelTimeoutError",
+    "NaturalParseError",
+    "NighthawkError",
+    "Oversight",
+    "PassStepOutcome",
+    "RaiseStepOutcome",
+    "Reject",
+    "ReturnStepOutcome",
+    "Rewrite",
+    "RunContext",
+    "StepActor",
+    "StepCommit",
+    "StepContext",
+    "StepContextLimits",
+    "StepEndedError",
+    "StepExecutionAgent",
+    "StepExecutor",
+    "StepExecutorConfiguration",
+    "StepLimitError",
+    "StepOutcome",
+    "StepPromptTemplates",
+    "StepSnapshot",
+    "SyncStepExecutor",
+    "ToolBoundaryError",
+    "ToolCallInspection",
+    "ToolEvaluationError",
+    "ToolRegistrationError",
+    "ToolValidationError",
+    "UnknownModelError",
+    "UnsupportedContentError",
+    "UploadedFile",
+    "Usage",
+    "UsageMeter",
+    "UserContent",
+    "VideoUrl",
+    "__version__",
+    "blocking",
+    "get_current_step_actor",
+    "get_current_step_context",
+    "get_execution_ref",
+    "get_implicit_references",
+    "get_oversight",
+    "get_step_executor",
+    "get_system_prompt_suffix_fragments",
+    "get_usage_meter",
+    "get_user_prompt_suffix_fragments",
+    "natural_function",
+    "run",
+    "scope",
+    "tool",
+]
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""What carries steps out with a model. Floor 4."""

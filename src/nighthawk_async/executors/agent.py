@@ -1,0 +1,235 @@
+"""The built-in step executor: asks a model (specification 14.2). Floor 4."""
+
+from functools import partial
+from typing import cast
+
+import anyio
+
+from ..configuration import StepExecutorConfiguration
+from ..errors import ConfigurationError, StepLimitError
+from ..models.providers import create_model
+from ..ports import Model
+from ..prompt.tokens import TokenCounter
+from ..runtime.bridge import run_from_sync
+from ..runtime.environment import Environment, get_current_step, get_environment
+from ..runtime.step import Step
+from ..runtime.step_context import StepContext
+from ..runtime.step_executor import StepOutcome
+from ..runtime.tool_outcome import ToolResultRenderingPolicy
+from ..types.model import OutcomeTransport
+from .agent_protocol import AgentTask, StepExecutionAgent
+from .direct import answer_at_once, answer_piecemeal
+from .instructions import outcome_instructions, tool_instructions
+from .model_agent import ModelAgent
+from .question import Asker
+from .step_prompt import StepPrompt
+from .toolbox import Toolbox
+
+__all__ = ["AgentStepExecutor"]
+
+
+class AgentStepExecutor:
+    """Carries steps out with an agent: by default, the model loop over the configuration's model.
+
+    Make one with `from_configuration`, `from_model` or `from_agent`. It holds no connection and no event-loop
+    object, so it may be made once and used by many runs.
+    """
+
+    def __init__(
+        self,
+        *,
+        agent: StepExecutionAgent,
+        configuration: StepExecutorConfiguration,
+        agent_is_managed: bool,
+    ) -> None:
+        self.configuration = configuration
+        self.agent = agent
+        self.agent_is_managed = agent_is_managed
+        self.token_encoding = TokenCounter.resolve(
+            encoding_name=configuration.tokenizer_encoding,
+            model_name=self.model.name if self.model is not None else configuration.model,
+        )
+        self.tool_result_rendering_policy = ToolResultRenderingPolicy(
+            counter=self.token_encoding,
+            tool_result_max_tokens=configuration.context_limits.tool_result_max_tokens,
+            json_renderer_style=configuration.json_renderer_style,
+        )
+
+    @classmethod
+    def from_configuration(cls, *, configuration: StepExecutorConfiguration) -> "AgentStepExecutor":
+        """An executor for the configuration's model.
+
+        Args:
+            configuration: The configuration.
+
+        Raises:
+            UnknownModelError: There is no such provider or model.
+            MissingCredentialError: The provider's API key is not set.
+            ConfigurationError: Another setting is wrong.
+        """
+        model = create_model(configuration.model, settings=configuration.model_settings)
+        return cls(agent=ModelAgent(model), configuration=configuration, agent_is_managed=True)
+
+    @classmethod
+    def from_model(
+        cls, *, model: Model, configuration: StepExecutorConfiguration | None = None
+    ) -> "AgentStepExecutor":
+        """An executor for a model object: a model of your own, or `nighthawk_async.testing.ScriptedModel`.
+
+        Args:
+            model: The model.
+            configuration: The configuration; its `model` is not used.
+        """
+        return cls.from_agent(agent=ModelAgent(model), configuration=configuration)
+
+    @classmethod
+    def from_agent(
+        cls, *, agent: StepExecutionAgent, configuration: StepExecutorConfiguration | None = None
+    ) -> "AgentStepExecutor":
+        """An executor for an agent of your own. Another configuration does not rebuild the agent.
+
+        Args:
+            agent: The agent.
+            configuration: The configuration of prompts, tools and limits; the default one when None.
+
+        Raises:
+            ConfigurationError: The object is no agent.
+        """
+        if not isinstance(cast("object", agent), StepExecutionAgent):
+            raise ConfigurationError(f"{agent!r} is no agent: it has no method run(task).")
+        return cls(
+            agent=agent, configuration=configuration or StepExecutorConfiguration(), agent_is_managed=False
+        )
+
+    @property
+    def model(self) -> Model | None:
+        """The model that is asked; None for an agent of your own."""
+        return self.agent.model if isinstance(self.agent, ModelAgent) else None
+
+    @property
+    def outcome_transport(self) -> OutcomeTransport:
+        """How outcomes travel."""
+        chosen = self.configuration.outcome_transport
+        if chosen != "auto":
+            return chosen
+        return "tool" if self.model is None else self.model.capabilities.default_transport
+
+    def with_configuration(self, configuration: StepExecutorConfiguration) -> "AgentStepExecutor":
+        """The executor with another configuration; a managed agent is rebuilt for its model.
+
+        Raises:
+            ConfigurationError: The configuration's model cannot be had.
+        """
+        if self.agent_is_managed:
+            return AgentStepExecutor.from_configuration(configuration=configuration)
+        return AgentStepExecutor.from_agent(agent=self.agent, configuration=configuration)
+
+    def run_step(
+        self,
+        *,
+        processed_natural_program: str,
+        step_context: StepContext,
+        binding_names: list[str],
+        allowed_step_kinds: tuple[str, ...],
+    ) -> tuple[StepOutcome, dict[str, object]]:
+        """Carry a step out from synchronous code; see `run_step_async`."""
+        return run_from_sync(
+            partial(
+                self.run_step_async,
+                processed_natural_program=processed_natural_program,
+                step_context=step_context,
+                binding_names=binding_names,
+                allowed_step_kinds=allowed_step_kinds,
+            )
+        )
+
+    async def run_step_async(
+        self,
+        *,
+        processed_natural_program: str,
+        step_context: StepContext,
+        binding_names: list[str],
+        allowed_step_kinds: tuple[str, ...],
+    ) -> tuple[StepOutcome, dict[str, object]]:
+        """Carry a step out (specification 14.1). The step must be the current one.
+
+        Raises:
+            StepLimitError: A limit on turns, tool calls or seconds was reached.
+            ExecutionError: There is no acceptable outcome.
+            ModelError: A model request failed.
+        """
+        seconds = self.configuration.step_timeout_seconds
+        with anyio.move_on_after(seconds) as scope:
+            return await self._carry_out(processed_natural_program)
+        assert scope.cancelled_caught
+        raise StepLimitError(
+            f"step {step_context.step_id}: no outcome after {seconds:g} seconds (step_timeout_seconds)"
+        )
+
+    async def _carry_out(self, program: str) -> tuple[StepOutcome, dict[str, object]]:
+        environment = get_environment()
+        step = get_current_step()
+        prompt = StepPrompt(
+            configuration=self.configuration,
+            counter=self.token_encoding,
+            context=step.context,
+            program=program,
+            system_fragments=environment.system_prompt_suffix_fragments,
+            user_fragments=environment.user_prompt_suffix_fragments,
+        )
+        transport = self.outcome_transport
+        if transport == "direct":
+            return await self._answer_directly(environment, step, prompt)
+        outcome = await self.agent.run(self._task(environment, step, prompt, transport))
+        return outcome, step.context.changed_bindings()
+
+    async def _answer_directly(
+        self, environment: Environment, step: Step, prompt: StepPrompt
+    ) -> tuple[StepOutcome, dict[str, object]]:
+        if self.model is None:
+            raise ConfigurationError("The direct outcome transport needs a model, not an agent of your own.")
+        asker = Asker(
+            model=self.model,
+            step_id=step.context.step_id,
+            settings=self.configuration.model_settings,
+            max_corrective_turns=self.configuration.max_corrective_turns,
+            report_usage=environment.usage_meter.add,
+        )
+        answer = answer_piecemeal if self.model.capabilities.is_small else answer_at_once
+        return await answer(asker, step, prompt)
+
+    def _task(
+        self, environment: Environment, step: Step, prompt: StepPrompt, transport: OutcomeTransport
+    ) -> AgentTask:
+        configuration, context = self.configuration, step.context
+        toolbox = Toolbox(
+            actor=step.actor,
+            provided=configuration.provided_tools,
+            functions=environment.tool_scope.visible(),
+            policy=self.tool_result_rendering_policy,
+            oversight=environment.oversight,
+        )
+        error_types = tuple(context.raise_error_types)
+        return AgentTask(
+            step_id=context.step_id,
+            system_prompt=prompt.system(
+                tools=tool_instructions(
+                    configuration.provided_tools, configuration.context_limits.tool_result_max_tokens
+                ),
+                outcome=outcome_instructions(transport, context.allowed_kinds, error_types),
+            ),
+            user_prompt=prompt.user(),
+            tools=toolbox.definitions,
+            begin_tool_call=toolbox.begin,
+            outcome_transport="native" if transport == "native" else "tool",
+            allowed_kinds=context.allowed_kinds,
+            raise_error_types=error_types,
+            conclude=lambda outcome: step.conclude(outcome, context.changed_bindings()),
+            settings=configuration.model_settings,
+            max_turns=configuration.max_turns,
+            max_tool_calls=configuration.max_tool_calls,
+            max_corrective_turns=configuration.max_corrective_turns,
+            take_steered=step.actor.take_steered,
+            stop_reason=lambda: step.actor.stop_reason,
+            report_usage=environment.usage_meter.add,
+        )

@@ -1,0 +1,271 @@
+"""The model loop of one step as a state machine without I/O. Floor 4.
+
+    next_request() -> feed(model event) -> effects … -> tool_finished(…) … -> end_turn() -> what comes next
+
+One turn is one model request. Tool calls are effects that may be carried out at once, while the response
+goes on. `nh_outcome` is not carried out: the turn ends with a proposal, which the driver has validated and
+then answers with `refuse` when it does not hold.
+"""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ..errors import ExecutionError, StepLimitError
+from ..types.content import UserContent
+from ..types.messages import (
+    AssistantMessage,
+    Message,
+    ToolCall,
+    ToolResult,
+    ToolResultsMessage,
+    UserMessage,
+)
+from ..types.model import (
+    FinishReason,
+    ModelEvent,
+    ModelRequest,
+    ReasoningDelta,
+    ResponseFinished,
+    ResponseFormat,
+    TextDelta,
+    ToolCallCompleted,
+    UsageReported,
+)
+from ..types.outcomes import StepOutcome
+from ..types.usage import Usage
+from .agent_protocol import AgentTask
+from .outcome_codec import flat_outcome_schema, parse_outcome, wrapped_outcome_schema
+from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
+
+__all__ = ["AgentLoop", "NextTurn", "ProposedOutcome", "RunToolCall"]
+
+_MAX_QUOTED_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunToolCall:
+    """Carry out a tool call now, and hand its result to `tool_finished` with this position."""
+
+    position: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextTurn:
+    """Ask the model again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedOutcome:
+    """Have this outcome validated."""
+
+    outcome: StepOutcome
+
+
+TurnEnd: TypeAlias = NextTurn | ProposedOutcome
+
+
+@dataclass(slots=True, kw_only=True)
+class _Turn:
+    """What one response brought so far."""
+
+    text: list[str] = field(default_factory=list[str])
+    reasoning: list[str] = field(default_factory=list[str])
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    results: dict[int, ToolResult] = field(default_factory=dict[int, ToolResult])
+    outcome_position: int | None = None
+    finish_reason: FinishReason | None = None
+    usage: Usage | None = None
+
+
+class AgentLoop:
+    """Decides what a step asks the model, which calls it carries out, and when it ends.
+
+    Args:
+        task: The step.
+    """
+
+    def __init__(self, task: AgentTask) -> None:
+        self._task = task
+        self._messages: list[Message] = [UserMessage(content=task.user_prompt)]
+        self._tools = task.tools
+        self._response_format: ResponseFormat | None = None
+        if task.outcome_transport == "tool":
+            schema = flat_outcome_schema(task.allowed_kinds, task.raise_error_types)
+            self._tools = (*task.tools, outcome_tool_definition(schema))
+        else:
+            schema = wrapped_outcome_schema(task.allowed_kinds, task.raise_error_types)
+            self._response_format = ResponseFormat(name="outcome", schema=schema)
+        self._turn = _Turn()
+        self._turns = 0
+        self._tool_calls = 0
+        self._corrections = 0
+
+    def next_request(self, steered: tuple[UserContent, ...] = ()) -> ModelRequest:
+        """Begin a turn.
+
+        Args:
+            steered: Messages for the model that arrived since the last turn.
+
+        Raises:
+            StepLimitError: The step has had as many turns as it may.
+        """
+        if self._turns >= self._task.max_turns:
+            raise StepLimitError(
+                f"step {self._task.step_id}: no outcome after {self._turns} model requests (max_turns)"
+            )
+        self._turns += 1
+        self._turn = _Turn()
+        if steered:
+            self._messages.append(UserMessage(content=steered))
+        return ModelRequest(
+            system_prompt=self._task.system_prompt,
+            messages=tuple(self._messages),
+            tools=self._tools,
+            tool_choice="required" if self._task.outcome_transport == "tool" else "auto",
+            response_format=self._response_format,
+            settings=self._task.settings,
+        )
+
+    def feed(self, event: ModelEvent) -> RunToolCall | None:
+        """Take in one event of the response.
+
+        Raises:
+            StepLimitError: The step has made as many tool calls as it may.
+        """
+        match event:
+            case TextDelta():
+                self._turn.text.append(event.text)
+            case ReasoningDelta():
+                self._turn.reasoning.append(event.text)
+            case ToolCallCompleted():
+                return self._take_call(event.call)
+            case UsageReported():
+                self._turn.usage = event.usage
+            case ResponseFinished():
+                self._turn.finish_reason = event.reason
+            case _:
+                pass
+        return None
+
+    def tool_finished(self, position: int, result: ToolResult) -> None:
+        """Take in the result of a tool call."""
+        self._turn.results[position] = result
+
+    def turn_usage(self) -> Usage:
+        """The usage of the present turn's request; marked incomplete when the provider told none."""
+        return self._turn.usage or Usage(requests=1, is_complete=False)
+
+    def end_turn(self) -> TurnEnd:
+        """End a turn whose response and tool calls are complete.
+
+        Raises:
+            ExecutionError: The model answered with something malformed too often, or its provider withheld
+                the answer.
+        """
+        turn = self._turn
+        if turn.finish_reason == "content_filter" and not turn.calls:
+            raise ExecutionError(
+                f"step {self._task.step_id}: the provider's content filter withheld the answer: "
+                f"{self._quoted()}"
+            )
+        self._messages.append(
+            AssistantMessage(
+                text="".join(turn.text), reasoning="".join(turn.reasoning), tool_calls=tuple(turn.calls)
+            )
+        )
+        if turn.outcome_position is not None:
+            return self._end_with_outcome_call(turn.outcome_position)
+        if turn.calls:
+            self._append_results()
+            return NextTurn()
+        return self._end_with_text()
+
+    def refuse(self, reason: str) -> None:
+        """Tell the model why its outcome was refused.
+
+        Raises:
+            ExecutionError: That happened too often.
+        """
+        position = self._turn.outcome_position
+        if position is not None:
+            self._turn.results[position] = _error_result(self._turn.calls[position], reason)
+            self._append_results()
+        else:
+            self._messages.append(UserMessage(content=(f"That outcome was refused: {reason}",)))
+        self._count_correction(reason)
+
+    def _take_call(self, call: ToolCall) -> RunToolCall | None:
+        turn = self._turn
+        position = len(turn.calls)
+        turn.calls.append(call)
+        if turn.outcome_position is not None:
+            reason = f"not carried out: it came after {OUTCOME_TOOL_NAME}, which must be the last call"
+            turn.results[position] = _error_result(call, reason)
+            return None
+        if call.name == OUTCOME_TOOL_NAME and self._task.outcome_transport == "tool":
+            turn.outcome_position = position
+            return None
+        if self._tool_calls >= self._task.max_tool_calls:
+            raise StepLimitError(
+                f"step {self._task.step_id}: no outcome after {self._tool_calls} tool calls (max_tool_calls)"
+            )
+        self._tool_calls += 1
+        return RunToolCall(position=position, call=call)
+
+    def _end_with_outcome_call(self, position: int) -> TurnEnd:
+        failed = [
+            result.name
+            for place, result in sorted(self._turn.results.items())
+            if place < position and result.is_error
+        ]
+        if failed:
+            reason = (
+                f"not honoured, because calls before it failed: {', '.join(failed)}; mend them and end again"
+            )
+            self._turn.results[position] = _error_result(self._turn.calls[position], reason)
+            self._append_results()
+            return NextTurn()
+        return self._propose(self._turn.calls[position].arguments)
+
+    def _end_with_text(self) -> TurnEnd:
+        text = "".join(self._turn.text)
+        if self._task.outcome_transport == "native" or text.lstrip().startswith("{"):
+            return self._propose(text)
+        if self._turn.finish_reason == "length":
+            reason = "the answer was cut off at its length limit; be brief"
+        else:
+            reason = f"end the block by calling {OUTCOME_TOOL_NAME}; text alone does nothing"
+        self.refuse(reason)
+        return NextTurn()
+
+    def _propose(self, text: str) -> TurnEnd:
+        try:
+            outcome = parse_outcome(
+                text, allowed_kinds=self._task.allowed_kinds, raise_error_types=self._task.raise_error_types
+            )
+        except ExecutionError as error:
+            self.refuse(str(error))
+            return NextTurn()
+        return ProposedOutcome(outcome=outcome)
+
+    def _append_results(self) -> None:
+        results = tuple(self._turn.results[position] for position in range(len(self._turn.calls)))
+        self._messages.append(ToolResultsMessage(results=results))
+
+    def _count_correction(self, reason: str) -> None:
+        if self._corrections >= self._task.max_corrective_turns:
+            raise ExecutionError(
+                f"step {self._task.step_id}: no acceptable outcome after {self._corrections} corrections: "
+                f"{reason}; the model said: {self._quoted()}"
+            )
+        self._corrections += 1
+
+    def _quoted(self) -> str:
+        calls = [f"{call.name}({call.arguments})" for call in self._turn.calls]
+        said = " ".join(["".join(self._turn.text), *calls]).strip() or "nothing"
+        return said if len(said) <= _MAX_QUOTED_CHARACTERS else said[:_MAX_QUOTED_CHARACTERS] + "…"
+
+
+def _error_result(call: ToolCall, reason: str) -> ToolResult:
+    return ToolResult(call_id=call.id, name=call.name, content=(reason,), is_error=True)

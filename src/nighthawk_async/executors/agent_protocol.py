@@ -1,0 +1,74 @@
+"""What an agent is to a step: the small protocol behind `AgentStepExecutor.from_agent`. Floor 4."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from ..types.content import UserContent
+from ..types.messages import ToolCall, ToolResult
+from ..types.outcomes import OutcomeKind, StepOutcome
+from ..types.tools import ToolDefinition
+from ..types.usage import Usage
+
+__all__ = ["AgentTask", "StepExecutionAgent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AgentTask:
+    """One step, as an agent sees it.
+
+    Args:
+        step_id: Which block this is.
+        system_prompt: The rendered system prompt.
+        user_prompt: The rendered user prompt, text and media in order.
+        tools: The tools on offer, without the one that delivers the outcome.
+        begin_tool_call: Begins a tool call, in order; await what it returns for the result.
+        outcome_transport: How the outcome travels.
+        allowed_kinds: The outcome kinds the block may end with.
+        raise_error_types: The names a `raise` outcome may give as `raise_error_type`.
+        conclude: Validates an outcome; raises `ExecutionError` saying why it is refused.
+        settings: Settings of the model's endpoint.
+        max_turns: Model requests allowed.
+        max_tool_calls: Tool calls allowed.
+        max_corrective_turns: Malformed answers allowed.
+        take_steered: Gives the messages that arrived for the model since it was last called.
+        stop_reason: Gives why the step was asked to stop; None while nobody asked.
+        report_usage: Counts the usage of one model request, by model id.
+    """
+
+    step_id: str
+    system_prompt: str
+    user_prompt: tuple[UserContent, ...]
+    tools: tuple[ToolDefinition, ...]
+    begin_tool_call: Callable[[ToolCall], Callable[[], Awaitable[ToolResult]]]
+    outcome_transport: Literal["tool", "native"]
+    allowed_kinds: tuple[OutcomeKind, ...]
+    raise_error_types: tuple[str, ...]
+    conclude: Callable[[StepOutcome], Awaitable[object]]
+    settings: Mapping[str, Any]
+    max_turns: int
+    max_tool_calls: int
+    max_corrective_turns: int
+    take_steered: Callable[[], tuple[UserContent, ...]]
+    stop_reason: Callable[[], str | None]
+    report_usage: Callable[[str, Usage], None]
+
+
+@runtime_checkable
+class StepExecutionAgent(Protocol):
+    """Carries one step to its outcome, by whatever means."""
+
+    async def run(self, task: AgentTask) -> StepOutcome:
+        """Carry out a step.
+
+        Args:
+            task: The step.
+
+        Returns:
+            The outcome. The write bindings are those that the tool calls assigned.
+
+        Raises:
+            ExecutionError: There is no acceptable outcome.
+            ModelError: A model request failed.
+        """
+        ...

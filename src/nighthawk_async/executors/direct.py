@@ -1,0 +1,175 @@
+"""The direct outcome transport: no tools, the model answers with the values themselves. Floor 4.
+
+An ordinary model gets the full prompt and answers once, with the values of all write bindings and the
+outcome. A small one is asked one short thing at a time: each write binding by itself, with the program as
+its system prompt and the variables the program reads as the user prompt, then the outcome when there is a
+choice left.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic import PydanticUserError
+
+from ..errors import ExecutionError
+from ..runtime.annotations import resolve_annotation
+from ..runtime.step import Step
+from ..runtime.step_context import StepContext
+from ..runtime.validation import json_schema, type_name, validate_value
+from ..types.outcomes import PassStepOutcome, ReturnStepOutcome, StepOutcome
+from .instructions import direct_instructions
+from .outcome_codec import outcome_from_mapping, outcome_variants
+from .question import Asker, Question
+from .step_prompt import StepPrompt
+
+__all__ = ["answer_at_once", "answer_piecemeal"]
+
+
+async def answer_at_once(
+    asker: Asker, step: Step, prompt: StepPrompt
+) -> tuple[StepOutcome, dict[str, object]]:
+    """Ask for all values and the outcome in one request.
+
+    Returns:
+        The outcome and the values of the write bindings.
+
+    Raises:
+        ExecutionError: The model's answers stayed unacceptable, or a type has no JSON Schema.
+        ModelError: A model request failed.
+    """
+    context = step.context
+    bindings_schema = _object_schema({name: _binding_schema(context, name) for name in context.write_names})
+    question = Question(
+        name="step",
+        schema=_object_schema({"bindings": bindings_schema, "outcome": {"anyOf": _outcome_schemas(context)}}),
+        system_prompt=prompt.system(
+            tools="", outcome=direct_instructions(context.allowed_kinds, context.write_names)
+        ),
+        user_prompt=prompt.user(),
+    )
+
+    async def check(answer: Mapping[str, Any]) -> tuple[StepOutcome, dict[str, object]]:
+        bindings = _object_field(answer, "bindings")
+        outcome = _outcome(context, _object_field(answer, "outcome"))
+        await step.conclude(outcome, bindings)
+        return outcome, bindings
+
+    return await asker.ask(question, check)
+
+
+async def answer_piecemeal(
+    asker: Asker, step: Step, prompt: StepPrompt
+) -> tuple[StepOutcome, dict[str, object]]:
+    """Ask for one short thing at a time. Arguments, result and errors are those of `answer_at_once`."""
+    context = step.context
+    bindings = {name: await _ask_binding(asker, context, prompt, name) for name in context.write_names}
+    if "pass" in context.allowed_kinds and (bindings or "return" not in context.allowed_kinds):
+        return PassStepOutcome(), bindings
+    kinds = ["return"] if "return" in context.allowed_kinds and not bindings else context.allowed_kinds
+    schemas = [
+        schema for schema in _outcome_schemas(context) if schema["properties"]["kind"]["enum"][0] in kinds
+    ]
+    question = _short_question(
+        context, prompt, "outcome", {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
+    )
+
+    async def check(answer: Mapping[str, Any]) -> StepOutcome:
+        outcome = _outcome(context, _object_field(answer, "outcome"))
+        await step.conclude(outcome, bindings)
+        return outcome
+
+    return await asker.ask(question, check), bindings
+
+
+async def _ask_binding(asker: Asker, context: StepContext, prompt: StepPrompt, name: str) -> object:
+    question = _short_question(context, prompt, name, _binding_schema(context, name))
+    annotation = context.binding_types.get(name, object)
+
+    async def check(answer: Mapping[str, Any]) -> object:
+        if name not in answer:
+            raise ExecutionError(f"the answer has no field '{name}'")
+        return validate_value(answer[name], annotation, subject=f"write binding '{name}'")
+
+    return await asker.ask(question, check)
+
+
+def _short_question(
+    context: StepContext, prompt: StepPrompt, name: str, schema: Mapping[str, Any]
+) -> Question:
+    """The program alone as the system prompt, and the variables it reads alone as the user prompt.
+
+    Small models attend to little: with the full prompt they classify markedly worse.
+    """
+    shown = [*prompt.section("locals", only=_read_roots(context)).parts]
+    asked_for = f"\n\n{name}?" if len(context.write_names) > 1 else ""
+    content = prompt.with_user_fragments((*shown, asked_for) if asked_for or not shown else tuple(shown))
+    return Question(
+        name=name,
+        schema=_object_schema({name: schema}),
+        system_prompt=prompt.with_system_fragments(prompt.program.strip()),
+        user_prompt=content,
+    )
+
+
+def _read_roots(context: StepContext) -> list[str]:
+    """The names the program reads, write bindings left out unless they are read as well."""
+    roots = dict.fromkeys(reference.partition(".")[0] for reference in context.references)
+    return [name for name in roots if name in context.read_names or name not in context.write_names]
+
+
+def _binding_schema(context: StepContext, name: str) -> Mapping[str, Any]:
+    return _schema_of(context.binding_types.get(name, object), context, subject=f"write binding '{name}'")
+
+
+def _schema_of(annotation: object, context: StepContext, *, subject: str) -> Mapping[str, Any]:
+    if annotation is object:
+        return {}
+    try:
+        return json_schema(annotation)
+    except PydanticUserError as error:
+        raise ExecutionError(
+            f"step {context.step_id}: {subject} has the type {type_name(annotation)}, which has no JSON "
+            "Schema, so the direct outcome transport cannot ask for it; use another type or "
+            "outcome_transport='tool'"
+        ) from error
+
+
+def _outcome_schemas(context: StepContext) -> list[dict[str, Any]]:
+    """The variants of specification 8.4, where `return` carries a value instead of an expression."""
+    variants = outcome_variants(context.allowed_kinds, tuple(context.raise_error_types))
+    for variant in variants:
+        if "return_expression" in variant["properties"]:
+            annotation = resolve_annotation(context.return_annotation, context, subject="the return value")
+            del variant["properties"]["return_expression"]
+            variant["properties"]["return_value"] = _schema_of(
+                annotation, context, subject="the return value"
+            )
+            variant["required"] = list(variant["properties"])
+    return variants
+
+
+def _outcome(context: StepContext, data: dict[str, object]) -> StepOutcome:
+    if data.get("kind") == "return" and "return" in context.allowed_kinds:
+        if set(data) != {"kind", "return_value"}:
+            raise ExecutionError("an outcome of kind 'return' has the fields 'kind' and 'return_value'")
+        # A JSON value is a Python literal, so the expression is evaluated like any other.
+        return ReturnStepOutcome(return_expression=repr(data["return_value"]))
+    return outcome_from_mapping(
+        data, allowed_kinds=context.allowed_kinds, raise_error_types=tuple(context.raise_error_types)
+    )
+
+
+def _object_field(answer: Mapping[str, Any], name: str) -> dict[str, object]:
+    value = answer.get(name)
+    if not isinstance(value, dict):
+        raise ExecutionError(f"the answer has no object in its field '{name}'")
+    return cast("dict[str, object]", value)
+
+
+def _object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -1,0 +1,71 @@
+"""Drives the model loop over a `Model`. Floor 4."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from ..errors import ExecutionError
+from ..ports import Model
+from ..types.messages import ToolResult
+from ..types.model import ModelRequest
+from ..types.outcomes import StepOutcome
+from .agent_loop import AgentLoop, ProposedOutcome, RunToolCall
+from .agent_protocol import AgentTask
+
+__all__ = ["ModelAgent"]
+
+
+class ModelAgent:
+    """The agent that asks a model and dispatches each tool call as soon as it is complete.
+
+    Args:
+        model: The model.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    async def run(self, task: AgentTask) -> StepOutcome:
+        """Carry out a step; see `StepExecutionAgent.run`."""
+        loop = AgentLoop(task)
+        while True:
+            stop_reason = task.stop_reason()
+            if stop_reason is not None:
+                raise ExecutionError(f"step {task.step_id} was stopped: {stop_reason}")
+            await self._run_turn(task, loop, loop.next_request(task.take_steered()))
+            end = loop.end_turn()
+            if isinstance(end, ProposedOutcome):
+                try:
+                    await task.conclude(end.outcome)
+                except ExecutionError as error:
+                    loop.refuse(str(error))
+                else:
+                    return end.outcome
+
+    async def _run_turn(self, task: AgentTask, loop: AgentLoop, request: ModelRequest) -> None:
+        """Stream one response and carry out its tool calls; an error leaves bare."""
+        failures: list[Exception] = []
+        in_progress: dict[int, Callable[[], Awaitable[ToolResult]]] = {}
+
+        async def finish(effect: RunToolCall) -> None:
+            try:
+                loop.tool_finished(effect.position, await in_progress[effect.position]())
+            except Exception as error:
+                failures.append(error)
+                task_group.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as task_group:
+            try:
+                async with self.model.stream(request) as events:
+                    async for event in events:
+                        effect = loop.feed(event)
+                        if effect is not None:
+                            in_progress[effect.position] = task.begin_tool_call(effect.call)
+                            task_group.start_soon(finish, effect)
+            except Exception as error:
+                failures.append(error)
+                task_group.cancel_scope.cancel()
+            finally:
+                task.report_usage(self.model.name, loop.turn_usage())
+        if failures:
+            raise failures[0]

@@ -1,0 +1,141 @@
+"""The tools that every step offers: nh_eval, nh_assign, nh_exec (specification 8.3). Floor 4."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from ..errors import ToolBoundaryError
+from ..runtime.commands import Assign, Command, Execute
+from ..runtime.step_actor import Pending, StepActor
+from ..runtime.validation import type_name
+from ..types.tools import ToolDefinition
+
+__all__ = ["OUTCOME_TOOL_NAME", "PROVIDED_TOOLS", "ProvidedTool", "describe_reply", "outcome_tool_definition"]
+
+Arguments = TypeVar("Arguments")
+
+OUTCOME_TOOL_NAME = "nh_outcome"
+
+
+class _EvalArguments(msgspec.Struct, forbid_unknown_fields=True):
+    expression: str
+
+
+class _AssignArguments(msgspec.Struct, forbid_unknown_fields=True):
+    target_path: str
+    expression: str
+
+
+class _ExecArguments(msgspec.Struct, forbid_unknown_fields=True):
+    statements: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProvidedTool:
+    """A tool of the runtime itself.
+
+    Args:
+        definition: The tool as a model sees it.
+        post: Posts the call to the step actor; raises `ToolBoundaryError` for arguments that do not fit.
+    """
+
+    definition: ToolDefinition
+    post: Callable[[StepActor, str], Pending[object]]
+
+
+def _decode(arguments: str, arguments_type: type[Arguments]) -> Arguments:
+    try:
+        return msgspec.json.decode(arguments or "{}", type=arguments_type)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message=f"the arguments do not fit: {error}",
+            guidance="Call the tool again with arguments that match its schema.",
+        ) from error
+
+
+def _post_eval(actor: StepActor, arguments: str) -> Pending[object]:
+    return actor.post_evaluate(_decode(arguments, _EvalArguments).expression)
+
+
+def _post_assign(actor: StepActor, arguments: str) -> Pending[object]:
+    decoded = _decode(arguments, _AssignArguments)
+    return actor.post_assign(decoded.target_path, decoded.expression)
+
+
+def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
+    return actor.post_execute(_decode(arguments, _ExecArguments).statements)
+
+
+def describe_reply(command: Command, value: object) -> object:
+    """What the model sees of a reply: the value itself, or a diagnostic object for a change of state."""
+    match command:
+        case Assign():
+            return {
+                "succeeded": True,
+                "target_path": str(command.target),
+                "type": type_name(type(value)),
+                "value": value,
+            }
+        case Execute():
+            return {"changed": value}
+        case _:
+            return value
+
+
+def _definition(name: str, description: str, **parameters: str) -> ToolDefinition:
+    properties = {name: {"type": "string", "description": text} for name, text in parameters.items()}
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return ToolDefinition(name=name, description=description, parameters=schema)
+
+
+PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
+    "nh_eval": ProvidedTool(
+        definition=_definition(
+            "nh_eval",
+            "Evaluate a Python expression over the step's names and see its value. Use it to look at values, "
+            "to call functions and to change objects in place. Awaitables are awaited.",
+            expression="One Python expression.",
+        ),
+        post=_post_eval,
+    ),
+    "nh_assign": ProvidedTool(
+        definition=_definition(
+            "nh_assign",
+            "Evaluate a Python expression and assign its value to a name or to a field of an object. Values "
+            "for <:name> are validated against the variable's type. Nothing changes when it fails.",
+            target_path="name or name.field",
+            expression="The Python expression whose value is assigned; write text as a Python string "
+            "literal.",
+        ),
+        post=_post_assign,
+    ),
+    "nh_exec": ProvidedTool(
+        definition=_definition(
+            "nh_exec",
+            "Execute Python statements over the step's names: loops, function definitions, several "
+            "assignments. New names live until the block ends; only <:name> variables reach the program.",
+            statements="Python statements, one per line.",
+        ),
+        post=_post_exec,
+    ),
+}
+
+
+def outcome_tool_definition(schema: Mapping[str, Any]) -> ToolDefinition:
+    """The tool that delivers the outcome; its arguments are exactly the final JSON of specification 8.4."""
+    return ToolDefinition(
+        name=OUTCOME_TOOL_NAME,
+        description=(
+            "End the block with its outcome. Call it last, once; it may stand in the same response as the "
+            "calls before it."
+        ),
+        parameters=schema,
+    )

@@ -1,0 +1,115 @@
+"""`@nh.natural_function`: Python functions with natural blocks (specification 5.1, 6 and 11). Floor 5."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from types import FrameType, FunctionType, MappingProxyType
+from typing import Any, TypeVar, cast
+
+from .errors import NaturalParseError
+from .natural.transform import TransformedFunction, transform_function
+from .runtime.environment import find_environment, using_environment
+from .runtime.prepare import NaturalSite
+from .runtime.runner import run_step, run_step_from_sync
+from .runtime.tool_registry import ToolScope
+
+__all__ = ["natural_function"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def natural_function(function: Function) -> Function:
+    """Make a function whose natural blocks are carried out by the run's step executor.
+
+    Works on `async def` and `def` functions, methods, class methods, static methods, generators and async
+    generators. Put it nearest to the function, below other decorators. The result keeps the signature, the
+    docstring (sentinel included), the defaults and the annotations; `__wrapped__` is the function as it was
+    written.
+
+    A name that only a block's text mentions is looked up when the block runs: among the function's local
+    variables, the enclosing function's (when that one is a natural function too), the module's globals and
+    the builtins. When the enclosing function is not a natural function, Python keeps no variable for such a
+    name, so the value it has in the enclosing function at decoration is used.
+
+    Args:
+        function: The function, with at least one natural block.
+
+    Raises:
+        NaturalParseError: The source cannot be read, there is no natural block, or a block is malformed.
+    """
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    if isinstance(function, staticmethod | classmethod):
+        wrapped = cast("Any", function)
+        return type(wrapped)(_decorate(wrapped.__func__, frame))
+    return cast("Function", _decorate(function, frame))
+
+
+def _decorate(function: object, frame: FrameType | None) -> FunctionType:
+    if not isinstance(function, FunctionType):
+        raise NaturalParseError(
+            f"@natural_function needs a Python function, not {function!r}; put it nearest to the function, "
+            "below other decorators"
+        )
+    transformed = transform_function(function)
+    site = NaturalSite(
+        module_globals=function.__globals__,
+        annotations=lambda: function.__annotations__,
+        captured=_capture(function, transformed, frame),
+    )
+    return transformed.bind(function, run_step=_run_step(transformed, site), enter_call=_CallScope)
+
+
+def _run_step(
+    transformed: TransformedFunction, site: NaturalSite
+) -> Callable[[int, Mapping[str, object], str | None], object]:
+    blocks = transformed.blocks
+    if blocks[0].is_async:
+        return lambda index, python_locals, literal: run_step(blocks[index], site, python_locals, literal)
+    return lambda index, python_locals, literal: run_step_from_sync(
+        blocks[index], site, python_locals, literal
+    )
+
+
+class _CallScope:
+    """The extent of one call, for tools that the function's own code registers."""
+
+    __slots__ = ("_extent",)
+
+    def __enter__(self) -> None:
+        environment = find_environment()
+        self._extent = None
+        if environment is not None:
+            inner = replace(environment, tool_scope=ToolScope(environment.tool_scope))
+            self._extent = using_environment(inner)
+            self._extent.__enter__()
+
+    def __exit__(self, *exc_details: object) -> None:
+        if self._extent is not None:
+            self._extent.__exit__(None, None, None)
+
+
+def _capture(
+    function: FunctionType, transformed: TransformedFunction, frame: FrameType | None
+) -> Mapping[str, object]:
+    """The values that names known to the block texts alone have in the enclosing functions, at decoration."""
+    captured: dict[str, object] = {}
+    if "<locals>" in function.__qualname__:
+        names = transformed.mentioned_names.union(
+            *(block.program.words - block.local_names for block in transformed.blocks if block.program)
+        )
+        for enclosing in _enclosing_function_frames(function, frame):
+            for name in names & enclosing.f_locals.keys():
+                captured.setdefault(name, enclosing.f_locals[name])
+    return MappingProxyType(captured)
+
+
+def _enclosing_function_frames(function: FunctionType, frame: FrameType | None) -> Iterator[FrameType]:
+    """The frames whose code contains the function, innermost first, without those of class bodies."""
+    code = function.__code__
+    while frame is not None:
+        if code in frame.f_code.co_consts:
+            if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+                yield frame
+            code = frame.f_code
+        frame = frame.f_back

@@ -1,0 +1,5 @@
+"""One step and its surroundings. Floor 3.
+
+The module paths `runtime.step_context` and `runtime.step_executor` are public (specification 14.3); all
+others are private.
+"""

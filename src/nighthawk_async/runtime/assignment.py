@@ -1,0 +1,133 @@
+"""What `nh_assign` does to a step's state (specification 8.3). Floor 3."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel
+
+from ..errors import ToolBoundaryError
+from .step_context import StepContext
+from .validation import validate_value
+
+__all__ = ["AssignmentTarget", "assign", "parse_target_path"]
+
+_TARGET_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignmentTarget:
+    """A parsed target path.
+
+    Args:
+        root: The name in the step locals.
+        fields: The attributes below it; empty for a bare name.
+    """
+
+    root: str
+    fields: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ".".join((self.root, *self.fields))
+
+
+def parse_target_path(text: str) -> AssignmentTarget:
+    """Parse `name ("." field)*`.
+
+    Raises:
+        ToolBoundaryError: The path does not follow the grammar, or a segment starts with `__`.
+    """
+    if not _TARGET_PATH.fullmatch(text):
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message=f"target_path {text!r} is not of the form name or name.field",
+            guidance="Use ASCII identifiers separated by dots, without angle brackets or subscripts.",
+        )
+    root, *fields = text.split(".")
+    for segment in (root, *fields):
+        if segment.startswith("__"):
+            raise ToolBoundaryError(
+                kind="invalid_input",
+                message=f"target_path {text!r} has the reserved segment {segment!r}",
+                guidance="Segments that start with two underscores cannot be assigned.",
+            )
+    return AssignmentTarget(root=root, fields=tuple(fields))
+
+
+def assign(context: StepContext, target: AssignmentTarget, value: object) -> object:
+    """Assign a value, or change nothing.
+
+    Args:
+        context: The state of the step.
+        target: Where to.
+        value: The value, not yet validated.
+
+    Returns:
+        The value as it was stored.
+
+    Raises:
+        ToolValidationError: The value does not match the type of the binding or field.
+        ToolBoundaryError: The path does not lead to an object, or the object refused the attribute.
+    """
+    if target.fields:
+        return _assign_field(context, target, value)
+    stored = validate_value(
+        value, context.binding_types.get(target.root, object), subject=f"write binding '{target.root}'"
+    )
+    context.step_locals[target.root] = stored
+    if target.root in context.write_names:
+        context.assigned_names.add(target.root)
+    return stored
+
+
+def _assign_field(context: StepContext, target: AssignmentTarget, value: object) -> object:
+    owner = _resolve_owner(context, target)
+    field = target.fields[-1]
+    stored = validate_value(value, _field_type(owner, field), subject=f"field '{target}'")
+    try:
+        setattr(owner, field, stored)
+    except (
+        Exception
+    ) as error:  # a property, __setattr__ or pydantic validator of the user's object may raise anything
+        raise ToolBoundaryError(
+            kind="execution", message=f"cannot assign '{target}': {type(error).__name__}: {error}"
+        ) from error
+    if target.root in context.write_names:
+        context.assigned_names.add(target.root)
+    return stored
+
+
+def _resolve_owner(context: StepContext, target: AssignmentTarget) -> object:
+    if target.root not in context.step_locals:
+        raise ToolBoundaryError(
+            kind="resolution",
+            message=f"'{target.root}' is not a local name of this step",
+            guidance="Assign to a field of a name shown under LOCALS.",
+        )
+    owner = context.step_locals[target.root]
+    for field in target.fields[:-1]:
+        try:
+            owner = getattr(owner, field)
+        except Exception as error:  # a property of the user's object may raise anything
+            raise ToolBoundaryError(
+                kind="resolution",
+                message=f"cannot reach '{target}' at '.{field}': {type(error).__name__}: {error}",
+            ) from error
+    return owner
+
+
+def _field_type(owner: object, field: str) -> object:
+    """The declared type of a field, `object` where the owner's class declares none."""
+    if isinstance(owner, BaseModel):
+        info = type(owner).model_fields.get(field)
+        return object if info is None else info.rebuild_annotation()
+    return _declared_types(type(owner)).get(field, object)
+
+
+def _declared_types(owner_type: type) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(owner_type, include_extras=True)
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        # An annotation that cannot be resolved is not "available" runtime type metadata.
+        return {}

@@ -1,0 +1,42 @@
+"""Sending a synchronous function to a worker thread. Floor 3."""
+
+import functools
+from collections.abc import Callable, Generator
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import anyio.to_thread
+
+__all__ = ["BlockingCall", "blocking"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+class BlockingCall(Generic[Result]):
+    """A call that waits to be carried out in a worker thread. Await it, or hand it to a step as the value."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Callable[[], Result]) -> None:
+        self._call = call
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        return anyio.to_thread.run_sync(self._call).__await__()
+
+
+def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, BlockingCall[Result]]:
+    """Make a synchronous function run in a worker thread when a block calls it.
+
+    A block's synchronous binding functions run on the event loop, where one that takes long holds up every
+    other step. The wrapped function keeps its signature and docstring. Unlike other awaitables, its calls
+    also work in synchronous natural functions.
+
+    Args:
+        function: The synchronous function.
+    """
+
+    @functools.wraps(function)
+    def call_later(*args: Parameters.args, **kwargs: Parameters.kwargs) -> BlockingCall[Result]:
+        return BlockingCall(functools.partial(function, *args, **kwargs))
+
+    return call_later

@@ -1,0 +1,152 @@
+"""Validating how a step ends (specification 8.4, 8.5 and 9). Floor 3."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import cast
+
+from ..errors import ExecutionError, ToolBoundaryError, ToolEvaluationError, ToolValidationError
+from ..types.outcomes import (
+    BreakStepOutcome,
+    ContinueStepOutcome,
+    OutcomeKind,
+    PassStepOutcome,
+    RaiseStepOutcome,
+    ReturnStepOutcome,
+    StepOutcome,
+)
+from .annotations import resolve_annotation
+from .step_actor import StepActor
+from .step_context import StepContext
+from .validation import validate_value
+
+__all__ = ["StepResult", "conclude", "validate_bindings"]
+
+_OUTCOME_TYPES = (
+    PassStepOutcome,
+    ReturnStepOutcome,
+    BreakStepOutcome,
+    ContinueStepOutcome,
+    RaiseStepOutcome,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """What the generated code of a natural function acts on.
+
+    Args:
+        kind: The outcome kind.
+        bindings: The validated values to commit to Python locals.
+        return_value: The validated value to return.
+        exception: The exception to raise.
+    """
+
+    kind: OutcomeKind
+    bindings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    return_value: object = None
+    exception: Exception | None = None
+
+
+async def conclude(actor: StepActor, outcome: StepOutcome, bindings: Mapping[str, object]) -> StepResult:
+    """Validate an outcome, the bindings and the return value; commits nothing.
+
+    Raises:
+        ExecutionError: One of them is not acceptable; names it.
+    """
+    context = actor.context
+    _check_kind(context, outcome)
+    result = StepResult(kind=outcome.kind, bindings=validate_bindings(context, bindings))
+    match outcome:
+        case PassStepOutcome():
+            _check_nothing_missing(context, result.bindings)
+            return result
+        case ReturnStepOutcome():
+            return replace(result, return_value=await _return_value(actor, outcome.return_expression))
+        case RaiseStepOutcome():
+            return replace(result, exception=_exception(context, outcome))
+        case BreakStepOutcome() | ContinueStepOutcome():
+            return result
+
+
+def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
+    if not isinstance(cast("object", outcome), _OUTCOME_TYPES):
+        raise ExecutionError(f"step {context.step_id}: the executor's outcome is no StepOutcome: {outcome!r}")
+    if outcome.kind not in context.allowed_kinds:
+        raise ExecutionError(
+            f"step {context.step_id}: the outcome '{outcome.kind}' is not allowed for this block; "
+            f"allowed: {', '.join(context.allowed_kinds)}"
+        )
+
+
+def validate_bindings(context: StepContext, bindings: Mapping[str, object]) -> Mapping[str, object]:
+    """The values to commit, each validated against the type of its write binding.
+
+    Raises:
+        ExecutionError: A name is no write binding, or a value does not match.
+    """
+    if not isinstance(cast("object", bindings), Mapping):
+        raise ExecutionError(f"step {context.step_id}: the executor's bindings are no mapping: {bindings!r}")
+    unknown = [name for name in bindings if name not in context.write_names]
+    if unknown:
+        raise ExecutionError(
+            f"step {context.step_id}: {', '.join(map(repr, unknown))} cannot be committed; "
+            f"the block's write bindings are: {', '.join(context.write_names) or 'none'}"
+        )
+    try:
+        return MappingProxyType(
+            {
+                name: validate_value(
+                    value, context.binding_types.get(name, object), subject=f"write binding '{name}'"
+                )
+                for name, value in bindings.items()
+            }
+        )
+    except ToolValidationError as error:
+        raise ExecutionError(f"step {context.step_id}: {error}") from error
+
+
+def _check_nothing_missing(context: StepContext, bindings: Mapping[str, object]) -> None:
+    missing = [
+        name for name in context.write_names if name not in bindings and name not in context.initial_values
+    ]
+    if missing:
+        raise ExecutionError(
+            f"step {context.step_id}: the write binding {', '.join(map(repr, missing))} has no value: the "
+            "block did not assign it and it had none before; initialize it in Python if the block may leave "
+            "it alone"
+        )
+
+
+async def _return_value(actor: StepActor, expression: str) -> object:
+    context = actor.context
+    if not isinstance(cast("object", expression), str):
+        raise ExecutionError(f"step {context.step_id}: return_expression is no text: {expression!r}")
+    try:
+        value = await actor.settle(actor.post_evaluate(expression))
+    except (ToolEvaluationError, ToolBoundaryError) as error:
+        raise ExecutionError(f"step {context.step_id}: return_expression {expression!r}: {error}") from error
+    annotation = resolve_annotation(context.return_annotation, context, subject="the return value")
+    try:
+        return validate_value(value, annotation, subject="the return value")
+    except ToolValidationError as error:
+        raise ExecutionError(f"step {context.step_id}: {error}") from error
+
+
+def _exception(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
+    name = outcome.raise_error_type
+    if name is None:
+        return ExecutionError(outcome.raise_message)
+    if name not in context.raise_error_types:
+        raise ExecutionError(
+            f"step {context.step_id}: the exception type {name!r} is not allowed for this block; "
+            f"allowed: {', '.join(context.raise_error_types) or 'none'}; message: {outcome.raise_message}"
+        )
+    error_type = context.raise_error_types[name]
+    try:
+        return error_type(outcome.raise_message)
+    except Exception as error:  # the constructor is the user's
+        raise ExecutionError(
+            f"step {context.step_id}: {name} cannot be made from a message alone "
+            f"({error}); message: {outcome.raise_message}"
+        ) from error

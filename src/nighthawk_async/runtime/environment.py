@@ -1,0 +1,204 @@
+"""What surrounds a step: one frozen value in one context variable (specification 10). Floor 3."""
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ..errors import NighthawkError
+from ..types.execution import ExecutionRef
+from .oversight import Oversight
+from .run_state import RunState
+from .step import Step
+from .step_actor import StepActor
+from .step_context import StepContext
+from .step_executor import StepExecutor
+from .tool_registry import GLOBAL_TOOLS, ToolScope
+from .usage_meter import UsageMeter
+
+__all__ = [
+    "Environment",
+    "current_tool_scope",
+    "find_environment",
+    "get_current_step",
+    "get_current_step_actor",
+    "get_current_step_context",
+    "get_environment",
+    "get_execution_ref",
+    "get_implicit_references",
+    "get_oversight",
+    "get_step_executor",
+    "get_system_prompt_suffix_fragments",
+    "get_usage_meter",
+    "get_user_prompt_suffix_fragments",
+    "using_environment",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Environment:
+    """The dynamic extent of a run, scope or step.
+
+    Args:
+        execution_ref: The identity of what is running.
+        step_executor: What carries steps out.
+        run_state: What the run owns.
+        tool_scope: The innermost extent for tools.
+        usage_meter: The meter of the innermost run or scope.
+        system_prompt_suffix_fragments: Texts appended to system prompts in this extent.
+        user_prompt_suffix_fragments: Texts appended to user prompts in this extent.
+        implicit_references: Names and values that every block in this extent can use.
+        oversight: What inspects tool calls and commits; None for nothing.
+        step: The step in progress; None between steps.
+    """
+
+    execution_ref: ExecutionRef
+    step_executor: StepExecutor
+    run_state: RunState
+    tool_scope: ToolScope
+    usage_meter: UsageMeter
+    system_prompt_suffix_fragments: tuple[str, ...] = ()
+    user_prompt_suffix_fragments: tuple[str, ...] = ()
+    implicit_references: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    oversight: Oversight | None = None
+    step: Step | None = None
+
+
+_environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)
+
+
+def find_environment() -> Environment | None:
+    """The environment in force; None outside every run."""
+    return _environment.get()
+
+
+def get_environment() -> Environment:
+    """The environment in force.
+
+    Raises:
+        NighthawkError: No run is active.
+    """
+    environment = _environment.get()
+    if environment is None:
+        raise NighthawkError(
+            "No run is active. Enter one around the call: `async with nighthawk_async.run(executor): …`, "
+            "or `with nighthawk_async.run(executor): …` in synchronous code."
+        )
+    return environment
+
+
+class using_environment:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Put an environment in force for the extent of the `with` statement."""
+
+    __slots__ = ("_environment", "_token")
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    def __enter__(self) -> None:
+        self._token = _environment.set(self._environment)
+
+    def __exit__(self, *exc_details: object) -> None:
+        _environment.reset(self._token)
+
+
+def current_tool_scope() -> ToolScope:
+    """The innermost extent for tools: of the call, scope or run in force, else of the program."""
+    environment = _environment.get()
+    return GLOBAL_TOOLS if environment is None else environment.tool_scope
+
+
+def get_step_executor() -> StepExecutor:
+    """The step executor in force.
+
+    Raises:
+        NighthawkError: No run is active.
+    """
+    return get_environment().step_executor
+
+
+def get_execution_ref() -> ExecutionRef:
+    """The identity of what is running.
+
+    Raises:
+        NighthawkError: No run is active.
+    """
+    return get_environment().execution_ref
+
+
+def get_current_step() -> Step:
+    """The step in progress.
+
+    Raises:
+        NighthawkError: No step is active.
+    """
+    environment = _environment.get()
+    if environment is None or environment.step is None:
+        raise NighthawkError(
+            "No step is active. This works only in what a natural block calls: tools, binding functions, "
+            "executors."
+        )
+    return environment.step
+
+
+def get_current_step_context() -> StepContext:
+    """The state of the step in progress (specification 5.4).
+
+    Raises:
+        NighthawkError: No step is active.
+    """
+    return get_current_step().context
+
+
+def get_current_step_actor() -> StepActor:
+    """The actor of the step in progress, to steer it or to take a snapshot of it.
+
+    Raises:
+        NighthawkError: No step is active.
+    """
+    return get_current_step().actor
+
+
+def get_usage_meter() -> UsageMeter:
+    """The usage meter of the innermost run or scope.
+
+    Raises:
+        NighthawkError: No run is active.
+    """
+    return get_environment().usage_meter
+
+
+def get_system_prompt_suffix_fragments() -> tuple[str, ...]:
+    """A snapshot of the texts the run's scopes append to system prompts.
+
+    Raises:
+        NighthawkError: No run is active.
+    """
+    return get_environment().system_prompt_suffix_fragments
+
+
+def get_user_prompt_suffix_fragments() -> tuple[str, ...]:
+    """A snapshot of the texts the run's scopes append to user prompts.
+
+    Raises:
+        NighthawkError: No run is active.
+    """
+    return get_environment().user_prompt_suffix_fragments
+
+
+def get_implicit_references() -> Mapping[str, object]:
+    """A snapshot of the names that the run's scopes make available to every block.
+
+    Raises:
+        NighthawkError: No run is active.
+    """
+    return get_environment().implicit_references
+
+
+def get_oversight() -> Oversight | None:
+    """What inspects tool calls and commits at present; None for nothing.
+
+    Raises:
+        NighthawkError: No run is active.
+    """
+    return get_environment().oversight

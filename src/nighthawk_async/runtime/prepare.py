@@ -1,0 +1,195 @@
+"""Making the state of a step from a block and the variables around it (specification 7, 8.1). Floor 3."""
+
+import builtins
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ..errors import ExecutionError
+from ..natural.blocks import NaturalBlock
+from ..natural.program import NaturalProgram, permitted_kinds
+from ..types.execution import ExecutionRef
+from .annotations import resolve_annotation
+from .step_context import StepContext
+
+__all__ = ["NaturalSite", "prepare_step", "step_id_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NaturalSite:
+    """Where a block stands at run time.
+
+    Args:
+        module_globals: The live globals of the function's module.
+        annotations: Gives the function's annotations; called at a step, since they may name what comes later.
+        captured: Values of enclosing variables that only block texts mention, seen at decoration.
+    """
+
+    module_globals: dict[str, object]
+    annotations: Callable[[], Mapping[str, object]]
+    captured: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def step_id_of(block: NaturalBlock) -> str:
+    """The step id of a block, `python_module:line` (specification 10.1)."""
+    return f"{block.module}:{block.line}"
+
+
+def prepare_step(
+    *,
+    block: NaturalBlock,
+    program: NaturalProgram,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    parent: StepContext | None,
+    implicit_references: Mapping[str, object],
+    execution_ref: ExecutionRef,
+) -> StepContext:
+    """Make the state of a step.
+
+    Args:
+        block: The block.
+        program: Its program.
+        site: Where it stands.
+        python_locals: What `locals()` gave at the block.
+        parent: The state of the step that called the function, when one did.
+        implicit_references: Names the scope makes available.
+        execution_ref: The identity of the step.
+
+    Raises:
+        NameError: A read binding has no value.
+        UnboundLocalError: A read binding is a local variable without a value.
+        ExecutionError: An annotation cannot be resolved.
+        NaturalParseError: The frontmatter denies every outcome that is possible.
+    """
+    step_locals = {} if parent is None else dict(parent.step_locals)
+    step_locals.update(
+        (name, value) for name, value in python_locals.items() if not name.startswith("__nighthawk")
+    )
+    step_globals = site.module_globals
+    if implicit_references:
+        step_globals = {**step_globals, **implicit_references}
+    for name in block.write_names:
+        if name not in python_locals:
+            step_locals.pop(name, None)  # a name inherited from the calling step is another variable
+    for name in block.read_names:
+        _resolve_read(name, block, site, python_locals, step_locals, step_globals)
+    context = StepContext(
+        step_id=step_id_of(block),
+        execution_ref=execution_ref,
+        step_globals=step_globals,
+        step_locals=step_locals,
+        is_async=block.is_async,
+        read_names=block.read_names,
+        write_names=block.write_names,
+        references=program.references,
+        allowed_kinds=permitted_kinds(block.allowed_kinds, program, filename=block.filename, line=block.line),
+    )
+    annotations = _annotations(site, context)
+    context.return_annotation = annotations.get("return", object)
+    context.initial_values = _initial_values(block, context, python_locals)
+    context.binding_types = _binding_types(block, annotations, context)
+    context.raise_error_types = _raise_error_types(program, site, context)
+    context.referenced_globals = _referenced_globals(program, context, implicit_references)
+    return context
+
+
+def _resolve_read(
+    name: str,
+    block: NaturalBlock,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    step_locals: dict[str, object],
+    step_globals: Mapping[str, object],
+) -> None:
+    """Find a read binding as Python would: locals, enclosing, globals, builtins; raise what Python would."""
+    if name in python_locals:
+        return
+    error: NameError | None = None
+    if name in block.local_names:
+        error = UnboundLocalError(
+            f"cannot access local variable '{name}' where it is not associated with a value"
+        )
+    elif name in block.free_names:
+        error = NameError(
+            f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
+        )
+    elif name in site.captured:
+        step_locals[name] = site.captured[name]
+    elif name not in step_globals and not hasattr(builtins, name):
+        error = NameError(f"name '{name}' is not defined", name=name)
+    else:
+        step_locals.pop(name, None)  # a name inherited from the calling step does not hide the lexical one
+    if error is not None:
+        error.add_note(f"<{name}> is read by the natural block at {block.filename}:{block.line}")
+        raise error
+
+
+def _annotations(site: NaturalSite, context: StepContext) -> Mapping[str, object]:
+    try:
+        return site.annotations()
+    except NameError as error:  # Python 3.14 evaluates annotations when they are read
+        raise ExecutionError(
+            f"step {context.step_id}: the function's annotations cannot be resolved: {error}; "
+            "names used in them must exist at run time"
+        ) from error
+
+
+def _initial_values(
+    block: NaturalBlock, context: StepContext, python_locals: Mapping[str, object]
+) -> dict[str, object]:
+    """What the write bindings are bound to in Python before the step."""
+    values: dict[str, object] = {}
+    for name in block.write_names:
+        if name in python_locals:
+            values[name] = python_locals[name]
+        elif name not in block.local_names and name in context.step_globals:
+            values[name] = context.step_globals[name]
+    return values
+
+
+def _binding_types(
+    block: NaturalBlock, parameters: Mapping[str, object], context: StepContext
+) -> dict[str, object]:
+    """The annotated type of each write binding, else the type of its initial value, else `object`."""
+    types: dict[str, object] = {}
+    for name in block.write_names:
+        annotation = block.annotations.get(name, parameters.get(name, object) if name != "return" else object)
+        resolved = resolve_annotation(annotation, context, subject=f"write binding '{name}'")
+        types[name] = _inferred_type(name, context) if resolved is object else resolved
+    return types
+
+
+def _inferred_type(name: str, context: StepContext) -> object:
+    value = context.initial_values.get(name)
+    return object if value is None else type(value)
+
+
+def _raise_error_types(program: NaturalProgram, site: NaturalSite, context: StepContext) -> dict[str, type[Exception]]:
+    """The exception types that the program names, with or without angle brackets."""
+    types: dict[str, type[Exception]] = {}
+    names = program.words.union(reference for reference in program.references if "." not in reference)
+    for name in sorted(names):
+        value = site.captured.get(name, _lookup(name, context))
+        if isinstance(value, type) and issubclass(value, Exception):
+            types[name] = value
+    return types
+
+
+def _lookup(name: str, context: StepContext) -> object:
+    if name in context.step_locals:
+        return context.step_locals[name]
+    return context.step_globals.get(name, getattr(builtins, name, None))
+
+
+def _referenced_globals(
+    program: NaturalProgram, context: StepContext, implicit_references: Mapping[str, object]
+) -> dict[str, object]:
+    """Names of the program, and implicit ones, that are found in the step globals alone."""
+    names = dict.fromkeys(reference.partition(".")[0] for reference in program.references)
+    names.update(dict.fromkeys(implicit_references))
+    return {
+        name: context.step_globals[name]
+        for name in names
+        if name not in context.step_locals and name in context.step_globals
+    }

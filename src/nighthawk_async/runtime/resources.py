@@ -1,0 +1,54 @@
+"""What a run opens once and closes at its end: connection pools, embedded model servers. Floor 3.
+
+Resources belong to one event loop. A run that is entered with `async with` has them for its loop; every
+portal thread of a run has its own; where neither is there, a step has its own for its duration.
+"""
+
+from collections.abc import Callable, Hashable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, TypeVar, cast
+
+import anyio
+
+__all__ = ["RunResources"]
+
+Resource = TypeVar("Resource")
+
+_CLOSE_SECONDS = 10
+
+
+class RunResources:
+    """Opens resources on first use and closes them all, last opened first.
+
+    A resource must not hold a task group or cancel scope open while it is in use: it is opened in the task
+    of the step that needs it first, and closed in the task that ends the run.
+    """
+
+    def __init__(self) -> None:
+        self._opened: dict[Hashable, Any] = {}
+        self._locks: dict[Hashable, anyio.Lock] = {}
+        self._stack = AsyncExitStack()
+
+    async def use(
+        self, key: Hashable, opener: Callable[[], AbstractAsyncContextManager[Resource]]
+    ) -> Resource:
+        """The resource of that key, opened by whoever asks first.
+
+        When opening fails or is cancelled, the next one who asks opens it anew.
+
+        Args:
+            key: What identifies the resource within a run.
+            opener: Gives the context manager to enter.
+        """
+        if key in self._opened:
+            return cast("Resource", self._opened[key])
+        async with self._locks.setdefault(key, anyio.Lock()):
+            if key not in self._opened:
+                self._opened[key] = await self._stack.enter_async_context(opener())
+        return cast("Resource", self._opened[key])
+
+    async def aclose(self) -> None:
+        """Close every resource; shielded from cancellation, for 10 seconds at most."""
+        self._opened.clear()
+        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+            await self._stack.aclose()

@@ -1,0 +1,266 @@
+"""`run` and `scope`: what surrounds steps (specification 10). Floor 3."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from types import MappingProxyType, TracebackType
+from typing import Literal
+
+import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
+
+from ..actors import bare_error
+from ..configuration import StepExecutorConfiguration
+from ..errors import NighthawkError
+from ..types.execution import ExecutionRef
+from .environment import Environment, current_tool_scope, find_environment, get_environment, using_environment
+from .oversight import Oversight
+from .run_state import RunState, SyncBackend
+from .step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
+from .tool_registry import ToolScope
+from .tracing import identity_attributes, span
+from .unset import UNSET, Unset
+from .usage_meter import UsageMeter
+
+__all__ = ["Run", "Scope", "run", "scope"]
+
+
+class Run:
+    """The extent of a run; enter it with `async with`, or with `with`.
+
+    `async with` owns the run's connections and embedded models on this event loop. Inside `with`,
+    asynchronous steps open and close their own, step by step; synchronous steps share those of the run's
+    portal thread.
+    """
+
+    def __init__(self, step_executor: StepExecutor, *, run_id: str | None, sync_backend: SyncBackend) -> None:
+        check_executor(step_executor)
+        outer = find_environment()
+        self._state = RunState(sync_backend=sync_backend)
+        self._environment = Environment(
+            execution_ref=ExecutionRef(run_id=run_id or _new_id(), scope_id=_new_id()),
+            step_executor=step_executor,
+            run_state=self._state,
+            tool_scope=ToolScope(current_tool_scope()),
+            usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
+        )
+        self._stack = ExitStack()
+        self._is_entered = False
+        self._task_group: TaskGroup | None = None
+
+    @property
+    def execution_ref(self) -> ExecutionRef:
+        """The identity of the run."""
+        return self._environment.execution_ref
+
+    @property
+    def usage_meter(self) -> UsageMeter:
+        """What the run's steps have consumed so far; readable after the run as well."""
+        return self._environment.usage_meter
+
+    @property
+    def task_group(self) -> TaskGroup:
+        """The run's task group: a task started in it ends before the run does.
+
+        Raises:
+            NighthawkError: The run was entered with `with`, or is not active.
+        """
+        if self._task_group is None:
+            raise NighthawkError("Only an active run that was entered with `async with` has a task group.")
+        return self._task_group
+
+    def __enter__(self) -> "Run":
+        self._enter()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._stack.close()
+        finally:
+            self._state.portals.close()
+
+    async def __aenter__(self) -> "Run":
+        self._enter()
+        self._state.attach_resources()
+        self._task_group = anyio.create_task_group()
+        await self._task_group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        task_group, self._task_group = self.task_group, None
+        try:
+            return await task_group.__aexit__(exc_type, exc, traceback)
+        except BaseExceptionGroup as group:
+            error = bare_error(group)
+            if error is exc:
+                return False  # the body's own error goes on as it is
+            raise error from error.__cause__
+        finally:
+            self._stack.close()
+            with anyio.CancelScope(
+                shield=True
+            ):  # bounded: resources take 10 seconds at most, portals are idle
+                await self._state.detach_resources()
+                if self._state.portals.is_started:
+                    await anyio.to_thread.run_sync(self._state.portals.close)
+
+    def _enter(self) -> None:
+        if self._is_entered:
+            raise NighthawkError("A run can be entered once; call nighthawk_async.run again for another run.")
+        self._is_entered = True
+        self._stack.enter_context(span("nighthawk.run", identity_attributes(self.execution_ref)))
+        self._stack.enter_context(using_environment(self._environment))
+
+
+def run(step_executor: StepExecutor, *, run_id: str | None = None, sync_backend: SyncBackend = "trio") -> Run:
+    """Carry out the steps inside with an executor.
+
+    Works inside another run too, whose executor and scopes it replaces.
+
+    Args:
+        step_executor: What carries the steps out.
+        run_id: The id of the run; None makes a new one.
+        sync_backend: The AnyIO backend of the thread that carries out synchronous natural functions.
+
+    Returns:
+        A context manager, for `async with` and for `with`.
+
+    Raises:
+        NighthawkError: The object is no step executor.
+    """
+    return Run(step_executor, run_id=run_id, sync_backend=sync_backend)
+
+
+class Scope:
+    """The extent of a scope; enter it with `with` or with `async with`. Gives the step executor in force."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+        self._stack = ExitStack()
+        self._is_entered = False
+
+    def __enter__(self) -> StepExecutor:
+        if self._is_entered:
+            raise NighthawkError(
+                "A scope can be entered once; call nighthawk_async.scope again for another scope."
+            )
+        self._is_entered = True
+        self._stack.enter_context(
+            span("nighthawk.scope", identity_attributes(self._environment.execution_ref))
+        )
+        self._stack.enter_context(using_environment(self._environment))
+        return self._environment.step_executor
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    async def __aenter__(self) -> StepExecutor:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.__exit__(exc_type, exc, traceback)
+
+
+def scope(
+    *,
+    mode: Literal["inherit", "replace"] = "inherit",
+    step_executor_configuration: StepExecutorConfiguration | None = None,
+    step_executor: StepExecutor | None = None,
+    oversight: Oversight | Unset | None = UNSET,
+    system_prompt_suffix_fragments: Sequence[str] | None = None,
+    user_prompt_suffix_fragments: Sequence[str] | None = None,
+    implicit_references: Mapping[str, object] | None = None,
+) -> Scope:
+    """Carry out the steps inside with some things different.
+
+    Args:
+        mode: `inherit` appends fragments and merges references; `replace` replaces what is given. None means
+            no change in both modes; in `replace` mode an empty list or mapping clears.
+        step_executor_configuration: Another configuration for the executor.
+        step_executor: Another executor.
+        oversight: What inspects tool calls and commits; None for nothing, omitted for no change.
+        system_prompt_suffix_fragments: Texts appended to system prompts.
+        user_prompt_suffix_fragments: Texts appended to user prompts.
+        implicit_references: Names and values that every block inside can use without mentioning them.
+
+    Returns:
+        A context manager, for `with` and for `async with`, that gives the executor in force.
+
+    Raises:
+        NighthawkError: No run is active, the executor takes no configuration, or a reference is already
+            bound to something else.
+    """
+    if mode not in ("inherit", "replace"):
+        raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
+    outer = get_environment()
+    is_added = mode == "inherit"
+    return Scope(
+        replace(
+            outer,
+            execution_ref=replace(outer.execution_ref, scope_id=_new_id()),
+            step_executor=_resolve_executor(outer.step_executor, step_executor, step_executor_configuration),
+            tool_scope=ToolScope(outer.tool_scope),
+            usage_meter=UsageMeter(outer.usage_meter),
+            oversight=outer.oversight if isinstance(oversight, Unset) else oversight,
+            system_prompt_suffix_fragments=_fragments(
+                outer.system_prompt_suffix_fragments, system_prompt_suffix_fragments, is_added=is_added
+            ),
+            user_prompt_suffix_fragments=_fragments(
+                outer.user_prompt_suffix_fragments, user_prompt_suffix_fragments, is_added=is_added
+            ),
+            implicit_references=_references(
+                outer.implicit_references, implicit_references, is_added=is_added
+            ),
+        )
+    )
+
+
+def _resolve_executor(
+    current: StepExecutor, given: StepExecutor | None, configuration: StepExecutorConfiguration | None
+) -> StepExecutor:
+    executor = current if given is None else given
+    check_executor(executor)
+    if configuration is None:
+        return executor
+    if not isinstance(executor, ConfigurableStepExecutor):
+        raise NighthawkError(
+            f"{type(executor).__name__} takes no StepExecutorConfiguration; pass step_executor=… instead."
+        )
+    return executor.with_configuration(configuration)
+
+
+def _fragments(current: tuple[str, ...], given: Sequence[str] | None, *, is_added: bool) -> tuple[str, ...]:
+    if given is None:
+        return current
+    if isinstance(given, str):
+        raise NighthawkError("Prompt suffix fragments must be a sequence of texts, not one text.")
+    return (*current, *given) if is_added else tuple(given)
+
+
+def _references(
+    current: Mapping[str, object], given: Mapping[str, object] | None, *, is_added: bool
+) -> Mapping[str, object]:
+    if given is None:
+        return current
+    for name in given:
+        if not name.isidentifier() or name.startswith("__"):
+            raise NighthawkError(f"The implicit reference {name!r} is no name a block can use.")
+        if is_added and name in current and current[name] is not given[name]:
+            raise NighthawkError(
+                f"The implicit reference {name!r} is already bound to another object; use mode='replace'."
+            )
+    return MappingProxyType({**current, **given} if is_added else dict(given))
+
+
+def _new_id() -> str:
+    return uuid.uuid4().hex

@@ -1,0 +1,271 @@
+"""The task that owns a StepContext and serves its mailbox. Floor 3.
+
+Every change of a running step's state goes through here, one message at a time and in the order of posting.
+Awaitables that messages give are awaited outside, in the task of whoever asked, so that they run in
+parallel; the result comes back as a message. A message that mentions a name whose assignment is still being
+awaited waits for it, so that calls which depend on each other keep their order while independent ones do not
+wait.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
+
+import anyio
+
+from ..actors import Mailbox, MailboxClosedError
+from ..errors import ExecutionError, StepEndedError, ToolBoundaryError, ToolEvaluationError
+from ..types.content import UserContent
+from .assignment import parse_target_path
+from .blocking import BlockingCall
+from .commands import Assign, Call, Command, Evaluate, Execute, StepState, Store
+from .expression import StepNamespace
+from .step_context import StepContext
+
+__all__ = ["Pending", "StepActor", "StepSnapshot"]
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSnapshot:
+    """An immutable view of a step at one moment between two messages.
+
+    Args:
+        step_id: Which block this is, `python_module:line`.
+        locals: The step locals: a copy of the mapping, not of the objects in it.
+        assigned_names: The write bindings assigned so far.
+        stop_reason: Why the step was asked to stop; None while nobody asked.
+    """
+
+    step_id: str
+    locals: dict[str, object]
+    assigned_names: frozenset[str]
+    stop_reason: str | None
+
+
+class Pending(Generic[Result]):
+    """A reply on its way to whoever posted the command."""
+
+    __slots__ = ("_arrived", "_error", "_value", "command")
+
+    def __init__(self, command: Command) -> None:
+        self.command = command
+        self._arrived = anyio.Event()
+        self._value: Result | None = None
+        self._error: Exception | None = None
+
+    def resolve(self, value: Result) -> None:
+        """Deliver the value."""
+        self._value = value
+        self._arrived.set()
+
+    def fail(self, error: Exception) -> None:
+        """Deliver a failure."""
+        self._error = error
+        self._arrived.set()
+
+    async def wait(self) -> Result:
+        """Wait for the reply; raises the failure that was delivered."""
+        await self._arrived.wait()
+        if self._error is not None:
+            raise self._error
+        return cast("Result", self._value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Envelope:
+    command: Command
+    reply: Pending[object]
+
+
+class StepActor:
+    """Owns one StepContext while its step runs.
+
+    The `post_…` methods are synchronous and fix the order of the messages; `settle` waits for what they
+    return. Every reply raises `StepEndedError` when the step ends first.
+
+    Args:
+        context: The state to own.
+    """
+
+    def __init__(self, context: StepContext) -> None:
+        self._state = StepState(context=context, namespace=StepNamespace(context))
+        self._mailbox: Mailbox[_Envelope | Callable[[], object]] = Mailbox(capacity=None)
+        self._awaited: dict[Pending[object], frozenset[str]] = {}
+        self._deferred: list[_Envelope] = []
+        self._steered: list[UserContent] = []
+        self._stop_reason: str | None = None
+
+    @property
+    def context(self) -> StepContext:
+        """The state. Read it between messages only."""
+        return self._state.context
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the step was asked to stop; None while nobody asked."""
+        return self._stop_reason
+
+    async def serve(self) -> None:
+        """Carry out messages until `close`."""
+        async for message in self._mailbox:
+            if isinstance(message, _Envelope):
+                self._admit(message)
+            else:
+                message()
+
+    def close(self) -> None:
+        """Take no more messages and fail those that were not carried out."""
+        self._mailbox.close()
+        left = [*self._deferred, *self._mailbox.drain()]
+        self._deferred.clear()
+        for message in left:
+            if isinstance(message, _Envelope):
+                message.reply.fail(self._ended())
+
+    def post_evaluate(self, expression: str) -> Pending[object]:
+        """Ask for the value of an expression."""
+        return self._post(Evaluate(expression=expression))
+
+    def post_assign(self, target_path: str, expression: str) -> Pending[object]:
+        """Ask for an assignment; the reply is the value as it was stored.
+
+        Raises:
+            ToolBoundaryError: The target path does not follow the grammar.
+        """
+        return self._post(Assign(target=parse_target_path(target_path), expression=expression))
+
+    def post_execute(self, statements: str) -> Pending[object]:
+        """Ask for statements to be executed; the reply is the sorted list of the names they changed."""
+        return self._post(Execute(statements=statements))
+
+    def post_call(self, name: str, call: Callable[[], object]) -> Pending[object]:
+        """Ask for a function to be called in the actor's turn."""
+        return self._post(Call(name=name, call=call))
+
+    async def settle(self, pending: Pending[object]) -> object:
+        """Wait for a reply, and for its value when that is awaitable.
+
+        Raises:
+            ToolEvaluationError: What was evaluated is not Python, or raised.
+            ToolValidationError: The value does not match the type of the binding or field it was assigned to.
+            ToolBoundaryError: The target cannot be assigned, or a tool raised it.
+            ExecutionError: The value is awaitable and the surrounding function is not async.
+            StepEndedError: The step has ended.
+        """
+        value = await pending.wait()
+        if not inspect.isawaitable(value):
+            return value
+        try:
+            result = await self._await_value(value)
+            if not isinstance(pending.command, Assign):
+                return result
+            stored = self._post(Store(target=pending.command.target, value=result))
+        finally:
+            if pending.command.writes:
+                self._send(lambda: self._release(pending))
+        return await stored.wait()
+
+    async def snapshot(self) -> StepSnapshot:
+        """An immutable view of the step between two messages.
+
+        Raises:
+            StepEndedError: The step has ended.
+        """
+        view = await self._post(Call(name="snapshot", call=self._view)).wait()
+        return cast("StepSnapshot", view)
+
+    def steer(self, *content: UserContent) -> None:
+        """Deliver a message to the model at its next turn.
+
+        Raises:
+            StepEndedError: The step has ended.
+        """
+        if not self._send(lambda: self._steered.extend(content)):
+            raise self._ended()
+
+    def stop(self, reason: str) -> None:
+        """Ask the step to fail at its next turn.
+
+        Raises:
+            StepEndedError: The step has ended.
+        """
+        if not self._send(lambda: self._set_stop_reason(reason)):
+            raise self._ended()
+
+    def take_steered(self) -> tuple[UserContent, ...]:
+        """The messages for the model that arrived since the last call."""
+        content = tuple(self._steered)
+        self._steered.clear()
+        return content
+
+    async def _await_value(self, value: Awaitable[object]) -> object:
+        if not self.context.is_async and not isinstance(value, BlockingCall):
+            if inspect.iscoroutine(value):
+                value.close()
+            raise ExecutionError(
+                f"step {self.context.step_id}: a synchronous natural function met an awaitable; "
+                "make the function `async def`, or wrap a synchronous function with nighthawk_async.blocking"
+            )
+        try:
+            return await value
+        except ToolBoundaryError:
+            raise
+        except Exception as error:
+            raise ToolEvaluationError(f"{type(error).__name__}: {error}") from error
+
+    def _post(self, command: Command) -> Pending[object]:
+        envelope = _Envelope(command=command, reply=Pending(command))
+        if not self._send(envelope):
+            envelope.reply.fail(self._ended())
+        return envelope.reply
+
+    def _send(self, message: _Envelope | Callable[[], object]) -> bool:
+        try:
+            self._mailbox.send_nowait(message)
+        except MailboxClosedError:
+            return False
+        return True
+
+    def _admit(self, envelope: _Envelope) -> None:
+        """Carry a message out, or defer it until the names it mentions have their values."""
+        awaited = frozenset[str]().union(
+            *self._awaited.values(), *(deferred.command.writes for deferred in self._deferred)
+        )
+        if awaited and awaited & (envelope.command.reads | envelope.command.writes):
+            self._deferred.append(envelope)
+        else:
+            self._carry_out(envelope)
+
+    def _carry_out(self, envelope: _Envelope) -> None:
+        try:
+            value = envelope.command.carry_out(self._state)
+        except Exception as error:  # whatever user code raised belongs to whoever asked
+            envelope.reply.fail(error)
+            return
+        if envelope.command.writes and inspect.isawaitable(value):
+            self._awaited[envelope.reply] = envelope.command.writes
+        envelope.reply.resolve(value)
+
+    def _release(self, pending: Pending[object]) -> None:
+        if self._awaited.pop(pending, None) is not None:
+            deferred, self._deferred = self._deferred, []
+            for envelope in deferred:
+                self._admit(envelope)
+
+    def _view(self) -> StepSnapshot:
+        context = self.context
+        return StepSnapshot(
+            step_id=context.step_id,
+            locals=dict(context.step_locals),
+            assigned_names=frozenset(context.assigned_names),
+            stop_reason=self._stop_reason,
+        )
+
+    def _set_stop_reason(self, reason: str) -> None:
+        self._stop_reason = self._stop_reason or reason
+
+    def _ended(self) -> StepEndedError:
+        return StepEndedError(f"step {self.context.step_id} has ended")

@@ -1,0 +1,66 @@
+"""The mutable state of one step (specification 4 and 8.1). Floor 3."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..types.execution import ExecutionRef
+from ..types.outcomes import OutcomeKind
+
+__all__ = ["StepContext"]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class StepContext:
+    """The state of one execution of one natural block.
+
+    It belongs to its step actor: while the step runs, the agent executor and the tools reach it through
+    messages. An executor of your own receives it and may read and change `step_locals` while its `run_step`
+    runs.
+
+    Args:
+        step_id: Which block this is, `python_module:line`.
+        execution_ref: The identity of the run, scope and step.
+        step_globals: What the block's expressions see as module globals: the live globals of the function's
+            module, with the scope's implicit references on top when there are any.
+        step_locals: The names the block can read and assign.
+        is_async: Whether the surrounding function is async, so that awaitables are awaited.
+        read_names: The names of the `<name>` bindings.
+        write_names: The names of the `<:name>` bindings.
+        binding_types: The type of each write binding, `object` where none is known.
+        references: Every `<name>` and dotted `<name.field>` of the program, in order of appearance.
+        referenced_globals: The values of referenced names that are not step locals.
+        allowed_kinds: The outcome kinds the block may end with.
+        raise_error_types: The exception types a `raise` outcome may name.
+        return_annotation: The annotation of the function's return value, unresolved; None when there is none.
+        initial_values: What the write bindings were bound to when the step began.
+        assigned_names: Write bindings assigned by a tool, or dirty because a field of theirs was.
+    """
+
+    step_id: str
+    execution_ref: ExecutionRef
+    step_globals: dict[str, object]
+    step_locals: dict[str, object]
+    is_async: bool = True
+    read_names: tuple[str, ...] = ()
+    write_names: tuple[str, ...] = ()
+    binding_types: Mapping[str, object] = field(default_factory=dict[str, object])
+    references: tuple[str, ...] = ()
+    referenced_globals: Mapping[str, object] = field(default_factory=dict[str, object])
+    allowed_kinds: tuple[OutcomeKind, ...] = ()
+    raise_error_types: Mapping[str, type[Exception]] = field(default_factory=dict[str, type[Exception]])
+    return_annotation: object = None
+    initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
+    assigned_names: set[str] = field(default_factory=set[str])
+
+    def changed_bindings(self) -> dict[str, object]:
+        """The write bindings that were assigned, rebound or made dirty, with their present values."""
+        missing = object()
+        return {
+            name: self.step_locals[name]
+            for name in self.write_names
+            if name in self.step_locals
+            and (
+                name in self.assigned_names
+                or self.step_locals[name] is not self.initial_values.get(name, missing)
+            )
+        }

@@ -1,0 +1,105 @@
+"""What carries a step out (specification 14.1). Floor 3."""
+
+from typing import Protocol, TypeAlias, runtime_checkable
+
+from ..configuration import StepExecutorConfiguration
+from ..errors import NighthawkError
+from ..types.outcomes import (
+    BreakStepOutcome,
+    ContinueStepOutcome,
+    OutcomeKind,
+    PassStepOutcome,
+    RaiseStepOutcome,
+    ReturnStepOutcome,
+    StepOutcome,
+)
+from .step_context import StepContext
+
+__all__ = [
+    "AsyncStepExecutor",
+    "BreakStepOutcome",
+    "ConfigurableStepExecutor",
+    "ContinueStepOutcome",
+    "OutcomeKind",
+    "PassStepOutcome",
+    "RaiseStepOutcome",
+    "ReturnStepOutcome",
+    "StepExecutor",
+    "StepOutcome",
+    "SyncStepExecutor",
+    "check_executor",
+]
+
+
+@runtime_checkable
+class SyncStepExecutor(Protocol):
+    """Carries a step out in a worker thread."""
+
+    def run_step(
+        self,
+        *,
+        processed_natural_program: str,
+        step_context: StepContext,
+        binding_names: list[str],
+        allowed_step_kinds: tuple[str, ...],
+    ) -> tuple[StepOutcome, dict[str, object]]:
+        """Carry a step out.
+
+        Args:
+            processed_natural_program: The program text after sentinel removal, dedent, f-string evaluation
+                and frontmatter stripping.
+            step_context: The state of the step.
+            binding_names: The names of the `<:name>` write bindings.
+            allowed_step_kinds: The outcome kinds the block may end with.
+
+        Returns:
+            The outcome, and the final value of each write binding to commit.
+        """
+        ...
+
+
+@runtime_checkable
+class AsyncStepExecutor(Protocol):
+    """Carries a step out on the event loop of the step."""
+
+    async def run_step_async(
+        self,
+        *,
+        processed_natural_program: str,
+        step_context: StepContext,
+        binding_names: list[str],
+        allowed_step_kinds: tuple[str, ...],
+    ) -> tuple[StepOutcome, dict[str, object]]:
+        """Carry a step out. Arguments and result are those of `SyncStepExecutor.run_step`."""
+        ...
+
+
+StepExecutor: TypeAlias = SyncStepExecutor | AsyncStepExecutor
+"""What `nighthawk_async.run` accepts. One that implements both protocols is used as an async executor."""
+
+
+@runtime_checkable
+class ConfigurableStepExecutor(Protocol):
+    """An executor that a scope can give another configuration."""
+
+    @property
+    def configuration(self) -> StepExecutorConfiguration:
+        """The configuration in force."""
+        ...
+
+    def with_configuration(self, configuration: StepExecutorConfiguration) -> StepExecutor:
+        """The same executor with another configuration."""
+        ...
+
+
+def check_executor(executor: object) -> None:
+    """Refuse an object that is no step executor.
+
+    Raises:
+        NighthawkError: The object implements neither protocol.
+    """
+    if not isinstance(executor, AsyncStepExecutor | SyncStepExecutor):
+        raise NighthawkError(
+            f"{executor!r} is no step executor: it has neither run_step_async nor run_step. "
+            "Use AgentStepExecutor.from_configuration(configuration=…) for a model."
+        )

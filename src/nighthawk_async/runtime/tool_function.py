@@ -1,0 +1,172 @@
+"""A tool: a callable, its JSON Schema, and the validation of its arguments. Floor 3."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from ..errors import ToolBoundaryError, ToolRegistrationError
+from ..types.tools import ToolDefinition
+from .step_context import StepContext
+from .validation import describe_validation_error
+
+__all__ = ["RunContext", "ToolFunction", "make_tool_function"]
+
+Dependencies = TypeVar("Dependencies")
+
+_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext(Generic[Dependencies]):
+    """What a tool's first parameter receives, when it is annotated `RunContext[StepContext]`.
+
+    Args:
+        deps: The state of the step that called the tool.
+        tool_name: The name under which the tool was called.
+        tool_call_id: The identifier of the call.
+    """
+
+    deps: Dependencies
+    tool_name: str
+    tool_call_id: str
+
+
+@dataclass(kw_only=True, eq=False)
+class ToolFunction:
+    """A registered tool.
+
+    Args:
+        name: The name the model uses.
+        description: What the model reads about it.
+        function: The callable.
+        takes_run_context: Whether the first parameter receives a `RunContext`.
+        metadata: Anything the host attached.
+    """
+
+    name: str
+    description: str
+    function: Callable[..., object]
+    takes_run_context: bool
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @cached_property
+    def definition(self) -> ToolDefinition:
+        """The tool as a model sees it; built on first use."""
+        schema = self._arguments_model.model_json_schema(by_alias=True)
+        schema.pop("title", None)
+        schema.setdefault("properties", {})
+        return ToolDefinition(
+            name=self.name, description=self.description, parameters=schema, metadata=self.metadata
+        )
+
+    def bind(self, arguments: str, *, context: StepContext, tool_call_id: str) -> Callable[[], object]:
+        """Validate JSON arguments and give the call that is ready to be made.
+
+        Raises:
+            ToolBoundaryError: The arguments are no JSON object, or do not match the signature.
+        """
+        try:
+            validated = self._arguments_model.model_validate_json(arguments or "{}")
+        except ValidationError as error:
+            raise ToolBoundaryError(
+                kind="invalid_input",
+                message=f"arguments of {self.name}: {describe_validation_error(error)}",
+                guidance="Call the tool again with arguments that match its schema.",
+            ) from error
+        keywords = {
+            parameter: getattr(validated, name)
+            for parameter, name in self._fields.items()
+            if name in validated.model_fields_set
+        }
+        if not self.takes_run_context:
+            return partial(self.function, **keywords)
+        run_context = RunContext(deps=context, tool_name=self.name, tool_call_id=tool_call_id)
+        return partial(self.function, run_context, **keywords)
+
+    @cached_property
+    def _parameters(self) -> list[inspect.Parameter]:
+        parameters = list(inspect.signature(self.function).parameters.values())
+        return parameters[1:] if self.takes_run_context else parameters
+
+    @cached_property
+    def _fields(self) -> dict[str, str]:
+        # Positions, because pydantic refuses some names that Python allows: a leading underscore, `model_…`,
+        # `schema`.
+        return {parameter.name: f"argument_{index}" for index, parameter in enumerate(self._parameters)}
+
+    @cached_property
+    def _arguments_model(self) -> type[BaseModel]:
+        hints = _type_hints(self.function)
+        fields: dict[str, Any] = {}
+        for parameter in self._parameters:
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[self._fields[parameter.name]] = (
+                hints.get(parameter.name, Any),
+                Field(default, alias=parameter.name, title=parameter.name),
+            )
+        configuration = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+        return create_model(f"{self.name}_arguments", __config__=configuration, **fields)
+
+
+def make_tool_function(
+    function: Callable[..., object],
+    *,
+    name: str | None,
+    description: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> ToolFunction:
+    """Check a callable and make a tool of it.
+
+    Raises:
+        ToolRegistrationError: The name or the signature cannot be offered to a model.
+    """
+    tool_name = name if name is not None else getattr(function, "__name__", type(function).__name__)
+    if not _TOOL_NAME.fullmatch(tool_name):
+        raise ToolRegistrationError(
+            f"Tool name {tool_name!r} must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$; "
+            "pass name=… to choose one."
+        )
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise ToolRegistrationError(
+            f"Tool {tool_name!r} has no signature that can be read: {error}"
+        ) from error
+    takes_run_context = bool(parameters) and _is_run_context(function, parameters[0])
+    for parameter in parameters[1:] if takes_run_context else parameters:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise ToolRegistrationError(
+                f"Tool {tool_name!r} has the parameter '{parameter}'; tools take named parameters only."
+            )
+    return ToolFunction(
+        name=tool_name,
+        description=description if description is not None else inspect.getdoc(function) or "",
+        function=function,
+        takes_run_context=takes_run_context,
+        metadata=dict(metadata or {}),
+    )
+
+
+def _is_run_context(function: Callable[..., object], parameter: inspect.Parameter) -> bool:
+    annotation = parameter.annotation
+    if annotation is parameter.empty:
+        return parameter.name == "run_context"
+    if isinstance(annotation, str):
+        return re.match(r"(?:\w+\.)*RunContext\b", annotation) is not None
+    return annotation is RunContext or get_origin(annotation) is RunContext
+
+
+def _type_hints(function: Callable[..., object]) -> dict[str, Any]:
+    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+    try:
+        return get_type_hints(target, include_extras=True)
+    except NameError as error:
+        raise ToolRegistrationError(
+            f"Tool {getattr(function, '__name__', function)!r} has an annotation that cannot be resolved: "
+            f"{error}"
+        ) from error

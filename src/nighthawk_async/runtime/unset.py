@@ -1,0 +1,18 @@
+"""The value of an argument that was not given, where None means something else. Floor 3."""
+
+from enum import Enum
+from typing import Final
+
+__all__ = ["UNSET", "Unset"]
+
+
+class Unset(Enum):
+    """The type of `UNSET`."""
+
+    UNSET = "unset"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET: Final = Unset.UNSET

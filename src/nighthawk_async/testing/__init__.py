@@ -1,0 +1,30 @@
+"""Testing natural functions without a network, a key or a wait. Floor 5; no other room imports it."""
+
+from .executors import (
+    CallbackExecutor,
+    ScriptedExecutor,
+    StepCall,
+    StepResponse,
+    break_response,
+    continue_response,
+    pass_response,
+    raise_response,
+    return_response,
+)
+from .scripted_model import ModelResponse, ScriptedModel, model_response, tool_call
+
+__all__ = [
+    "CallbackExecutor",
+    "ModelResponse",
+    "ScriptedExecutor",
+    "ScriptedModel",
+    "StepCall",
+    "StepResponse",
+    "break_response",
+    "continue_response",
+    "model_response",
+    "pass_response",
+    "raise_response",
+    "return_response",
+    "tool_call",
+]

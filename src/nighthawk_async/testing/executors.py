@@ -1,0 +1,169 @@
+"""Step executors that answer from a script or a function. Floor 5."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ..errors import ExecutionError
+from ..runtime.step_context import StepContext
+from ..types.outcomes import (
+    BreakStepOutcome,
+    ContinueStepOutcome,
+    PassStepOutcome,
+    RaiseStepOutcome,
+    ReturnStepOutcome,
+    StepOutcome,
+)
+
+__all__ = [
+    "CallbackExecutor",
+    "ScriptedExecutor",
+    "StepCall",
+    "StepResponse",
+    "break_response",
+    "continue_response",
+    "pass_response",
+    "raise_response",
+    "return_response",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCall:
+    """One step that an executor was asked to carry out, as it was at its beginning.
+
+    Args:
+        step_id: Which block it is, `python_module:line`.
+        natural_program: The program text as a model would see it.
+        binding_names: The names of the write bindings.
+        binding_types: The type of each write binding, `object` where none is known.
+        allowed_step_kinds: The outcome kinds the block may end with.
+        raise_error_types: The names a `raise` outcome may give as `raise_error_type`.
+        step_locals: The step locals: a copy of the mapping, not of the objects.
+        referenced_globals: The globals that the program mentions.
+    """
+
+    step_id: str
+    natural_program: str
+    binding_names: tuple[str, ...]
+    binding_types: Mapping[str, object]
+    allowed_step_kinds: tuple[str, ...]
+    raise_error_types: tuple[str, ...]
+    step_locals: Mapping[str, object]
+    referenced_globals: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResponse:
+    """How a step is to end.
+
+    Args:
+        outcome: The outcome.
+        bindings: The values of write bindings to commit.
+    """
+
+    outcome: StepOutcome = field(default_factory=PassStepOutcome)
+    bindings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def pass_response(**bindings: object) -> StepResponse:
+    """End the block normally, with these write bindings."""
+    return StepResponse(bindings=bindings)
+
+
+def return_response(return_expression: str, /, **bindings: object) -> StepResponse:
+    """Return the value of a Python expression over the step's names, with these write bindings."""
+    return StepResponse(outcome=ReturnStepOutcome(return_expression=return_expression), bindings=bindings)
+
+
+def break_response(**bindings: object) -> StepResponse:
+    """Leave the surrounding loop, with these write bindings."""
+    return StepResponse(outcome=BreakStepOutcome(), bindings=bindings)
+
+
+def continue_response(**bindings: object) -> StepResponse:
+    """Go on with the next iteration of the surrounding loop, with these write bindings."""
+    return StepResponse(outcome=ContinueStepOutcome(), bindings=bindings)
+
+
+def raise_response(
+    raise_message: str, /, raise_error_type: str | None = None, **bindings: object
+) -> StepResponse:
+    """Raise an exception, with these write bindings.
+
+    Args:
+        raise_message: The message.
+        raise_error_type: The name of the exception type; None for `ExecutionError`.
+        **bindings: The values of write bindings to commit.
+    """
+    outcome = RaiseStepOutcome(raise_message=raise_message, raise_error_type=raise_error_type)
+    return StepResponse(outcome=outcome, bindings=bindings)
+
+
+class CallbackExecutor:
+    """Answers every step with what a function says.
+
+    Args:
+        callback: Gives the response to a call; may be `async def`.
+    """
+
+    def __init__(self, callback: Callable[[StepCall], StepResponse | Awaitable[StepResponse]]) -> None:
+        self._callback = callback
+        self.calls: list[StepCall] = []
+
+    async def run_step_async(
+        self,
+        *,
+        processed_natural_program: str,
+        step_context: StepContext,
+        binding_names: list[str],
+        allowed_step_kinds: tuple[str, ...],
+    ) -> tuple[StepOutcome, dict[str, object]]:
+        """Record the call and answer it (specification 14.1)."""
+        call = StepCall(
+            step_id=step_context.step_id,
+            natural_program=processed_natural_program,
+            binding_names=tuple(binding_names),
+            binding_types=dict(step_context.binding_types),
+            allowed_step_kinds=allowed_step_kinds,
+            raise_error_types=tuple(step_context.raise_error_types),
+            step_locals=dict(step_context.step_locals),
+            referenced_globals=dict(step_context.referenced_globals),
+        )
+        self.calls.append(call)
+        answer = self._callback(call)
+        response = await answer if inspect.isawaitable(answer) else answer
+        return response.outcome, dict(response.bindings)
+
+
+class ScriptedExecutor(CallbackExecutor):
+    """Answers steps with responses in order.
+
+    Args:
+        responses: The responses; each is used once.
+        default_response: The response when none is left; without it a further step raises `ExecutionError`.
+    """
+
+    def __init__(
+        self, responses: Iterable[StepResponse] = (), *, default_response: StepResponse | None = None
+    ) -> None:
+        super().__init__(self._next_response)
+        self._responses = list(responses)
+        self._default_response = default_response
+
+    @property
+    def remaining_responses(self) -> int:
+        """How many responses were not used yet."""
+        return max(0, len(self._responses) - len(self.calls))
+
+    def _next_response(self, call: StepCall) -> StepResponse:
+        position = len(self.calls) - 1
+        if position < len(self._responses):
+            return self._responses[position]
+        if self._default_response is not None:
+            return self._default_response
+        raise ExecutionError(
+            f"ScriptedExecutor has {len(self._responses)} responses and none for call {position + 1}, "
+            f"step {call.step_id}: {call.natural_program.strip()[:200]}"
+        )

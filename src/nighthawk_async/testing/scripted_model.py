@@ -1,0 +1,120 @@
+"""A model that answers from a script, for tests of the agent executor. Floor 5."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from anyio.lowlevel import checkpoint
+
+from ..errors import ModelError, ModelProtocolError
+from ..types.messages import ToolCall
+from ..types.model import (
+    FinishReason,
+    ModelCapabilities,
+    ModelEvent,
+    ModelRequest,
+    ResponseFinished,
+    TextDelta,
+    ToolCallCompleted,
+    ToolCallStarted,
+    UsageReported,
+)
+from ..types.usage import Usage
+
+__all__ = ["ModelResponse", "ScriptedModel", "model_response", "tool_call"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelResponse:
+    """One response, as the events a model streams.
+
+    Args:
+        events: The events, in order. Without a final `ResponseFinished` the stream breaks off.
+    """
+
+    events: tuple[ModelEvent, ...]
+
+
+ScriptedAnswer: TypeAlias = ModelResponse | ModelError
+
+
+def tool_call(name: str, /, **arguments: object) -> ToolCall:
+    """A call with these arguments; `model_response` gives it its identifier."""
+    return ToolCall(id="", name=name, arguments=json.dumps(arguments))
+
+
+def model_response(
+    *calls: ToolCall, text: str = "", usage: Usage | None = None, finish_reason: FinishReason | None = None
+) -> ModelResponse:
+    """A response with tool calls, text, or both.
+
+    Args:
+        *calls: The tool calls, in order.
+        text: The visible text.
+        usage: What the response reports; one request of 10 tokens in and 5 out when None.
+        finish_reason: Why it ended; what fits the calls when None.
+    """
+    events: list[ModelEvent] = [TextDelta(text=text)] if text else []
+    for index, call in enumerate(calls):
+        identified = (
+            call if call.id else ToolCall(id=f"call_{index}", name=call.name, arguments=call.arguments)
+        )
+        events.append(ToolCallStarted(index=index, id=identified.id, name=identified.name))
+        events.append(ToolCallCompleted(index=index, call=identified))
+    events.append(UsageReported(usage=usage or Usage(requests=1, input_tokens=10, output_tokens=5)))
+    events.append(ResponseFinished(reason=finish_reason or ("tool_calls" if calls else "stop")))
+    return ModelResponse(events=tuple(events))
+
+
+class ScriptedModel:
+    """Answers requests with responses in order, or with what a function says.
+
+    Args:
+        answers: The answers, each used once (a `ModelError` is raised), or a function from a request to its
+            answer.
+        name: The model id.
+        capabilities: What the model says it can do.
+    """
+
+    def __init__(
+        self,
+        answers: Iterable[ScriptedAnswer] | Callable[[ModelRequest], ScriptedAnswer],
+        *,
+        name: str = "scripted:model",
+        capabilities: ModelCapabilities | None = None,
+    ) -> None:
+        self._function = answers if callable(answers) else None
+        self._answers = [] if callable(answers) else list(answers)
+        self.name = name
+        self.capabilities = capabilities or ModelCapabilities()
+        self.requests: list[ModelRequest] = []
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:
+        """Record the request and stream its answer; see `nighthawk_async.Model.stream`."""
+        self.requests.append(request)
+        answer = self._answer(request)
+        await checkpoint()
+        if isinstance(answer, ModelError):
+            raise answer
+        yield self._events(answer)
+
+    def _answer(self, request: ModelRequest) -> ScriptedAnswer:
+        if self._function is not None:
+            return self._function(request)
+        position = len(self.requests) - 1
+        if position >= len(self._answers):
+            raise ModelProtocolError(
+                f"ScriptedModel has {len(self._answers)} answers and none for request {position + 1}"
+            )
+        return self._answers[position]
+
+    async def _events(self, response: ModelResponse) -> AsyncIterator[ModelEvent]:
+        event: ModelEvent | None = None
+        for event in response.events:
+            await checkpoint()
+            yield event
+        if not isinstance(event, ResponseFinished):
+            raise ModelProtocolError(f"{self.name}: the stream ended without its terminal event")

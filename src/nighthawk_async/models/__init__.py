@@ -1,0 +1,1 @@
+"""Implementations of the `Model` protocol: providers over HTTP, and models on this machine. Floor 4."""

@@ -1,0 +1,161 @@
+"""One try at a request: its response as model events. Floor 4.
+
+Decides whether the response is a stream, a whole answer or an error, and drives the codec over it. It waits
+without limits and tries once; time and retries are the business of `http_stream`.
+"""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from ..errors import ModelError, ModelProtocolError
+from ..types.model import ModelEvent
+from ..wire.codec import Codec, EncodedRequest
+from ..wire.redaction import excerpt
+from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEventDecoder
+from .endpoint import Endpoint
+from .http_pool import HttpExchange, HttpPool
+
+__all__ = ["HttpAttempt"]
+
+_MAX_ERROR_BYTES = 64 * 1024
+_DRAIN_SECONDS = 0.25
+_STREAM_TYPES = ("", "application/octet-stream", "text/event-stream", "text/plain")
+
+
+class HttpAttempt:
+    """One exchange with an endpoint, decoded.
+
+    Args:
+        pool: Where the connection comes from.
+        endpoint: Where the request goes.
+        codec: Speaks the endpoint's protocol.
+        encoded: The request.
+        connect_timeout_seconds: Seconds until the connection is there.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool: HttpPool,
+        endpoint: Endpoint,
+        codec: Codec,
+        encoded: EncodedRequest,
+        connect_timeout_seconds: float,
+    ) -> None:
+        self._endpoint = endpoint
+        self._codec = codec
+        self._exchange: HttpExchange = pool.post(
+            endpoint.url(encoded.path),
+            {
+                "accept-encoding": "identity",
+                **encoded.headers,
+                **endpoint.headers,
+            },
+            encoded.body,
+            connect_timeout_seconds=connect_timeout_seconds,
+        )
+        self._lines = ServerSentEventDecoder()
+        self._decoder = codec.decoder()
+        self._failure: ModelError | None = None
+        self._is_whole = False
+        self._is_complete = False
+
+    async def __aenter__(self) -> Self:
+        """Send the request and look at the head of the response.
+
+        Raises:
+            ModelError: There is no connection, or the response is an error, or not what the protocol
+                promises.
+        """
+        await self._exchange.__aenter__()
+        try:
+            await self._check_head()
+        except BaseException:
+            await self._exchange.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if exception_type is None and self._decoder.is_ended:
+                await self._drain()
+        finally:
+            await self._exchange.__aexit__(None, None, None)
+
+    async def read_events(self) -> list[ModelEvent]:
+        """The next events, one or more; none when the response is over.
+
+        Raises:
+            ModelError: The response broke off, or is not what the protocol promises. Events before that were
+                given.
+        """
+        if self._is_whole:
+            return await self._read_whole()
+        while self._failure is None and not self._is_complete:
+            chunk = await self._exchange.read_chunk()
+            events = self._decode(chunk)
+            self._is_complete = self._decoder.is_ended or not chunk
+            if events:
+                return events
+        if self._failure is not None:
+            raise self._failure
+        return []
+
+    async def _check_head(self) -> None:
+        status, headers = self._exchange.status, self._exchange.headers
+        if status != 200:
+            body = await self._exchange.read_body(max_bytes=_MAX_ERROR_BYTES)
+            raise self._codec.decode_error(status, headers, body, secrets=self._endpoint.secrets())
+        encoding = headers.get("content-encoding", "identity").strip().lower()
+        if encoding != "identity":
+            raise ModelProtocolError(f"the response is compressed ({encoding}), which was not asked for")
+        content_type = _media_type(headers)
+        self._is_whole = content_type == "application/json"
+        if not self._is_whole and content_type not in _STREAM_TYPES:
+            body = await self._exchange.read_body(max_bytes=_MAX_ERROR_BYTES)
+            raise ModelProtocolError(f"the response is {content_type} and no event stream: {excerpt(body)}")
+
+    async def _read_whole(self) -> list[ModelEvent]:
+        if self._is_complete:
+            return []
+        self._is_complete = True
+        body = await self._exchange.read_body(max_bytes=DEFAULT_MAX_EVENT_BYTES)
+        return self._codec.decode_response(body)
+
+    def _decode(self, chunk: bytes) -> list[ModelEvent]:
+        """The events in a chunk of the stream; an empty chunk is the stream's end.
+
+        A failure is kept until the events before it were handed on.
+        """
+        events: list[ModelEvent] = []
+        try:
+            for line_event in self._lines.feed(chunk) if chunk else self._lines.finish():
+                events += self._decoder.feed(line_event)
+            if not chunk:
+                events += self._decoder.finish()
+        except ModelProtocolError as error:
+            if self._lines.stray:
+                error = ModelProtocolError(f"{error.message} It held: {excerpt(self._lines.stray)}")
+            self._failure = error
+        return events
+
+    async def _drain(self) -> None:
+        """Read what follows the last event, so that the connection can be used again."""
+        with anyio.move_on_after(_DRAIN_SECONDS):
+            try:
+                while await self._exchange.read_chunk():
+                    pass
+            except ModelError:
+                return  # the response was complete; the broken connection is closed
+
+
+def _media_type(headers: Mapping[str, str]) -> str:
+    return headers.get("content-type", "").partition(";")[0].strip().lower()

@@ -1,0 +1,261 @@
+"""Connections of one run: who uses which, and which are free. Floor 4.
+
+Each request in flight owns a connection. Finished ones go to a last-in-first-out free list; a connection
+whose request was cancelled or failed is closed and thrown away, so nothing can leak. The pool limits nothing:
+how many requests run at once is for the caller to say.
+
+A pool belongs to one event loop.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeAlias
+from urllib.parse import SplitResult
+
+import anyio
+
+from ..errors import ModelConnectionError
+
+if TYPE_CHECKING:
+    from .http_transport import HttpConnection
+
+__all__ = ["HttpExchange", "HttpPool", "HttpPoolStatistics", "open_http_pool"]
+
+_CLOSE_SECONDS = 2.0
+_IDLE_SECONDS = 30.0
+
+_Origin: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpPoolStatistics:
+    """What a pool holds at one moment.
+
+    Args:
+        idle: Connections waiting for a request.
+        in_flight: Connections that a request owns.
+    """
+
+    idle: int
+    in_flight: int
+
+    @property
+    def open(self) -> int:
+        """All connections."""
+        return self.idle + self.in_flight
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    connection: "HttpConnection"
+    since: float
+
+
+def open_http_pool(*, max_idle: int = 1_000) -> "HttpPool":
+    """A pool, to be entered with `async with`; leaving it closes its idle connections.
+
+    Args:
+        max_idle: Connections kept for later requests.
+    """
+    return HttpPool(max_idle=max_idle)
+
+
+class HttpPool:
+    """The connections of one run. Made by `open_http_pool`."""
+
+    def __init__(self, *, max_idle: int) -> None:
+        self._max_idle = max_idle
+        self._idle: dict[_Origin, deque[_Idle]] = {}
+        self._idle_count = 0
+        self._in_flight = 0
+        self._is_closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def statistics(self) -> HttpPoolStatistics:
+        """What the pool holds now."""
+        return HttpPoolStatistics(idle=self._idle_count, in_flight=self._in_flight)
+
+    def post(
+        self, url: SplitResult, headers: Mapping[str, str], body: bytes, *, connect_timeout_seconds: float
+    ) -> "HttpExchange":
+        """A `POST` request, sent when the exchange is entered.
+
+        Args:
+            url: The URL.
+            headers: The headers.
+            body: The body.
+            connect_timeout_seconds: Seconds until a new connection is there.
+        """
+        return HttpExchange(self, url, headers, body, connect_timeout_seconds)
+
+    async def aclose(self) -> None:
+        """Close the idle connections, shielded; those in flight are closed by their requests."""
+        self._is_closed = True
+        idle = [each.connection for free in self._idle.values() for each in free]
+        self._idle.clear()
+        self._idle_count = 0
+        await _close(idle)
+
+    def take(self, url: SplitResult, *, is_fresh: bool = False) -> "HttpConnection":
+        """A connection to the URL's origin: the idle one used last, or a new one.
+
+        Args:
+            url: The URL.
+            is_fresh: Whether it must be a new one.
+
+        Raises:
+            RuntimeError: The pool is closed.
+        """
+        if self._is_closed:
+            raise RuntimeError("the HTTP pool is closed")
+        free = None if is_fresh else self._idle.get(_origin(url))
+        if free:
+            connection = free.pop().connection
+            self._idle_count -= 1
+        else:
+            from .http_transport import HttpConnection  # httpx is loaded on first use
+
+            connection = HttpConnection(url)
+        self._in_flight += 1
+        return connection
+
+    def give_back_nowait(self, url: SplitResult, connection: "HttpConnection") -> list["HttpConnection"]:
+        """Take a connection back, and return those that the caller has to close.
+
+        Args:
+            url: The URL it was taken for.
+            connection: The connection.
+        """
+        self._in_flight -= 1
+        if self._is_closed or not connection.is_reusable or self._idle_count >= self._max_idle:
+            return [connection]
+        now = anyio.current_time()
+        free = self._idle.setdefault(_origin(url), deque())
+        free.append(_Idle(connection, now))
+        self._idle_count += 1
+        expired: list[HttpConnection] = []
+        while free[0].since < now - _IDLE_SECONDS:
+            expired.append(free.popleft().connection)
+            self._idle_count -= 1
+        return expired
+
+
+class HttpExchange:
+    """One request and its response. Made by `HttpPool.post`.
+
+    Entering it sends the request and waits for the head of the response. Leaving it gives the connection back
+    when the response was read to its end, and closes it otherwise.
+    """
+
+    def __init__(
+        self,
+        pool: HttpPool,
+        url: SplitResult,
+        headers: Mapping[str, str],
+        body: bytes,
+        connect_timeout_seconds: float,
+    ) -> None:
+        self._pool = pool
+        self._url = url
+        self._request_headers = headers
+        self._body = body
+        self._connect_timeout_seconds = connect_timeout_seconds
+        self._connection: HttpConnection | None = None
+        self.status = 0
+        """The response's HTTP status code."""
+        self.headers: Mapping[str, str] = {}
+        """The response's headers; names in lower case."""
+
+    async def __aenter__(self) -> Self:
+        connection = self._pool.take(self._url)
+        try:
+            await self._send(connection)
+        except ModelConnectionError:
+            was_used = connection.was_used
+            await self._give_back(connection)
+            if not was_used:
+                raise
+        except BaseException:
+            await self._give_back(connection)
+            raise
+        else:
+            return self
+        # The server closed a kept connection just as it was used again: no request reached it.
+        connection = self._pool.take(self._url, is_fresh=True)
+        try:
+            await self._send(connection)
+        except BaseException:
+            await self._give_back(connection)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            await self._give_back(connection)
+
+    async def read_chunk(self) -> bytes:
+        """More of the response's body, as it arrives; empty at its end.
+
+        Raises:
+            ModelConnectionError: The connection broke.
+        """
+        return b"" if self._connection is None else await self._connection.receive()
+
+    async def read_body(self, *, max_bytes: int) -> bytes:
+        """The rest of the response's body, cut at a bound.
+
+        Args:
+            max_bytes: How much to read.
+
+        Raises:
+            ModelConnectionError: The connection broke.
+        """
+        chunks: list[bytes] = []
+        size = 0
+        while size <= max_bytes and (chunk := await self.read_chunk()):
+            chunks.append(chunk)
+            size += len(chunk)
+        return b"".join(chunks)[:max_bytes]
+
+    async def _send(self, connection: "HttpConnection") -> None:
+        head = await connection.send(
+            self._url,
+            self._request_headers,
+            self._body,
+            connect_timeout_seconds=self._connect_timeout_seconds,
+        )
+        self.status = head.status
+        self.headers = head.headers
+        self._connection = connection
+
+    async def _give_back(self, connection: "HttpConnection") -> None:
+        await _close(self._pool.give_back_nowait(self._url, connection))
+
+
+def _origin(url: SplitResult) -> _Origin:
+    return url.scheme, url.netloc
+
+
+async def _close(connections: list["HttpConnection"]) -> None:
+    if connections:
+        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+            for connection in connections:
+                await connection.aclose()

@@ -1,0 +1,183 @@
+"""One HTTP connection over httpx. Floor 4. The only file that imports httpx, and it is imported on first use.
+
+httpx's own pool is not used: its bookkeeping is quadratic in the requests in flight, and it loses a slot when
+a request is cancelled while it connects. A connection here is a transport that may hold one connection;
+`http_pool` decides which request gets which.
+"""
+
+import functools
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import SplitResult
+
+import httpx
+
+from ..errors import ModelConnectionError, ModelTimeoutError
+from .http_proxy import is_loopback, proxy_for
+
+__all__ = ["HttpConnection", "ResponseHead"]
+
+KEEPALIVE_SECONDS = 30.0
+"""How long an idle connection is kept, in seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseHead:
+    """What comes before a response's body.
+
+    Args:
+        status: The HTTP status code.
+        headers: The headers; names in lower case.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+
+
+class HttpConnection:
+    """One connection, used by one request at a time.
+
+    Args:
+        url: Any URL of the origin to connect to.
+    """
+
+    def __init__(self, url: SplitResult) -> None:
+        self._transport = httpx.AsyncHTTPTransport(
+            verify=_verifying_context() if url.scheme == "https" else _unused_context(),
+            limits=httpx.Limits(
+                max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_SECONDS
+            ),
+            proxy=proxy_for(url),
+        )
+        self._chunks: AsyncIterator[bytes] | None = None
+        self._response: httpx.Response | None = None
+        self._place = url.netloc
+        self.was_used = False
+        """Whether a response was received on it."""
+        self.is_reusable = False
+        """Whether the last response was read to its end and the server keeps the connection open."""
+
+    async def send(
+        self, url: SplitResult, headers: Mapping[str, str], body: bytes, *, connect_timeout_seconds: float
+    ) -> ResponseHead:
+        """Send a `POST` and wait for the head of the response.
+
+        Args:
+            url: The URL.
+            headers: The headers.
+            body: The body.
+            connect_timeout_seconds: Seconds until the connection is there.
+
+        Raises:
+            ModelConnectionError: There is no connection, or it broke.
+            ModelTimeoutError: The connection was not there in time.
+        """
+        self.is_reusable = False
+        timeout = {"connect": connect_timeout_seconds, "read": None, "write": None, "pool": None}
+        request = httpx.Request(
+            "POST", url.geturl(), headers=headers, content=body, extensions={"timeout": timeout}
+        )
+        try:
+            response = await self._transport.handle_async_request(request)
+        except httpx.ConnectTimeout as error:
+            raise ModelTimeoutError(
+                f"no connection to {self._place} within {connect_timeout_seconds:g} seconds"
+                " (connect_timeout_seconds)",
+                is_transient=True,
+            ) from error
+        except (httpx.ConnectError, httpx.ProxyError) as error:
+            raise _connect_error(error, url) from error
+        except httpx.TransportError as error:
+            raise self._broken(error) from error
+        self.was_used = True
+        self._response = response
+        return ResponseHead(status=response.status_code, headers=dict(response.headers.items()))
+
+    async def receive(self) -> bytes:
+        """More of the response's body, as it arrives; empty at its end.
+
+        A body that the server broke off ends like a whole one, but leaves the connection unusable: whether
+        the response is complete is for its protocol to say.
+
+        Raises:
+            ModelConnectionError: The connection broke.
+        """
+        if self._response is None:
+            return b""
+        if self._chunks is None:
+            self._chunks = self._response.aiter_raw()
+        try:
+            chunk = await anext(self._chunks, b"")
+        except httpx.RemoteProtocolError:
+            self._chunks = self._response = None
+            return b""
+        except httpx.TransportError as error:
+            raise self._broken(error) from error
+        if not chunk:
+            await self._end_response(self._response)
+        return chunk
+
+    async def aclose(self) -> None:
+        """Close the connection, whatever is going on."""
+        await self._transport.aclose()
+        # What is left of the response is a chain of suspended generators. On the closed connection each of
+        # them ends by an exception; left to the garbage collector, Trio would warn of them.
+        while self._chunks is not None:
+            try:
+                await anext(self._chunks)
+            except (httpx.TransportError, StopAsyncIteration):
+                self._chunks = None
+        self._response = None
+        self.is_reusable = False
+
+    async def _end_response(self, response: httpx.Response) -> None:
+        await response.aclose()
+        self._chunks = self._response = None
+        is_kept = "close" not in response.headers.get("connection", "").lower()
+        self.is_reusable = is_kept and response.http_version == "HTTP/1.1"
+
+    def _broken(self, error: httpx.TransportError) -> ModelConnectionError:
+        reason = str(error) or type(error).__name__
+        return ModelConnectionError(f"the connection to {self._place} broke: {reason}", is_transient=True)
+
+
+def _connect_error(error: httpx.TransportError, url: SplitResult) -> ModelConnectionError:
+    reason, is_transient = "", True
+    for each in _chain(error):
+        if isinstance(each, socket.gaierror):
+            reason = "the host name cannot be resolved"
+            is_transient = each.errno == socket.EAI_AGAIN
+        elif isinstance(each, ConnectionRefusedError):
+            reason = "connection refused"
+        elif isinstance(each, ssl.SSLError):
+            reason = f"no secure connection: {each.reason or each}"
+            is_transient = False
+    if is_loopback(url.hostname):
+        is_transient = False  # on this machine nobody listens, and waiting changes nothing
+    reason = reason or str(error) or type(error).__name__
+    return ModelConnectionError(f"cannot connect to {url.netloc}: {reason}", is_transient=is_transient)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, its causes, and the members of groups among them."""
+    while error is not None:
+        yield error
+        if isinstance(error, BaseExceptionGroup):
+            for member in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+                yield from _chain(member)
+        error = error.__cause__ or error.__context__
+
+
+@functools.cache
+def _verifying_context() -> ssl.SSLContext:
+    """The context that every secure connection shares: it takes longer to load than a handshake."""
+    return httpx.create_ssl_context()
+
+
+@functools.cache
+def _unused_context() -> ssl.SSLContext:
+    """A context for plain connections, which httpx wants as well; it trusts nobody."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,0 +1,148 @@
+"""A model server on loopback that answers from a script, and misbehaves on request. Floor 5.
+
+It is a real HTTP/1.1 server: what it is for is testing whatever sits between a program and a real endpoint,
+that is time limits, retries, cancellation, broken streams and many connections at once. It speaks Chat
+Completions, streamed and whole. Where none of that matters, `ScriptedModel` needs no sockets.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal, Self, TypeAlias
+
+import anyio
+from anyio.abc import SocketAttribute, SocketStream
+from anyio.from_thread import start_blocking_portal
+
+from .model_reply import ModelReply, RecordedRequest
+from .model_server_chat import ChatReplies
+from .model_server_connection import ServerConnection
+
+__all__ = ["ModelServer", "ModelServerConnections", "ReplyHandler"]
+
+ReplyHandler: TypeAlias = Callable[[RecordedRequest], ModelReply | Awaitable[ModelReply]]
+"""Decides the reply to a request."""
+
+_BACKLOG = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelServerConnections:
+    """The connections of a server at one moment.
+
+    Args:
+        open: Connections that are open now.
+        total: Connections that were made so far.
+    """
+
+    open: int
+    total: int
+
+
+class ModelServer:
+    """Serves scripted replies on loopback while its context lasts.
+
+        async with ModelServer([ModelReply(text="Hello")]) as server:
+            model = nh.…(settings={"base_url": server.base_url})
+
+    Without an event loop of your own, use `in_thread`.
+
+    Args:
+        replies: The replies, each used once in the order in which requests arrive, or a function, plain or
+            async, from a request to its reply. A request beyond the last reply gets the HTTP status 400.
+    """
+
+    def __init__(self, replies: Iterable[ModelReply] | ReplyHandler) -> None:
+        self._handler = replies if callable(replies) else None
+        self._replies = iter(()) if callable(replies) else iter(replies)
+        self._protocol = ChatReplies()
+        self._requests: list[RecordedRequest] = []
+        self._open = 0
+        self._total = 0
+        self._port = 0
+        self._resources = AsyncExitStack()
+
+    @classmethod
+    @contextmanager
+    def in_thread(
+        cls, replies: Iterable[ModelReply] | ReplyHandler, *, backend: Literal["asyncio", "trio"] = "asyncio"
+    ) -> Generator[Self, None, None]:
+        """A server with an event loop in a thread of its own, for programs without one.
+
+        Args:
+            replies: The replies, as for the class itself; a function is called in that thread.
+            backend: The event loop.
+        """
+        with (
+            start_blocking_portal(backend) as portal,
+            portal.wrap_async_context_manager(cls(replies)) as server,
+        ):
+            yield server
+
+    async def __aenter__(self) -> Self:
+        """Open the port; connections are accepted when this returns."""
+        async with AsyncExitStack() as stack:
+            listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0, backlog=_BACKLOG)
+            await stack.enter_async_context(listener)
+            self._port = listener.extra(SocketAttribute.local_port)
+            task_group = await stack.enter_async_context(anyio.create_task_group())
+            stack.callback(task_group.cancel_scope.cancel)
+            task_group.start_soon(listener.serve, self._serve_connection)
+            self._resources = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the port and every connection, whatever their replies are doing."""
+        # The program's own exception does not concern the task group, which would wrap it in a group.
+        await self._resources.aclose()
+
+    @property
+    def base_url(self) -> str:
+        """The base URL to give a client, for example as the model setting `base_url`."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def requests(self) -> list[RecordedRequest]:
+        """The requests so far, in the order in which they arrived."""
+        return list(self._requests)
+
+    @property
+    def connections(self) -> ModelServerConnections:
+        """The connections as they are now."""
+        return ModelServerConnections(open=self._open, total=self._total)
+
+    async def _serve_connection(self, stream: SocketStream) -> None:
+        self._open += 1
+        self._total += 1
+        try:
+            await ServerConnection(stream, self._protocol, self._decide).serve()
+        finally:
+            self._open -= 1
+
+    async def _decide(self, request: RecordedRequest) -> ModelReply:
+        self._requests.append(request)
+        if request.method != "POST" or not request.path.partition("?")[0].endswith(self._protocol.path):
+            return ModelReply(status=404, text=f"nothing here speaks {request.method} {request.path}")
+        if not isinstance(request.body, dict):
+            return ModelReply(status=400, text="the body is no JSON object")
+        if self._handler is not None:
+            return await _handle(self._handler, request)
+        exhausted = ModelReply(status=400, text=f"the script has no reply for request {len(self._requests)}")
+        return next(self._replies, exhausted)
+
+
+async def _handle(handler: ReplyHandler, request: RecordedRequest) -> ModelReply:
+    """The reply a handler decides; its exception becomes an error reply that is shown and not retried."""
+    try:
+        reply = handler(request)
+        return await reply if inspect.isawaitable(reply) else reply
+    except Exception as error:
+        text = f"the reply handler raised {type(error).__name__}: {error}"
+        return ModelReply(status=500, text=text, headers={"x-should-retry": "false"})

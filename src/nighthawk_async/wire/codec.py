@@ -1,0 +1,104 @@
+"""What every wire codec offers: a request as HTTP parts, and events out of the answer. Floor 1.
+
+One codec speaks one provider protocol and holds no state; the state of one response is in the decoder it
+makes. Who sends the bytes, waits and tries again is the business of `models.http_model`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..errors import ModelStatusError
+from ..types.model import ModelEvent, ModelRequest
+from .sse import ServerSentEvent
+
+__all__ = ["Codec", "EncodedRequest", "ResponseDecoder"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedRequest:
+    """A request as the parts of an HTTP `POST`.
+
+    Args:
+        path: The path below the endpoint's base URL, with a leading slash.
+        headers: The headers the protocol wants; credentials are added by whoever sends it.
+        body: The body.
+    """
+
+    path: str
+    headers: Mapping[str, str]
+    body: bytes = field(repr=False)
+
+
+class ResponseDecoder(Protocol):
+    """Turns the events of one streamed response into model events.
+
+    The last event of a response is `ResponseFinished` or `ResponseFailed`; what comes after it is ignored.
+    """
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the last event was given."""
+        ...
+
+    def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
+        """Take in one event of the stream.
+
+        Raises:
+            ModelProtocolError: The event is not what the protocol promises.
+        """
+        ...
+
+    def finish(self) -> list[ModelEvent]:
+        """Take note of the end of the stream.
+
+        Raises:
+            ModelProtocolError: The stream ended before the protocol's terminal event.
+        """
+        ...
+
+
+class Codec(Protocol):
+    """Speaks one provider protocol."""
+
+    @property
+    def name(self) -> str:
+        """The protocol's name, as the catalog's provider rows give it."""
+        ...
+
+    def encode(self, request: ModelRequest, *, model_name: str) -> EncodedRequest:
+        """A request as HTTP parts.
+
+        Args:
+            request: The request; its settings go into the body, transport settings excepted.
+            model_name: The model's name at the provider.
+
+        Raises:
+            ConfigurationError: The protocol cannot carry the request.
+        """
+        ...
+
+    def decoder(self) -> ResponseDecoder:
+        """A decoder for one streamed response."""
+        ...
+
+    def decode_response(self, body: bytes) -> list[ModelEvent]:
+        """The events of a response that came whole, as one JSON document.
+
+        Raises:
+            ModelProtocolError: The body is not what the protocol promises.
+        """
+        ...
+
+    def decode_error(
+        self, status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
+    ) -> ModelStatusError:
+        """The error that an HTTP error status stands for, with an excerpt of the provider's message.
+
+        Args:
+            status: The HTTP status code.
+            headers: The response's headers; names in lower case.
+            body: The beginning of the response's body.
+            secrets: Texts that must not appear in the message.
+        """
+        ...

@@ -1,0 +1,81 @@
+"""What kind of media a content item is, and how to speak of it where it cannot travel. Floor 1."""
+
+import base64
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+from ..types.content import (
+    AudioUrl,
+    BinaryContent,
+    DocumentUrl,
+    FileUrl,
+    ImageUrl,
+    MultimodalContent,
+    UploadedFile,
+    UserContent,
+    VideoUrl,
+)
+
+__all__ = ["MediaKind", "data_url", "describe_media", "is_all_text", "media_kind"]
+
+MediaKind: TypeAlias = Literal["image", "audio", "video", "document"]
+
+_KINDS_OF_URLS: tuple[tuple[type[FileUrl], MediaKind], ...] = (
+    (ImageUrl, "image"),
+    (AudioUrl, "audio"),
+    (VideoUrl, "video"),
+    (DocumentUrl, "document"),
+)
+
+
+def media_kind(item: MultimodalContent) -> MediaKind:
+    """The kind of a media item; what is neither image, audio nor video is a document.
+
+    Args:
+        item: The media item.
+    """
+    for url_type, kind in _KINDS_OF_URLS:
+        if isinstance(item, url_type):
+            return kind
+    main_type = (item.media_type or "").partition("/")[0].lower()
+    return main_type if main_type in ("image", "audio", "video") else "document"
+
+
+def describe_media(item: MultimodalContent) -> str:
+    """A few words that name a media item: its kind, its type, and its size, URL or file id.
+
+    Args:
+        item: The media item.
+    """
+    kind = media_kind(item)
+    media_type = f" {item.media_type}" if item.media_type else ""
+    match item:
+        case BinaryContent():
+            name = f" {item.identifier!r}" if item.identifier else ""
+            return f"{kind}{name}{media_type}, {len(item.data)} bytes"
+        case FileUrl():
+            return f"{kind}{media_type} at {_shortened(item.url)}"
+        case UploadedFile():
+            return f"{kind}{media_type} uploaded to {item.provider_name} as {item.file_id}"
+
+
+def data_url(item: BinaryContent) -> str:
+    """The bytes of a media item as a `data:` URL.
+
+    Args:
+        item: The media item.
+    """
+    return f"data:{item.media_type};base64,{base64.b64encode(item.data).decode()}"
+
+
+def is_all_text(content: Iterable[UserContent]) -> bool:
+    """Whether content is text alone.
+
+    Args:
+        content: Content items.
+    """
+    return all(isinstance(item, str) for item in content)
+
+
+def _shortened(url: str) -> str:
+    return url if len(url) <= 200 else url[:200] + "…"

@@ -1,0 +1,39 @@
+"""The codec of OpenAI Chat Completions, which most compatible servers speak. Floor 1."""
+
+from collections.abc import Mapping, Sequence
+
+from ..errors import ModelStatusError
+from ..types.model import ModelEvent, ModelRequest
+from .codec import EncodedRequest
+from .openai_chat_request import encode_body
+from .openai_chat_response import ChatResponseDecoder
+from .provider_errors import status_error
+
+__all__ = ["OpenAIChatCodec"]
+
+_HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
+
+
+class OpenAIChatCodec:
+    """Speaks Chat Completions. See `wire.codec.Codec`."""
+
+    name = "openai-chat"
+
+    def encode(self, request: ModelRequest, *, model_name: str) -> EncodedRequest:
+        """A request as HTTP parts; see `wire.codec.Codec`."""
+        body = encode_body(request, model_name=model_name)
+        return EncodedRequest(path="/chat/completions", headers=_HEADERS, body=body)
+
+    def decoder(self) -> ChatResponseDecoder:
+        """A decoder for one streamed response."""
+        return ChatResponseDecoder()
+
+    def decode_response(self, body: bytes) -> list[ModelEvent]:
+        """The events of a response that came whole; see `wire.codec.Codec`."""
+        return ChatResponseDecoder().feed_whole(body)
+
+    def decode_error(
+        self, status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
+    ) -> ModelStatusError:
+        """The error that an HTTP error status stands for; see `wire.codec.Codec`."""
+        return status_error(status, headers, body, secrets=secrets)

@@ -1,0 +1,183 @@
+"""Model events out of a Chat Completions answer, streamed or whole. Floor 1.
+
+The terminal event is a `finish_reason`, followed by `[DONE]` or the end of the stream. `[DONE]` alone is not
+success: servers write it after an error too, and Ollama swallows the error.
+"""
+
+import msgspec
+
+from ..errors import ModelProtocolError
+from ..types.model import (
+    FinishReason,
+    ModelEvent,
+    ReasoningDelta,
+    ResponseFailed,
+    ResponseFinished,
+    TextDelta,
+    UsageReported,
+)
+from .openai_chat_chunks import Choice, Chunk, Delta, FunctionFragment, ToolCallDelta
+from .provider_errors import provider_message
+from .redaction import excerpt
+from .sse import ServerSentEvent
+from .tool_calls import ToolCallAccumulator, ToolCallFragment
+
+__all__ = ["ChatResponseDecoder"]
+
+_FINISH_REASONS: dict[str, FinishReason] = {
+    "content_filter": "content_filter",
+    "eos_token": "stop",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "stop": "stop",
+    "stop_sequence": "stop",
+    "tool_calls": "tool_calls",
+}
+_FAILURES = frozenset({"abort", "error"})
+_NOTHING = (b"", b"null")
+
+_decode_chunk = msgspec.json.Decoder(Chunk).decode
+
+
+class ChatResponseDecoder:
+    """Decodes one answer. See `wire.codec.ResponseDecoder`."""
+
+    def __init__(self) -> None:
+        self._calls = ToolCallAccumulator()
+        self._choice_index: int | None = None
+        self._finish_reason: str | None = None
+        self._is_ended = False
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the last event was given."""
+        return self._is_ended
+
+    def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
+        """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
+        if self._is_ended:
+            return []
+        if event.data.strip() == b"[DONE]":
+            return self._end("The stream said [DONE] without a finish reason.")
+        if event.event == "error":
+            return self._fail(event.data)
+        return self._take_chunk(event.data)
+
+    def finish(self) -> list[ModelEvent]:
+        """Take note of the end of the stream; see `wire.codec.ResponseDecoder`."""
+        return [] if self._is_ended else self._end("The stream ended before the response was finished.")
+
+    def feed_whole(self, body: bytes) -> list[ModelEvent]:
+        """Take in an answer that came as one JSON document.
+
+        Args:
+            body: The document.
+
+        Raises:
+            ModelProtocolError: It is not a Chat Completions answer.
+        """
+        events = self._take_chunk(body)
+        if self._is_ended:
+            return events
+        if self._choice_index is None:
+            raise ModelProtocolError(f"The answer holds no choice: {excerpt(body)}")
+        if self._finish_reason is None:  # the document is complete, whatever it leaves out
+            events += self._take_finish_reason("stop")
+        return events + self.finish()
+
+    def _take_chunk(self, data: bytes) -> list[ModelEvent]:
+        try:
+            chunk = _decode_chunk(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ModelProtocolError(
+                f"The response holds what is not a Chat Completions chunk ({error}): {excerpt(data)}"
+            ) from error
+        if chunk.object == "error" or bytes(chunk.error) not in _NOTHING:
+            return self._fail(data)
+        events: list[ModelEvent] = []
+        for choice in chunk.choices or ():
+            self._take_choice(choice, events)
+        if chunk.usage is not None:
+            # A failure in the same chunk stays the last event.
+            place = len(events) - 1 if self._is_ended else len(events)
+            events.insert(place, UsageReported(usage=chunk.usage.to_usage()))
+        return events
+
+    def _take_choice(self, choice: Choice, events: list[ModelEvent]) -> None:
+        index = choice.index or 0
+        if self._choice_index is None:
+            self._choice_index = index
+        if index != self._choice_index or self._is_ended:
+            return
+        if choice.delta is not None:
+            self._take_delta(choice.delta, events, is_whole=False)
+        elif choice.message is not None:
+            self._take_delta(choice.message, events, is_whole=True)
+        if bytes(choice.error) not in _NOTHING:
+            events += self._fail(bytes(choice.error))
+        elif choice.finish_reason in _FAILURES:
+            message = f"The provider ended the response with the finish reason {choice.finish_reason!r}."
+            events += self._fail(msgspec.json.encode(message), is_transient=True)
+        elif choice.finish_reason:
+            events += self._take_finish_reason(choice.finish_reason)
+
+    def _take_delta(self, delta: Delta, events: list[ModelEvent], *, is_whole: bool) -> None:
+        # vLLM renamed the field; a server in between sends the same text in both.
+        if reasoning := delta.reasoning_content or delta.reasoning:
+            events.append(ReasoningDelta(text=reasoning))
+        if delta.content:
+            events.append(TextDelta(text=delta.content))
+        if delta.refusal:
+            events.append(TextDelta(text=delta.refusal))
+        if delta.function_call is not None:  # the protocol's older form, one call per response
+            call = ToolCallDelta(index=0, function=delta.function_call)
+            events += self._calls.feed(_to_fragment(call, position=None))
+        for position, call in enumerate(delta.tool_calls or ()):
+            events += self._calls.feed(_to_fragment(call, position=position if is_whole else None))
+
+    def _take_finish_reason(self, reason: str) -> list[ModelEvent]:
+        self._finish_reason = reason
+        return self._calls.finish(is_cut_off=_FINISH_REASONS.get(reason) in ("length", "content_filter"))
+
+    def _end(self, complaint: str) -> list[ModelEvent]:
+        if self._finish_reason is None:
+            raise ModelProtocolError(complaint, is_transient=True)
+        self._is_ended = True
+        return [ResponseFinished(reason=self._normalized_reason(self._finish_reason))]
+
+    def _normalized_reason(self, reason: str) -> FinishReason:
+        """The finish reason; what the response holds decides where the server's word disagrees with it."""
+        normalized = _FINISH_REASONS.get(reason, "other")
+        if normalized in ("stop", "other") and self._calls.completed:
+            return "tool_calls"
+        return "stop" if normalized == "tool_calls" and not self._calls.completed else normalized
+
+    def _fail(self, data: bytes, *, is_transient: bool = False) -> list[ModelEvent]:
+        try:
+            content: object = msgspec.json.decode(data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            content = data.decode(errors="replace")
+        message = provider_message(content)
+        self._is_ended = True
+        return [
+            ResponseFailed(
+                message=message.message,
+                error_type=message.error_type,
+                is_transient=is_transient or message.is_transient,
+            )
+        ]
+
+
+def _to_fragment(call: ToolCallDelta, *, position: int | None) -> ToolCallFragment:
+    """A fragment; in a whole answer every entry is another call, so its position stands for the index."""
+    function = call.function or FunctionFragment()
+    arguments = function.arguments or ""
+    if isinstance(arguments, dict):
+        arguments = msgspec.json.encode(arguments).decode()
+    return ToolCallFragment(
+        index=call.index if position is None else position,
+        id=call.id or "",
+        name=function.name or "",
+        arguments=arguments,
+    )

@@ -1,0 +1,111 @@
+"""The provider's own message in the many shapes in which error bodies come. Floor 1.
+
+An object with `message`, `type` and `code`, bare or under `error`; a text under `error`, `message` or
+`detail`; either of these in a list.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from ..errors import ModelStatusError
+from .redaction import excerpt
+from .retry_advice import is_transient_status, retry_after_seconds
+
+__all__ = ["ProviderMessage", "provider_message", "status_error"]
+
+_TRANSIENT_WORDS = (
+    "internal",
+    "overloaded",
+    "rate_limit",
+    "ratelimit",
+    "server_error",
+    "timeout",
+    "unavailable",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderMessage:
+    """What a provider said went wrong.
+
+    Args:
+        message: One bounded line without secrets.
+        error_type: The provider's own name of the error, when it gave one.
+        is_transient: Whether that name says that the same request may succeed later.
+    """
+
+    message: str
+    error_type: str | None = None
+    is_transient: bool = False
+
+
+def provider_message(content: object, secrets: Sequence[str] = ()) -> ProviderMessage:
+    """The message in an error object, however the provider wrapped it.
+
+    Args:
+        content: A decoded JSON value.
+        secrets: Texts that must not appear in the message.
+    """
+    error = _unwrap(content)
+    if not isinstance(error, Mapping):
+        return ProviderMessage(message=excerpt(_as_text(error), secrets))
+    fields = cast("Mapping[str, Any]", error)
+    message = next((fields[key] for key in ("message", "detail", "msg") if fields.get(key)), fields)
+    names = [fields.get(key) for key in ("type", "code", "status")]
+    name = next((each for each in names if isinstance(each, str) and each), None)
+    return ProviderMessage(
+        message=excerpt(_as_text(message), secrets),
+        error_type=excerpt(name, secrets, limit=100) if name is not None else None,
+        is_transient=any(_says_transient(each) for each in names),
+    )
+
+
+def status_error(
+    status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
+) -> ModelStatusError:
+    """The error that an HTTP error status stands for, with an excerpt of the provider's message.
+
+    Args:
+        status: The HTTP status code.
+        headers: The response's headers; names in lower case.
+        body: The beginning of the response's body.
+        secrets: Texts that must not appear in the message.
+    """
+    try:
+        message = provider_message(msgspec.json.decode(body), secrets).message
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        message = excerpt(body, secrets)
+    return ModelStatusError(
+        f"HTTP {status}: {message}" if message else f"HTTP {status} without a message",
+        status=status,
+        is_transient=is_transient_status(status, headers),
+        retry_after_seconds=retry_after_seconds(headers),
+    )
+
+
+def _unwrap(content: object) -> object:
+    if isinstance(content, list) and content:
+        content = cast("list[object]", content)[0]
+    if isinstance(content, Mapping):
+        error = cast("Mapping[str, object]", content).get("error")
+        if error:
+            return error
+    return cast("object", content)
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _says_transient(name: object) -> bool:
+    if isinstance(name, str) and not name.isdecimal():
+        lowered = name.lower()
+        return any(word in lowered for word in _TRANSIENT_WORDS)
+    try:
+        status = int(cast("Any", name))
+    except (TypeError, ValueError):
+        return False
+    return 400 <= status <= 599 and is_transient_status(status)

@@ -1,0 +1,44 @@
+"""Excerpts of foreign text that are short, printable and free of secrets. Floor 1."""
+
+import re
+from collections.abc import Sequence
+
+__all__ = ["excerpt", "redact"]
+
+MAX_EXCERPT_CHARACTERS = 500
+
+_MIN_SECRET_CHARACTERS = 4
+_LOOKS_SECRET = re.compile(
+    r"(?P<scheme>\b[Bb]earer\s+)[\w.~+/=-]{4,}"  # a credential after its scheme
+    r"|\b(?:sk|gsk|xai)[-_][\w*.-]{16,}"  # keys of providers, also half masked by them
+    r"|\bAIza[\w-]{10,}"
+)
+
+
+def redact(text: str, secrets: Sequence[str] = ()) -> str:
+    """Replace secrets, and what looks like an API key, by `[redacted]`.
+
+    Args:
+        text: Any text.
+        secrets: The secrets that are known.
+    """
+    for secret in secrets:
+        if len(secret) >= _MIN_SECRET_CHARACTERS:
+            text = text.replace(secret, "[redacted]")
+    return _LOOKS_SECRET.sub(lambda match: f"{match['scheme'] or ''}[redacted]", text)
+
+
+def excerpt(text: str | bytes, secrets: Sequence[str] = (), *, limit: int = MAX_EXCERPT_CHARACTERS) -> str:
+    """One line of at most that many characters, with secrets redacted.
+
+    Args:
+        text: Any text, or bytes that may be text.
+        secrets: The secrets that are known.
+        limit: How many characters to keep.
+    """
+    if isinstance(text, bytes):
+        text = text.decode(errors="replace")
+    # Redact more than is kept, so that a secret cut in two by the limit is found as well.
+    line = " ".join(redact(text[: 4 * limit + 4_096], secrets).split())
+    line = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in line)
+    return line if len(line) <= limit else line[:limit] + "…"

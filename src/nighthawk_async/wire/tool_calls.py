@@ -1,0 +1,201 @@
+"""Puts tool calls together from the fragments in which servers stream them. Floor 1.
+
+Servers disagree: fragments come with or without an index, with an index that repeats for the next call, with
+an id in the first fragment, in all, or in none. The rules are these.
+
+- A fragment belongs to the call of its index, or without an index to the call of its id, or else to the last
+  call. It begins another call when its id differs, or when it names a tool although the call is already named
+  differently or has complete arguments.
+- A call is complete as soon as its arguments are a complete JSON object; when it can receive no more
+  fragments, since another call took its place; or when the response is finished.
+- `{}` alone waits for one of the latter: some servers send it first and the real arguments afterwards.
+- Completed calls are handed out in the order in which they were started.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from ..errors import ModelProtocolError
+from ..types.messages import ToolCall
+from ..types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
+from .json_scan import JsonObjectScanner
+
+__all__ = ["ToolCallAccumulator", "ToolCallFragment"]
+
+_MAX_EMPTY_OBJECT_CHARACTERS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallFragment:
+    """A piece of a tool call; an empty text stands for what the server did not send."""
+
+    index: int | None = None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _PartialCall:
+    position: int
+    id: str
+    server_id: str
+    name: str = ""
+    fragments: list[str] = field(default_factory=list[str])
+    scanner: JsonObjectScanner = field(default_factory=JsonObjectScanner)
+    is_announced: bool = False
+    is_over: bool = False
+    held_back: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.scanner.is_complete and not self.held_back
+
+    @property
+    def arguments(self) -> str:
+        text = "".join(self.fragments)
+        return text if text.strip() else "{}"
+
+    def is_other_than(self, fragment: ToolCallFragment) -> bool:
+        """Whether a fragment that could belong to this call begins another one."""
+        if fragment.id and self.server_id:
+            return fragment.id != self.server_id
+        if fragment.name and self.name:
+            return fragment.name != self.name or self.scanner.is_complete
+        return bool(fragment.id) and self.scanner.is_complete
+
+    def append(self, text: str) -> str:
+        """Add to the arguments and return what may be shown of them at once."""
+        if self.held_back and text.strip():
+            self.fragments.clear()
+            self.scanner = JsonObjectScanner()
+            self.held_back = ""
+        text = text[: self.scanner.feed(text)]
+        if text:
+            self.fragments.append(text)
+        if self.scanner.is_complete and text and self._is_empty_object():
+            self.held_back = text
+            return ""
+        return text
+
+    def _is_empty_object(self) -> bool:
+        length = sum(map(len, self.fragments))
+        return length <= _MAX_EMPTY_OBJECT_CHARACTERS and "".join("".join(self.fragments).split()) == "{}"
+
+
+class ToolCallAccumulator:
+    """The tool calls of one response.
+
+    Args:
+        new_id: Makes an id, unique in every conversation, for a call that came without one.
+    """
+
+    def __init__(self, new_id: Callable[[], str] | None = None) -> None:
+        self._new_id = new_id or _random_id
+        self._calls: list[_PartialCall] = []
+        self._by_index: dict[int, _PartialCall] = {}
+        self._by_server_id: dict[str, _PartialCall] = {}
+        self._completed = 0
+        self._is_finished = False
+
+    @property
+    def completed(self) -> int:
+        """How many calls were handed out as complete."""
+        return self._completed
+
+    def feed(self, fragment: ToolCallFragment) -> list[ModelEvent]:
+        """Take in a fragment; after the finish it is ignored."""
+        events: list[ModelEvent] = []
+        if self._is_finished:
+            return events
+        call = self._find(fragment)
+        if call is None:
+            call = self._begin(fragment)
+            self._hand_out(events)
+        elif not call.name:
+            call.name = fragment.name
+        if call.position >= self._completed:
+            self._take_arguments(call, fragment.arguments, events)
+            self._hand_out(events)
+        return events
+
+    def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:
+        """Take note that the response is finished.
+
+        Args:
+            is_cut_off: Whether the response was stopped on its way; then calls whose arguments are incomplete
+                are dropped.
+
+        Raises:
+            ModelProtocolError: A call has no name.
+        """
+        self._is_finished = True
+        if is_cut_off:
+            self._calls = [
+                call for call in self._calls if call.position < self._completed or call.scanner.is_complete
+            ]
+        events: list[ModelEvent] = []
+        for call in self._calls:
+            call.is_over = True
+            if not call.name:
+                raise ModelProtocolError("The response holds a tool call without a name.")
+        self._hand_out(events)
+        return events
+
+    def _find(self, fragment: ToolCallFragment) -> _PartialCall | None:
+        if fragment.index is not None:
+            call = self._by_index.get(fragment.index)
+        else:
+            call = self._by_server_id.get(fragment.id) or (self._calls[-1] if self._calls else None)
+        return None if call is None or call.is_other_than(fragment) else call
+
+    def _begin(self, fragment: ToolCallFragment) -> _PartialCall:
+        for earlier in self._calls[self._completed :]:
+            earlier.is_over |= earlier.scanner.is_complete
+        if fragment.index is not None:
+            replaced = self._by_index.get(fragment.index)
+        else:
+            replaced = self._calls[-1] if self._calls else None
+        if replaced is not None:
+            replaced.is_over = True
+        is_taken = fragment.id in self._by_server_id
+        call = _PartialCall(
+            position=len(self._calls),
+            id=fragment.id if fragment.id and not is_taken else self._new_id(),
+            server_id=fragment.id,
+            name=fragment.name,
+        )
+        self._calls.append(call)
+        if fragment.index is not None:
+            self._by_index[fragment.index] = call
+        if fragment.id:
+            self._by_server_id[fragment.id] = call
+        return call
+
+    def _take_arguments(self, call: _PartialCall, text: str, events: list[ModelEvent]) -> None:
+        shown = call.append(text)
+        if not call.name:
+            return
+        if not call.is_announced:
+            call.is_announced = True
+            events.append(ToolCallStarted(index=call.position, id=call.id, name=call.name))
+            shown = "" if call.held_back else "".join(call.fragments)
+        if shown:
+            events.append(ToolCallArgumentsDelta(index=call.position, fragment=shown))
+
+    def _hand_out(self, events: list[ModelEvent]) -> None:
+        """Hand out every call that is complete and whose predecessors were handed out."""
+        while self._completed < len(self._calls):
+            call = self._calls[self._completed]
+            if not call.name or not (call.is_over or call.is_complete):
+                return
+            if call.held_back:
+                events.append(ToolCallArgumentsDelta(index=call.position, fragment="".join(call.fragments)))
+            tool_call = ToolCall(id=call.id, name=call.name, arguments=call.arguments)
+            events.append(ToolCallCompleted(index=call.position, call=tool_call))
+            self._completed += 1
+
+
+def _random_id() -> str:
+    return f"call_{uuid4().hex}"

@@ -1,0 +1,270 @@
+"""Bounded conversion of any Python value into JSON values. Floor 1.
+
+Not a serializer: what it gives is only ever shown. No more of a value is visited than a number of cells (a
+value is a cell, and every few characters of a text another), whatever the value's size, depth or shape, and
+none of its own code runs.
+"""
+
+import json
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeAlias, TypeVar, cast
+
+from ..types.json import JsonableValue
+from .fields import object_fields
+from .introspection import find_class_attribute, resolution_order, type_name
+from .scalars import OMISSION_MARK, clean_text, find_scalar_text
+
+__all__ = ["BoundedValue", "is_container_type", "to_bounded_value"]
+
+_CHARACTERS_PER_CELL = 8
+_SHORTEST_TEXT = 16
+_MAX_DEPTH = 48
+_KEY_CELLS = 16
+_CELLS_PER_SCALAR = 4
+_CELLS_PER_COMPOUND = 32
+_LEAST_PARTS = 8
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundedValue:
+    """What of a value can be shown.
+
+    Args:
+        value: The JSON value. Where parts are missing, an item or a key that begins with the omission mark
+            tells how many, unless marks were not wanted.
+        is_complete: Whether nothing is missing.
+    """
+
+    value: JsonableValue
+    is_complete: bool
+
+
+def to_bounded_value(value: object, *, cells: int, with_marks: bool) -> BoundedValue:
+    """Convert a value, all of it when it is small and else an even selection of its parts.
+
+    Args:
+        value: Any value.
+        cells: About how many parts to visit.
+        with_marks: Whether to put marks where parts are missing.
+    """
+    try:
+        walk = _Walk(is_selective=False, with_marks=with_marks)
+        converted, _ = walk.convert(value, cells, 0)
+    except _TooLarge:
+        walk = _Walk(is_selective=True, with_marks=with_marks)
+        converted, _ = walk.convert(value, cells, 0)
+    return BoundedValue(value=converted, is_complete=walk.is_complete)
+
+
+def is_container_type(cls: type) -> bool:
+    """Tell whether values of a class are previewed by their items: sequences, sets and mappings."""
+    return _find_open(cls) is not None
+
+
+class _TooLarge(Exception):  # noqa: N818  (not an error: it ends the attempt to convert everything)
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """A container made ready for reading: its length, and its items or its pairs."""
+
+    length: int
+    items: Iterator[Any]
+    has_keys: bool = False
+    is_unordered: bool = False
+
+
+_Open: TypeAlias = Callable[[Any], _Opened]
+
+
+class _Walk:
+    """One pass over a value.
+
+    A selective pass gives every part its share of the cells; the other kind stops when there are too few.
+    """
+
+    __slots__ = ("_is_selective", "_path", "_with_marks", "is_complete")
+
+    def __init__(self, *, is_selective: bool, with_marks: bool) -> None:
+        self.is_complete = True
+        self._is_selective = is_selective
+        self._with_marks = with_marks
+        self._path: set[int] = set()
+
+    def convert(self, value: object, cells: int, depth: int) -> tuple[JsonableValue, int]:
+        """Convert a value within a number of cells; return it and the number of cells it took."""
+        cls = type(value)
+        render = find_scalar_text(cls)
+        if render is not None:
+            return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
+        opened = _open(value, cls)
+        if opened is None:
+            return f"<{type_name(cls)}>", 1
+        if id(value) in self._path:
+            return f"<circular: {type_name(cls)}>", 1
+        self._path.add(id(value))
+        try:
+            return self._convert_parts(opened, cells, depth)
+        finally:
+            self._path.discard(id(value))
+
+    def _charged(self, rendered: JsonableValue, cells: int) -> tuple[JsonableValue, int]:
+        if type(rendered) is not str:
+            return rendered, 1
+        cost = 1 + len(rendered) // _CHARACTERS_PER_CELL
+        if cost > cells and not self._is_selective:
+            raise _TooLarge
+        if cost > cells:
+            self.is_complete = False
+        return rendered, cost
+
+    def _convert_parts(self, opened: _Opened, cells: int, depth: int) -> tuple[JsonableValue, int]:
+        parts = self._selected_parts(opened, cells, depth)
+        remaining = cells - 1
+        values: list[JsonableValue] = []
+        keys: list[str] = []
+        for index, part in enumerate(parts):
+            share = max(1, remaining // (len(parts) - index)) if self._is_selective else remaining
+            key, item = part if opened.has_keys else (None, part)
+            if opened.has_keys:
+                keys.append(_key_text(key))
+                remaining -= len(keys[-1]) // _CHARACTERS_PER_CELL
+            converted, cost = self.convert(item, share, depth + 1)
+            values.append(converted)
+            remaining -= cost
+            if remaining < 0 and not self._is_selective:
+                raise _TooLarge
+        omitted = max(0, opened.length - len(parts))
+        if omitted:
+            self.is_complete = False
+        return self._assembled(opened, keys, values, omitted), cells - remaining
+
+    def _selected_parts(self, opened: _Opened, cells: int, depth: int) -> list[Any]:
+        room = cells - 1
+        if depth >= _MAX_DEPTH:
+            room = 0
+        elif opened.length > room and not self._is_selective:
+            raise _TooLarge
+        parts = _take(opened.items, min(opened.length, room))
+        if self._is_selective and len(parts) > 1:
+            # Some parts shown well say more than all of them shown as stumps.
+            cells_per_part = _CELLS_PER_SCALAR if _is_scalar_part(parts[0], opened) else _CELLS_PER_COMPOUND
+            del parts[max(_LEAST_PARTS, room // cells_per_part) :]
+        return _sorted_where_possible(parts) if opened.is_unordered else parts
+
+    def _assembled(
+        self, opened: _Opened, keys: list[str], values: list[JsonableValue], omitted: int
+    ) -> JsonableValue:
+        if not opened.has_keys:
+            return [*values, f"{OMISSION_MARK}{omitted}"] if omitted and self._with_marks else values
+        named: dict[str, JsonableValue] = dict(zip(_told_apart(keys), values, strict=True))
+        if omitted and self._with_marks:
+            named[OMISSION_MARK] = omitted
+        return named
+
+
+def _is_scalar_part(part: Any, opened: _Opened) -> bool:
+    item: object = part[1] if opened.has_keys else part
+    return find_scalar_text(type(item)) is not None
+
+
+def _take(items: Iterable[_Item], count: int) -> list[_Item]:
+    taken: list[_Item] = []
+    try:
+        taken.extend(islice(items, count))
+    except RuntimeError:
+        # Another thread changed the container meanwhile; what was read of it is shown.
+        return taken
+    return taken
+
+
+def _sorted_where_possible(parts: list[Any]) -> list[Any]:
+    kinds = {id(type(cast(object, part))) for part in parts}
+    if len(kinds) == 1 and kinds <= _SORTABLE_TYPES:
+        return sorted(parts)
+    return parts
+
+
+def _key_text(key: object) -> str:
+    if type(key) is str and len(key) <= _KEY_CELLS * _CHARACTERS_PER_CELL:
+        return clean_text(key)
+    if type(key) is bool or key is None:
+        return str(key)
+    shown = to_bounded_value(key, cells=_KEY_CELLS, with_marks=False).value
+    return shown if type(shown) is str else json.dumps(shown, ensure_ascii=False)
+
+
+def _told_apart(keys: list[str]) -> Iterator[str]:
+    """Tell apart keys that are different in Python and read the same, as `1` and `"1"` do."""
+    taken = set(keys)
+    if len(taken) == len(keys):
+        yield from keys
+        return
+    numbers: dict[str, int] = {}
+    for key in keys:
+        candidate, number = key, numbers.get(key, 0)
+        while number and candidate in taken:
+            number += 1
+            candidate = f"{key} ({number})"
+        taken.add(candidate)
+        numbers[key] = max(number, 1)
+        yield candidate
+
+
+def _open(value: object, cls: type) -> _Opened | None:
+    opener = _find_open(cls)
+    if opener is not None:
+        return opener(value)
+    fields = object_fields(value)
+    return _Opened(len(fields), iter(fields.items()), has_keys=True) if fields else None
+
+
+def _find_open(cls: type) -> _Open | None:
+    for base in resolution_order(cls):
+        opener = _OPENERS.get(id(base))
+        if opener is not None:
+            return opener
+    return None
+
+
+def _opener(kind: Any, *, is_unordered: bool = False) -> _Open:
+    """Return what reads values of a kind, subclasses included, by the methods of that kind itself."""
+
+    def open_(value: object) -> _Opened:
+        return _Opened(kind.__len__(value), kind.__iter__(value), is_unordered=is_unordered)
+
+    return open_
+
+
+def _open_tuple(value: tuple[object, ...]) -> _Opened:
+    opened = _opener(tuple)(value)
+    names = None if type(value) is tuple else find_class_attribute(type(value), "_fields")[1]
+    if type(names) is tuple and len(cast("tuple[object, ...]", names)) == opened.length:
+        pairs = zip(cast("tuple[object, ...]", names), opened.items, strict=True)
+        return _Opened(opened.length, pairs, has_keys=True)
+    return opened
+
+
+def _open_mapping(value: object) -> _Opened:
+    # An ordered dictionary keeps its order apart from `dict`; only an exact one is safe to ask for it.
+    kind: Any = OrderedDict if type(value) is OrderedDict else dict
+    return _Opened(kind.__len__(value), iter(kind.items(value)), has_keys=True)
+
+
+_OPENERS: dict[int, _Open] = {
+    id(list): _opener(list),
+    id(tuple): _open_tuple,
+    id(dict): _open_mapping,
+    id(set): _opener(set, is_unordered=True),
+    id(frozenset): _opener(frozenset, is_unordered=True),
+    id(deque): _opener(deque),
+}
+"""How to read each kind of container; keyed by identity, see `scalars`."""
+
+_SORTABLE_TYPES = {id(kind) for kind in (str, int, float, bytes)}

@@ -1,0 +1,204 @@
+"""The top-level entries of a section, each of the kind that decides its rendering. Floor 1.
+
+Specification 8.2.2.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TypeAlias, cast
+
+from ..configuration import JsonRendererStyle, StepContextLimits
+from ..types.content import UserContent
+from .annotations import annotation_text, is_type_alias, is_type_expression
+from .callables import CallableDescription, callable_line, describe_callable
+from .containers import is_container_type
+from .introspection import has_base, type_name
+from .multimodal import as_user_content
+from .objects import ObjectMembers, find_members, object_lines, readable_fields
+from .preview import render_preview
+from .scalars import find_scalar_text, module_name
+from .tokens import TokenCounter
+
+__all__ = ["Entry", "EntryRenderer", "classify_entry"]
+
+_UNRESOLVABLE = "<unresolvable>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A value whose line needs no limits: a module or a type alias."""
+
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Inline:
+    """A value that travels as user content."""
+
+    content: tuple[UserContent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Preview:
+    """A scalar or a container."""
+
+
+_Kind: TypeAlias = _Text | _Inline | _Preview | CallableDescription | ObjectMembers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A name, its value, and what was found out about it."""
+
+    name: str
+    value: object
+    kind: _Kind
+
+
+def classify_entry(name: str, value: object, *, limits: StepContextLimits) -> Entry:
+    """Find out how a value is rendered; callables and objects are described at once.
+
+    Args:
+        name: The top-level name.
+        value: The value.
+        limits: How many members of an object count.
+    """
+    return Entry(name=name, value=value, kind=_kind_of(name, value, limits))
+
+
+class EntryRenderer:
+    """Renders the entries of one section.
+
+    Args:
+        entries: The entries, those whose signatures are compared with each other.
+        references: Dotted paths that the program mentions.
+        limits: Token limits of previews.
+        style: The style of previews.
+        counter: Counts tokens.
+    """
+
+    __slots__ = ("_ambiguous", "_counter", "_limits", "_references", "_style")
+
+    def __init__(
+        self,
+        *,
+        entries: Iterable[Entry],
+        references: Collection[str],
+        limits: StepContextLimits,
+        style: JsonRendererStyle,
+        counter: TokenCounter,
+    ) -> None:
+        self._limits = limits
+        self._style: JsonRendererStyle = style
+        self._counter = counter
+        self._references = _by_root(references)
+        counts = Counter(signature for entry in entries for signature in _signatures(entry))
+        self._ambiguous = frozenset(signature for signature, count in counts.items() if count > 1)
+
+    def render(self, entry: Entry) -> Iterator[UserContent]:
+        """Render an entry as lines and inline content, in order; lines have no line break at their end.
+
+        Args:
+            entry: The entry.
+        """
+        kind = entry.kind
+        hoisted = self._hoisted_leaves(entry)
+        if isinstance(kind, _Text):
+            yield kind.line
+        elif isinstance(kind, _Inline):
+            yield from _inline(entry.name, entry.value, kind.content)
+        elif isinstance(kind, CallableDescription):
+            yield callable_line(entry.name, kind, is_ambiguous=kind.signature in self._ambiguous)
+        elif isinstance(kind, ObjectMembers):
+            yield from object_lines(
+                entry.name,
+                entry.value,
+                kind,
+                ambiguous_signatures=self._ambiguous,
+                hoisted_fields={path[0] for path in hoisted if len(path) == 1},
+                limits=self._limits,
+                style=self._style,
+                counter=self._counter,
+            )
+        else:
+            yield self._preview_line(entry)
+        for path, leaf in hoisted.items():
+            yield from _inline(".".join((entry.name, *path)), leaf, as_user_content(leaf) or ())
+
+    def _preview_line(self, entry: Entry) -> str:
+        preview = render_preview(
+            entry.value, max_tokens=self._limits.value_max_tokens, style=self._style, counter=self._counter
+        )
+        return f"{entry.name}: {type_name(type(entry.value))} = {preview}"
+
+    def _hoisted_leaves(self, entry: Entry) -> Mapping[tuple[str, ...], object]:
+        """Resolve the paths below an entry that lead to inline content."""
+        leaves: dict[tuple[str, ...], object] = {}
+        for path in self._references.get(entry.name, ()):
+            value = entry.value
+            for segment in path:
+                fields = readable_fields(value)
+                if segment not in fields:
+                    break
+                value = fields[segment]
+            else:
+                if as_user_content(value) is not None:
+                    leaves[path] = value
+        return leaves
+
+
+def _kind_of(name: str, value: object, limits: StepContextLimits) -> _Kind:
+    cls = type(value)
+    if is_type_alias(value):
+        return _Text(f"{name}: type = {_underlying_type(value)}")
+    if is_type_expression(value):
+        return _Text(f"{name}: type = {annotation_text(value)}")
+    if has_base(cls, ModuleType):
+        return _Text(f'{name}: module = "{module_name(cast(ModuleType, value))}"')
+    if callable(value):
+        return describe_callable(value)
+    if find_scalar_text(cls) is not None:
+        return _Preview()
+    content = as_user_content(value)
+    if content is not None:
+        return _Inline(content)
+    if is_container_type(cls):
+        return _Preview()
+    return find_members(value, limits=limits)
+
+
+def _underlying_type(alias: object) -> str:
+    """Return what a type alias stands for; this evaluates the right-hand side of its `type` statement."""
+    try:
+        return annotation_text(alias.__value__)  # type: ignore[attr-defined]
+    except Exception:
+        # The expression is the program's own and may fail in any way; the name is still worth showing.
+        return _UNRESOLVABLE
+
+
+def _inline(path: str, value: object, content: tuple[UserContent, ...]) -> Iterator[UserContent]:
+    yield f"{path}: {type_name(type(value))} ="
+    yield from content
+
+
+def _signatures(entry: Entry) -> Iterator[str]:
+    kind = entry.kind
+    if isinstance(kind, CallableDescription):
+        descriptions = [kind]
+    elif isinstance(kind, ObjectMembers):
+        descriptions = [description for _, description in kind.methods]
+    else:
+        return
+    yield from (description.signature for description in descriptions if description.signature is not None)
+
+
+def _by_root(references: Collection[str]) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """Sort dotted paths by their first segment; the rest of each, in lexicographic order."""
+    paths: dict[str, list[tuple[str, ...]]] = {}
+    for reference in sorted(set(references)):
+        root, *path = reference.split(".")
+        if path:
+            paths.setdefault(root, []).append(tuple(path))
+    return {root: tuple(rest) for root, rest in paths.items()}

@@ -1,0 +1,93 @@
+"""Multimodal values as prompt content, and as text where only text can travel. Floor 1.
+
+Specification 8.2.2 and 8.3.
+"""
+
+from collections.abc import Sequence
+from typing import cast
+
+from ..types.content import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
+from .introspection import has_base, type_name
+from .plain_text import break_delimiters, single_line
+
+__all__ = ["as_user_content", "is_hoistable", "project_to_text"]
+
+_MULTIMODAL_BASES: tuple[type, ...] = (BinaryContent, FileUrl, UploadedFile)
+
+_MAX_HOISTED_ITEMS = 4_096
+"""Longer sequences stay previews: looking through them would cost more than any prompt can hold."""
+
+_ADDRESS_CHARACTERS = 2_000
+_NAME_CHARACTERS = 200
+
+
+def is_hoistable(value: object) -> bool:
+    """Tell whether a value travels as inline user content rather than as a preview.
+
+    Args:
+        value: Any value. True for a multimodal value, and for a `list` or `tuple` of valid user content of
+            which at least one item is multimodal.
+
+    Source: specification 8.2.2.
+    """
+    return as_user_content(value) is not None
+
+
+def as_user_content(value: object) -> tuple[UserContent, ...] | None:
+    """Return the content of a hoistable value in its original order, or None for any other value.
+
+    Args:
+        value: Any value; no code of it runs.
+    """
+    cls = type(value)
+    if _is_multimodal(cls):
+        return (cast(MultimodalContent, value),)
+    if cls is not list and cls is not tuple:
+        return None
+    items = cast("Sequence[object]", value)
+    if len(items) > _MAX_HOISTED_ITEMS:
+        return None
+    has_media = False
+    content: list[UserContent] = []
+    for item in items:
+        if _is_multimodal(type(item)):
+            has_media = True
+            content.append(cast(MultimodalContent, item))
+        elif has_base(type(item), str):
+            # A slice of a subclass of `str`, taken by `str` itself, is an exact `str`.
+            content.append(str.__getitem__(cast(str, item), slice(None)))
+        else:
+            return None
+    return tuple(content) if has_media else None
+
+
+def project_to_text(content: tuple[UserContent, ...]) -> str:
+    """Project content to text for transports that carry nothing else.
+
+    Args:
+        content: The content. Each multimodal item becomes a placeholder that names its type, its media type,
+            and its size in bytes or its address.
+
+    Source: specification 8.3, text-projected backends.
+    """
+    return "".join(
+        item if isinstance(item, str) else break_delimiters(_placeholder(item)) for item in content
+    )
+
+
+def _is_multimodal(cls: type) -> bool:
+    return any(has_base(cls, base) for base in _MULTIMODAL_BASES)
+
+
+def _placeholder(item: MultimodalContent) -> str:
+    if isinstance(item, BinaryContent):
+        facts = [item.media_type, f"{len(item.data)} bytes", item.identifier]
+    elif isinstance(item, FileUrl):
+        facts = [item.media_type, single_line(item.url, _ADDRESS_CHARACTERS)]
+    else:
+        facts = [
+            item.media_type,
+            f"file {single_line(item.file_id, _NAME_CHARACTERS)} at {item.provider_name}",
+        ]
+    shown = ", ".join(single_line(fact, _ADDRESS_CHARACTERS) for fact in facts if fact)
+    return f"[{type_name(type(item))}: {shown}]"

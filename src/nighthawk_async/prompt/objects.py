@@ -1,0 +1,151 @@
+"""Object capability blocks: what an object can do and what it holds (specification 8.2.2). Floor 1."""
+
+import functools
+import types
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ..configuration import JsonRendererStyle, StepContextLimits
+from .callables import CallableDescription, callable_line, describe_callable
+from .fields import class_fields, is_descriptor, is_framework_base, is_public_name, object_fields
+from .introspection import class_dictionary, is_one_of, resolution_order, type_name
+from .preview import render_preview
+from .tokens import TokenCounter
+
+__all__ = ["ObjectMembers", "find_members", "object_lines", "readable_fields"]
+
+_CACHING_WRAPPER_TYPE = type(functools.lru_cache(lambda: None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectMembers:
+    """The public members of an object that are shown, in the order of their names.
+
+    Args:
+        methods: Names and descriptions of the methods shown.
+        omitted_methods: How many more there are.
+        fields: Names and values of the fields shown.
+        omitted_fields: How many more there are.
+    """
+
+    methods: tuple[tuple[str, CallableDescription], ...]
+    omitted_methods: int
+    fields: tuple[tuple[str, object], ...]
+    omitted_fields: int
+
+
+def readable_fields(value: object) -> dict[str, object]:
+    """Collect the public fields of an object, its own and its class's, callable ones aside.
+
+    Args:
+        value: Any object.
+    """
+    own = object_fields(value)
+    fields = {name: field for name, field in class_fields(type(value)).items() if name not in own}
+    fields.update((name, field) for name, field in own.items() if not callable(field))
+    return fields
+
+
+def find_members(value: object, *, limits: StepContextLimits) -> ObjectMembers:
+    """Find the members of an object that its block shows.
+
+    Args:
+        value: The object. No code of it runs; properties and other descriptors are left out.
+        limits: How many methods and fields to show.
+    """
+    fields = sorted(readable_fields(value).items(), key=_by_name)
+    methods = sorted(_methods(value).items(), key=_by_name)
+    return ObjectMembers(
+        methods=tuple((name, describe()) for name, describe in methods[: limits.object_max_methods]),
+        omitted_methods=max(0, len(methods) - limits.object_max_methods),
+        fields=tuple(fields[: limits.object_max_fields]),
+        omitted_fields=max(0, len(fields) - limits.object_max_fields),
+    )
+
+
+def object_lines(
+    name: str,
+    value: object,
+    members: ObjectMembers,
+    *,
+    ambiguous_signatures: Collection[str | None],
+    hoisted_fields: Collection[str],
+    limits: StepContextLimits,
+    style: JsonRendererStyle,
+    counter: TokenCounter,
+) -> Iterator[str]:
+    """Render the block of an object, line by line.
+
+    Args:
+        name: The object's top-level name.
+        value: The object.
+        members: What `find_members` found.
+        ambiguous_signatures: Signature texts that occur more than once in the section.
+        hoisted_fields: Fields that stand elsewhere in the section as inline content; they keep their slot
+            here.
+        limits: The limit of a field's preview.
+        style: The style of previews.
+        counter: Counts tokens.
+    """
+    yield f"{name}: object = {type_name(type(value))}"
+    for method, description in members.methods:
+        is_ambiguous = description.signature in ambiguous_signatures
+        yield callable_line(f"{name}.{method}", description, is_ambiguous=is_ambiguous)
+    if members.omitted_methods:
+        yield f"{name}.<methods>: <snipped {members.omitted_methods} public methods>"
+    for field, content in members.fields:
+        if field not in hoisted_fields:
+            preview = render_preview(
+                content, max_tokens=limits.object_field_value_max_tokens, style=style, counter=counter
+            )
+            yield f"{name}.{field}: {type_name(type(content))} = {preview}"
+    if members.omitted_fields:
+        yield f"{name}.<fields>: <snipped {members.omitted_fields} public fields>"
+
+
+def _by_name(member: tuple[str, object]) -> str:
+    return member[0]
+
+
+def _methods(value: object) -> dict[str, Callable[[], CallableDescription]]:
+    """Find the methods by name, with what describes each, so that only those shown are described."""
+    own = object_fields(value)
+    methods: dict[str, Callable[[], CallableDescription]] = {}
+    seen = set(own)
+    for base in resolution_order(type(value)):
+        if is_framework_base(base):
+            continue
+        for name, attribute in class_dictionary(base).items():
+            if name not in seen and is_public_name(name):
+                seen.add(name)
+                describe = _method_description(attribute)
+                if describe is not None:
+                    methods[name] = describe
+    for name, field in own.items():
+        if callable(field):
+            methods[name] = functools.partial(describe_callable, field)
+    return methods
+
+
+def _method_description(attribute: object) -> Callable[[], CallableDescription] | None:
+    """Return what describes a class attribute as a method; None when it is none or a descriptor hides it."""
+    kind = type(attribute)
+    if is_one_of(kind, _BOUND_KINDS):
+        return functools.partial(describe_callable, cast("Callable[..., object]", attribute), is_bound=True)
+    if kind is staticmethod:
+        return functools.partial(describe_callable, cast("staticmethod[..., Any]", attribute).__func__)
+    if kind is classmethod:
+        function = cast("classmethod[Any, ..., Any]", attribute).__func__
+        return functools.partial(describe_callable, function, is_bound=True) if callable(function) else None
+    if callable(attribute) and not is_descriptor(attribute):
+        return functools.partial(describe_callable, attribute)
+    return None
+
+
+_BOUND_KINDS: tuple[type, ...] = (
+    types.FunctionType,
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    _CACHING_WRAPPER_TYPE,
+)

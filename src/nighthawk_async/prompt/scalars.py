@@ -1,0 +1,197 @@
+"""Values without parts, as JSON values. Floor 1.
+
+A scalar is rendered by methods of the standard library type that it is or inherits from, called on that type
+itself, so that a subclass's own methods never run.
+"""
+
+import datetime as dt
+import math
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import PosixPath, PurePath, PurePosixPath, PureWindowsPath, WindowsPath
+from types import BuiltinFunctionType, EllipsisType, FunctionType, MethodType, ModuleType, NotImplementedType
+from typing import Any, TypeAlias
+from zoneinfo import ZoneInfo
+
+from ..types.json import JsonableValue
+from .introspection import instance_dictionary, resolution_order, type_name
+from .plain_text import single_line, without_surrogates
+
+__all__ = ["BIG_INTEGER_MARK", "OMISSION_MARK", "ScalarText", "clean_text", "find_scalar_text", "module_name"]
+
+OMISSION_MARK = "\ufdd0"
+"""Begins a string, or is a key, that stands for parts left out; a noncharacter, absent from ordinary text."""
+
+BIG_INTEGER_MARK = "\ufdd1"
+"""Begins a string of digits that stands for an integer of more than 64 bits."""
+
+ScalarText: TypeAlias = Callable[[Any, int], JsonableValue]
+"""Renders a value, given how many characters of it could matter."""
+
+_INTEGER_BITS_SHOWN = 512
+_BYTES_SHOWN = 32
+_NAME_CHARACTERS = 120
+
+
+def find_scalar_text(cls: type) -> ScalarText | None:
+    """Return how values of a class are rendered, or None when the class is of no kind known here.
+
+    Args:
+        cls: The type of the value, which may be a subclass of a known type.
+    """
+    exact = _EXACT_TYPES.get(id(cls)) or _INHERITABLE_TYPES.get(id(cls))
+    if exact is not None:
+        return exact
+    inherited: ScalarText | None = None
+    for base in resolution_order(cls):
+        if base is Enum:
+            return _enum_member
+        inherited = inherited or _INHERITABLE_TYPES.get(id(base))
+    return inherited
+
+
+def clean_text(text: str) -> str:
+    """Replace what cannot stand in a preview: lone surrogates and the marks of this module."""
+    if text.isascii():
+        return text
+    return without_surrogates(text.replace(OMISSION_MARK, "\ufffd").replace(BIG_INTEGER_MARK, "\ufffd"))
+
+
+def module_name(module: ModuleType) -> str:
+    """Return a module's name as its own namespace has it, on one line."""
+    name = instance_dictionary(module).get("__name__")
+    return single_line(name, _NAME_CHARACTERS) if type(name) is str else "?"
+
+
+def _string(value: str, characters: int) -> str:
+    shown = clean_text(str.__getitem__(value, slice(0, characters)))
+    return shown if str.__len__(value) <= characters else shown + "…"
+
+
+def _integer(value: int, characters: int) -> JsonableValue:
+    bits = int.bit_length(value)
+    if bits < 64:
+        return int.__int__(value)
+    return BIG_INTEGER_MARK + int.__repr__(value) if bits <= _INTEGER_BITS_SHOWN else f"<int of {bits} bits>"
+
+
+def _real(value: float, characters: int) -> JsonableValue:
+    number = float.__float__(value)
+    if math.isfinite(number):
+        return number
+    return "NaN" if math.isnan(number) else "Infinity" if number > 0 else "-Infinity"
+
+
+def _bytes(value: bytes, characters: int) -> str:
+    return _octets(bytes.__len__(value), bytes.__getitem__(value, slice(0, _BYTES_SHOWN)))
+
+
+def _bytearray(value: bytearray, characters: int) -> str:
+    return _octets(bytearray.__len__(value), bytes(bytearray.__getitem__(value, slice(0, _BYTES_SHOWN))))
+
+
+def _octets(length: int, prefix: bytes) -> str:
+    return f"<{length} bytes: {prefix!r}{'…' if length > len(prefix) else ''}>"
+
+
+def _enum_member(value: Enum, characters: int) -> str:
+    name = instance_dictionary(value).get("_name_")
+    return f"{type_name(type(value))}.{single_line(name, _NAME_CHARACTERS) if type(name) is str else '?'}"
+
+
+def _datetime(value: dt.datetime, characters: int) -> str:
+    zone = _ZONE_OF_DATETIME(value)
+    if _is_known_zone(zone):
+        return dt.datetime.isoformat(value)
+    date, time = dt.datetime.date(value), dt.datetime.time(value)
+    return f"{date.isoformat()}T{time.isoformat()} <{type_name(type(zone))}>"
+
+
+def _time(value: dt.time, characters: int) -> str:
+    zone = _ZONE_OF_TIME(value)
+    if _is_known_zone(zone):
+        return dt.time.isoformat(value)
+    return f"<{type_name(type(value))}>"
+
+
+def _is_known_zone(zone: object) -> bool:
+    """Tell whether a time zone's offset is computed by the standard library and not by a user's class."""
+    return zone is None or type(zone) is dt.timezone or type(zone) is ZoneInfo
+
+
+def _fraction(value: Fraction, characters: int) -> JsonableValue:
+    bits = value.numerator.bit_length() + value.denominator.bit_length()
+    return str(value) if bits <= _INTEGER_BITS_SHOWN else f"<Fraction of {bits} bits>"
+
+
+def _decimal(value: Decimal, characters: int) -> str:
+    return single_line(Decimal.__str__(value), characters)
+
+
+def _path(value: PurePath, characters: int) -> str:
+    return _string(str(value), characters)
+
+
+def _range(value: range, characters: int) -> str:
+    bits = max(value.start.bit_length(), value.stop.bit_length(), value.step.bit_length())
+    return repr(value) if bits <= _INTEGER_BITS_SHOWN else "<range>"
+
+
+def _class(value: type, characters: int) -> str:
+    return f"<class {type_name(value)}>"
+
+
+def _function(value: FunctionType | BuiltinFunctionType, characters: int) -> str:
+    return f"<function {single_line(value.__name__, _NAME_CHARACTERS)}>"
+
+
+def _method(value: MethodType, characters: int) -> str:
+    # `value.__name__` would ask the function, which may be an object of any class.
+    function = value.__func__
+    return _function(function, characters) if type(function) is FunctionType else "<method>"
+
+
+def _module(value: ModuleType, characters: int) -> str:
+    return f"<module {module_name(value)}>"
+
+
+_ZONE_OF_DATETIME: Callable[[dt.datetime], object] = dt.datetime.__dict__["tzinfo"].__get__
+_ZONE_OF_TIME: Callable[[dt.time], object] = dt.time.__dict__["tzinfo"].__get__
+
+# The tables below are keyed by identity, because hashing a class would ask its metaclass. Their keys live for
+# ever.
+
+_EXACT_TYPES: dict[int, ScalarText] = {
+    id(type(None)): lambda value, characters: None,
+    id(bool): lambda value, characters: value,
+    id(EllipsisType): lambda value, characters: "...",
+    id(NotImplementedType): lambda value, characters: "NotImplemented",
+    id(uuid.UUID): lambda value, characters: str(value),
+    id(Fraction): _fraction,
+    id(range): _range,
+    id(FunctionType): _function,
+    id(BuiltinFunctionType): _function,
+    id(MethodType): _method,
+    **{id(path): _path for path in (PosixPath, WindowsPath, PurePosixPath, PureWindowsPath)},
+}
+"""Types whose own methods may be called because the value is of exactly that type."""
+
+_INHERITABLE_TYPES: dict[int, ScalarText] = {
+    id(str): _string,
+    id(int): _integer,
+    id(float): _real,
+    id(complex): lambda value, characters: complex.__repr__(value),
+    id(bytes): _bytes,
+    id(bytearray): _bytearray,
+    id(dt.datetime): _datetime,
+    id(dt.date): lambda value, characters: dt.date.isoformat(value),
+    id(dt.time): _time,
+    id(dt.timedelta): lambda value, characters: dt.timedelta.__str__(value),
+    id(Decimal): _decimal,
+    id(type): _class,
+    id(ModuleType): _module,
+}
+"""Types implemented in C, whose methods read a subclass's value without calling the subclass."""

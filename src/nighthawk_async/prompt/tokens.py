@@ -1,0 +1,225 @@
+"""Counting tokens, as seldom as possible. Floor 1.
+
+A text of n UTF-8 bytes has at most n tokens, so most questions about small texts need no tokenizer at all;
+and a text is read window by window, so most questions about huge texts are answered by their beginning.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator
+from functools import lru_cache
+
+from ..errors import ConfigurationError
+from .token_estimate import estimate_tokens
+from .tokenizer_files import CountTokens, load_offline_tokenizer
+
+__all__ = ["DEFAULT_ENCODING_NAME", "TokenCounter"]
+
+DEFAULT_ENCODING_NAME = "o200k_base"
+
+_logger = logging.getLogger("nighthawk")
+
+_estimate_was_announced = threading.Event()
+
+_WINDOW = 8_192
+"""Characters given to the tokenizer at once, because its cost may be quadratic in a run of letters."""
+
+_SEARCHED_FOR_SEAM = 1_024
+"""Characters at the end of a window in which a seam is looked for."""
+
+
+class TokenCounter:
+    """Counts tokens of one encoding.
+
+    Obtained from `resolve`. The tokenizer itself is loaded when a question first needs it; `load` does it
+    ahead of time, which takes some tenths of a second and is safe to call from any thread.
+
+    Args:
+        encoding_name: A name that tiktoken knows.
+    """
+
+    __slots__ = ("_count", "_is_exact", "_lock", "encoding_name")
+
+    def __init__(self, *, encoding_name: str) -> None:
+        self.encoding_name = encoding_name
+        self._lock = threading.Lock()
+        self._count: CountTokens | None = None
+        self._is_exact = False
+
+    @classmethod
+    def resolve(cls, *, encoding_name: str | None, model_name: str) -> "TokenCounter":
+        """Find the counter for a configuration; equal arguments give the same counter.
+
+        Args:
+            encoding_name: The encoding, or None to choose it by the model's name and else take `o200k_base`.
+            model_name: The model's name at its provider; a leading `provider:` is ignored.
+
+        Raises:
+            ConfigurationError: The encoding is named and unknown.
+
+        Source: specification 5.2, `tokenizer_encoding`.
+        """
+        name = _encoding_for_model(model_name) if encoding_name is None else _known_encoding(encoding_name)
+        return _counter(name)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether counts come from the encoding's own tokenizer; loads it."""
+        self.load()
+        return self._is_exact
+
+    def load(self) -> None:
+        """Load the tokenizer now, without a network; with none at hand, counts become estimates."""
+        self._loaded()
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text.
+
+        Exact when a tokenizer is at hand, except that a text which offers no place to be taken apart within
+        several thousand characters may be counted a token or so off at each such place. Otherwise an upper
+        estimate.
+
+        Args:
+            text: The text; special tokens in it count as ordinary text.
+        """
+        count = self._loaded()
+        return sum(count(text[start:end]) for start, end in _windows(text))
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        """Tell whether a text has more tokens than a limit.
+
+        Args:
+            text: The text. Only as much of it is tokenized as decides the question; often nothing.
+            limit: The number of tokens that is still allowed.
+        """
+        if _has_at_most_bytes(text, limit):
+            return False
+        count = self._loaded()
+        total = 0
+        for start, end in _windows(text):
+            total += count(text[start:end])
+            if total > limit:
+                return True
+        return False
+
+    def truncate(self, text: str, limit: int) -> str:
+        """Return the longest beginning of a text that fits a limit.
+
+        Args:
+            text: The text.
+            limit: The number of tokens allowed.
+        """
+        if _has_at_most_bytes(text, limit):
+            return text
+        count = self._loaded()
+        total = 0
+        for start, end in _windows(text):
+            tokens = count(text[start:end])
+            if total + tokens > limit:
+                length = start + self._longest_fit(text[start:end], limit - total)
+                return self._shrunk_to_fit(text, length, limit)
+            total += tokens
+        return text
+
+    def _loaded(self) -> CountTokens:
+        count = self._count
+        if count is None:
+            with self._lock:
+                count = self._count
+                if count is None:
+                    exact = load_offline_tokenizer(self.encoding_name)
+                    self._is_exact = exact is not None
+                    if exact is None:
+                        _warn_about_estimate(self.encoding_name)
+                    count = self._count = exact or estimate_tokens
+        return count
+
+    def _longest_fit(self, window: str, limit: int) -> int:
+        count = self._loaded()
+        fits, too_long = 0, len(window)
+        while too_long - fits > 1:
+            middle = (fits + too_long) // 2
+            if count(window[:middle]) <= limit:
+                fits = middle
+            else:
+                too_long = middle
+        return fits
+
+    def _shrunk_to_fit(self, text: str, length: int, limit: int) -> str:
+        # The last window of a prefix may be cut elsewhere than the same window of the whole text.
+        while length > 0 and self.exceeds(text[:length], limit):
+            length -= 1
+        return text[:length]
+
+
+@lru_cache(maxsize=64)
+def _counter(encoding_name: str) -> TokenCounter:
+    return TokenCounter(encoding_name=encoding_name)
+
+
+@lru_cache(maxsize=256)
+def _encoding_for_model(model_name: str) -> str:
+    from tiktoken.model import encoding_name_for_model
+
+    for name in (model_name, model_name.partition(":")[2]):
+        try:
+            return encoding_name_for_model(name)
+        except KeyError:
+            continue
+    return DEFAULT_ENCODING_NAME
+
+
+@lru_cache(maxsize=64)
+def _known_encoding(encoding_name: str) -> str:
+    import tiktoken
+
+    names = tiktoken.list_encoding_names()
+    if encoding_name not in names:
+        raise ConfigurationError(
+            f"Tokenizer encoding {encoding_name!r} is unknown. Known encodings: {', '.join(sorted(names))}."
+        )
+    return encoding_name
+
+
+def _warn_about_estimate(encoding_name: str) -> None:
+    """Warn once per process, about whichever encoding is missing first."""
+    if _estimate_was_announced.is_set():
+        return
+    _estimate_was_announced.set()
+    _logger.warning(
+        "The tokenizer %r is not on this machine; token budgets use an estimate. "
+        "Install bpe-openai, or fill tiktoken's cache directory.",
+        encoding_name,
+    )
+
+
+def _has_at_most_bytes(text: str, limit: int) -> bool:
+    if len(text) > limit:
+        return False
+    return text.isascii() or len(text.encode("utf-8", "replace")) <= limit
+
+
+def _windows(text: str) -> Iterator[tuple[int, int]]:
+    """Take a text apart into stretches whose token counts add up to the token count of the whole."""
+    start, length = 0, len(text)
+    while length - start > _WINDOW:
+        end = _last_seam(text, start + _WINDOW)
+        yield start, end
+        start = end
+    if start < length:
+        yield start, length
+
+
+def _last_seam(text: str, end: int) -> int:
+    """Find the last place up to `end` where every encoding begins a new token; `end` when there is none.
+
+    All vocabularies split a text by a pattern first. In each of them a run of letters ends before an ASCII
+    character that is neither a letter nor an apostrophe, whatever follows.
+    """
+    for position in range(end, end - _SEARCHED_FOR_SEAM, -1):
+        following = text[position]
+        if following.isascii() and not following.isalpha() and following != "'":
+            preceding = text[position - 1]
+            if preceding.isascii() and preceding.isalpha():
+                return position
+    return end

@@ -38,6 +38,7 @@ FLOORS: Mapping[str, int] = {
 
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     {("configuration", "errors"), ("configuration", "types"), ("cli", "__init__"), ("__main__", "cli")}
+    | {("executors", "models")}  # the agent executor makes the model that its configuration names
     | {(room, "functions") for room, floor in FLOORS.items() if floor == 5 and room != "functions"}
 )
 """The arrows allowed between rooms of one floor."""

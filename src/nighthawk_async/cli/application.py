@@ -1,0 +1,117 @@
+"""The commands, and how they end: exit codes and one-line errors. Floor 5."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, cast
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from .. import __version__
+from ..errors import ConfigurationError, NighthawkError
+from .demo_command import demo
+from .models_commands import models
+
+__all__ = ["main", "run_command_line"]
+
+EXIT_FAILURE = 1
+EXIT_CONFIGURATION = 2
+EXIT_INTERRUPTED = 130
+
+
+class _Commands(TyperGroup):
+    """All commands; turns what ends one into an exit code and a line on standard error."""
+
+    def invoke(self, ctx: Any) -> Any:  # the class of contexts depends on the version of typer
+        """Carry out the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(_interrupted()) from None
+        except NighthawkError as error:
+            raise typer.Exit(_failed([error])) from error
+        except BaseExceptionGroup as group:
+            raise typer.Exit(_group_failed(group)) from group
+
+
+application = typer.Typer(
+    cls=_Commands,
+    name="nighthawk-async",
+    help="Natural-language blocks inside Python functions.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+application.add_typer(models, name="models")
+application.command()(demo)
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"nighthawk-async {__version__}")
+        raise typer.Exit
+
+
+@application.callback()
+def _describe(  # pyright: ignore[reportUnusedFunction]
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Natural-language blocks inside Python functions."""
+
+
+def main() -> None:
+    """Carry out the command line of this process and exit."""
+    sys.exit(run_command_line(sys.argv[1:]))
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Carry out a command line.
+
+    Args:
+        arguments: The command line without the program's name.
+
+    Returns:
+        The exit code: 0 for success, 1 when something failed, 2 when the command line or a setting is wrong,
+        130 when Ctrl-C ended it.
+    """
+    try:
+        get_command(application).main(args=list(arguments), prog_name="nighthawk-async")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0
+    return 0
+
+
+def _group_failed(group: BaseExceptionGroup[BaseException]) -> int:
+    """Errors of several tasks at once; what is not the library's own goes on as it is."""
+    leaves = list(_leaves(group))
+    if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
+        return _interrupted()
+    known = [leaf for leaf in leaves if isinstance(leaf, NighthawkError)]
+    if len(known) < len(leaves):
+        raise group
+    return _failed(known)
+
+
+def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(cast("BaseExceptionGroup[BaseException]", error))
+        else:
+            yield error
+
+
+def _interrupted() -> int:
+    typer.echo("interrupted", err=True)
+    return EXIT_INTERRUPTED
+
+
+def _failed(errors: Sequence[NighthawkError]) -> int:
+    """One line for each different message."""
+    for message in dict.fromkeys(" ".join(str(error).split()) for error in errors):
+        typer.echo(f"nighthawk-async: {message}", err=True)
+    is_configuration = all(isinstance(error, ConfigurationError) for error in errors)
+    return EXIT_CONFIGURATION if is_configuration else EXIT_FAILURE

@@ -1,0 +1,63 @@
+"""`nighthawk-async demo`: prepare the model, run the demonstration, show the figures. Floor 5."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ..catalog.local import LOCAL_MODELS
+from ..configuration import StepExecutorConfiguration, parse_model_id
+from ..models.local import require_local_extra
+from ..models.weights import are_weights_whole, pull_weights, weights_path
+from .pull_view import showing_pull
+
+__all__ = ["demo"]
+
+DEFAULT_MODEL = "local:smollm2-135m"
+
+SMALL_MODEL_REMARK = (
+    "This model has 135 million parameters and runs on your processor. It is good for one short answer at a "
+    "time: a label, a number, a few words. It is no good at reasoning, tools or long texts, and the "
+    "sentences it writes may be beside the point. Use --model "
+    "provider:name to see the same functions on another model."
+)
+OTHER_MODEL_REMARK = (
+    "The shipped reviews are easier than most work. Run the demonstration without --model to see what a "
+    "model of 135 million parameters makes of them on your processor."
+)
+
+
+def demo(
+    model: Annotated[str, typer.Option(help="The model, provider:name.")] = DEFAULT_MODEL,
+    concurrency: Annotated[int, typer.Option(min=1, help="Reviews classified at the same time.")] = 8,
+    reviews: Annotated[
+        int | None, typer.Option(min=1, help="Number of reviews; more than are shipped repeats them.")
+    ] = None,
+) -> None:
+    """Run natural functions on a real model, by default a small one on this machine's processor."""
+    # Imported here, since the natural functions are compiled on import and the other commands have no use for
+    # them.
+    from ..executors.agent import AgentStepExecutor
+    from .demo import run_demo
+    from .demo_functions import load_reviews
+    from .demo_view import DemoView
+
+    console = Console()
+    _prepare_local_model(model)
+    executor = AgentStepExecutor.from_configuration(configuration=StepExecutorConfiguration(model=model))
+    view = DemoView(console, model)
+    record = run_demo(executor, load_reviews(reviews), view, concurrency=concurrency)
+    view.summarize(record, remark=SMALL_MODEL_REMARK if model == DEFAULT_MODEL else OTHER_MODEL_REMARK)
+
+
+def _prepare_local_model(model: str) -> None:
+    """Pull the weights of a named local model, unless they are there."""
+    model_id = parse_model_id(model)
+    facts = LOCAL_MODELS.get(model_id.name) if model_id.provider == "local" else None
+    if facts is None or facts.weights is None:
+        return
+    require_local_extra()
+    path = weights_path(facts.weights)
+    if not are_weights_whole(facts.weights, path):
+        with showing_pull(Console(stderr=True), model_id.name) as report:
+            pull_weights(facts.weights, path, report=report)

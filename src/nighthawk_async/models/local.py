@@ -1,0 +1,229 @@
+"""Models that run on this machine: `local:NAME` and `local:/path/to/model.gguf`. Floor 4.
+
+Joins the parts: which weights, which server, and the HTTP client that speaks to it as to any other endpoint.
+A model object holds no process; the server belongs to the run, or to the single request where there is no
+run.
+"""
+
+import importlib.util
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
+from ..errors import ConfigurationError, UnknownModelError
+from ..runtime.sharing import shared_in_run
+from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
+from ..wire.openai_chat import OpenAIChatCodec
+from .endpoint import Endpoint, parse_base_url
+from .http_model import HttpModel
+from .http_stream import PoolSource
+from .local_process import LocalServerLaunch, available_processors
+from .local_sharing import LocalServer, open_local_server
+from .run_pool import pool_of_run
+from .settings import TransportSettings
+from .weights import are_weights_whole, weights_path
+
+__all__ = ["LocalModel", "ServerSource", "create_local_model", "require_local_extra", "server_of_run"]
+
+ServerSource: TypeAlias = Callable[[LocalServerLaunch], AbstractAsyncContextManager[LocalServer]]
+"""Gives the server for a request."""
+
+_REFUSED_SETTINGS = ("base_url", "api_key")
+
+
+class _ServerSettings(BaseModel):
+    """The model settings that steer the server. They never reach a request."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    context_tokens: Annotated[int, Field(ge=128)] | None = None
+    parallel_requests: Annotated[int, Field(ge=1)] | None = None
+    threads: Annotated[int, Field(ge=1)] | None = None
+    start_timeout_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 60.0
+
+
+def create_local_model(
+    name: str,
+    *,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    environment: Mapping[str, str] | None = None,
+    pool_source: PoolSource = pool_of_run,
+) -> "LocalModel":
+    """The model that runs on this machine under that name. Nothing is started.
+
+    Args:
+        name: A name of `catalog.local`, or the path of a GGUF file.
+        settings: Settings of every request, and of the server: `context_tokens` of each request,
+            `parallel_requests` worked on at the same time, `threads`, `start_timeout_seconds`.
+        environment: Environment variables; None for the process's own.
+        pool_source: Gives the connection pool for a request.
+
+    Raises:
+        UnknownModelError: There is no such name, and it is no path of a GGUF file.
+        ConfigurationError: The extra `local` is not installed, the weights are not here, or a setting is bad.
+    """
+    facts = _facts(name)
+    require_local_extra()
+    return LocalModel(
+        name=name,
+        launch=_launch(_find_gguf(name, facts, environment), facts, settings),
+        capabilities=facts.capabilities,
+        settings={**facts.settings, **settings},
+        pool_source=pool_source,
+    )
+
+
+def require_local_extra() -> None:
+    """Make sure that models can run on this machine.
+
+    Raises:
+        ConfigurationError: The extra `local` is not installed.
+    """
+    if importlib.util.find_spec("xllamacpp") is None:
+        raise ConfigurationError(
+            "Models that run on this machine need the extra 'local': pip install 'nighthawk-async[local]'"
+        )
+
+
+def server_of_run(launch: LocalServerLaunch) -> AbstractAsyncContextManager[LocalServer]:
+    """The server that the run in force shares among its steps; without a run, one for the block alone.
+
+    Args:
+        launch: How to start it.
+    """
+    return shared_in_run(launch, lambda: open_local_server(launch))
+
+
+class LocalModel:
+    """A model that runs on this machine; implements `ports.Model`.
+
+    It holds no process, connection or event-loop object. Made by `create_local_model`.
+
+    Args:
+        name: The model's name, without the provider.
+        launch: How to start its server.
+        capabilities: What it can do.
+        settings: Settings of every request.
+        pool_source: Gives the connection pool for a request.
+        server_source: Gives the server for a request.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        launch: LocalServerLaunch,
+        capabilities: ModelCapabilities,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        pool_source: PoolSource = pool_of_run,
+        server_source: ServerSource = server_of_run,
+    ) -> None:
+        self._name = name
+        self._launch = launch
+        self._capabilities = capabilities
+        self._settings = _without_server_settings(settings)
+        self._pool_source = pool_source
+        self._server_source = server_source
+
+    def __repr__(self) -> str:
+        return f"LocalModel({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The model id, `local:name`."""
+        return f"local:{self._name}"
+
+    @property
+    def capabilities(self) -> ModelCapabilities:
+        """What the model can do."""
+        return self._capabilities
+
+    @asynccontextmanager
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelEvent]]:
+        """Send a request and stream its response; see `ports.Model.stream`.
+
+        Starts the server when it does not run, and waits for a turn at it.
+
+        Args:
+            request: The request.
+
+        Raises:
+            ConfigurationError: The request asks for what the model lacks, or the server cannot be started.
+            ModelError: The request failed.
+        """
+        fitted = replace(request, settings=_without_server_settings(request.settings))
+        async with (
+            self._server_source(self._launch) as server,
+            server.admit() as address,
+            self._http_model(address).stream(fitted) as events,
+        ):
+            yield events
+
+    def _http_model(self, address: str) -> HttpModel:
+        return HttpModel(
+            codec=OpenAIChatCodec(),
+            endpoint=Endpoint(model_id=self.name, base_url=parse_base_url(f"{address}/v1"), headers={}),
+            model_name=self._name,
+            capabilities=self._capabilities,
+            settings=self._settings,
+            pool_source=self._pool_source,
+        )
+
+
+def _facts(name: str) -> LocalModelFacts:
+    if name in LOCAL_MODELS:
+        return LOCAL_MODELS[name]
+    if name.lower().endswith(".gguf"):
+        return GGUF_FILE
+    raise UnknownModelError(
+        f"No local model is called {name!r}; known are {', '.join(LOCAL_MODELS)}, and the path of any GGUF "
+        "file, for example 'local:/path/to/model.gguf'."
+    )
+
+
+def _find_gguf(name: str, facts: LocalModelFacts, environment: Mapping[str, str] | None) -> Path:
+    if facts.weights is None:
+        path = Path(name).expanduser().absolute()
+        if not path.is_file():
+            raise ConfigurationError(f"There is no model file {path} (in 'local:{name}').")
+        return path
+    path = weights_path(facts.weights, environment=environment)
+    if not are_weights_whole(facts.weights, path):
+        raise ConfigurationError(
+            f"The weights of local:{name} are not on this machine; fetch them with: "
+            f"nighthawk-async models pull {name}"
+        )
+    return path
+
+
+def _launch(gguf: Path, facts: LocalModelFacts, settings: Mapping[str, Any]) -> LocalServerLaunch:
+    for name in _REFUSED_SETTINGS:
+        if settings.get(name) is not None:
+            raise ConfigurationError(f"A model that runs on this machine takes no model setting {name!r}.")
+    TransportSettings.from_settings(settings)
+    try:
+        chosen = _ServerSettings.model_validate(_server_settings(settings))
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, each['loc']))!r}: {each['msg']}" for each in error.errors()]
+        raise ConfigurationError(f"Bad model setting {'; '.join(faults)}.") from None
+    return LocalServerLaunch(
+        gguf=gguf,
+        context_tokens=chosen.context_tokens or facts.context_tokens,
+        parallel_requests=chosen.parallel_requests or facts.parallel_requests,
+        threads=chosen.threads or available_processors(),
+        start_timeout_seconds=chosen.start_timeout_seconds,
+    )
+
+
+def _server_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name in _ServerSettings.model_fields}
+
+
+def _without_server_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in _ServerSettings.model_fields}

@@ -1,0 +1,181 @@
+"""The demonstration over scripted steps: what it counts, shows and survives."""
+
+import io
+from collections import Counter
+from collections.abc import Callable
+
+import anyio
+import pytest
+from rich.console import Console
+
+import nighthawk_async as nh
+from nighthawk_async.cli.application import run_command_line
+from nighthawk_async.cli.demo import run_demo
+from nighthawk_async.cli.demo_functions import Review, load_reviews
+from nighthawk_async.cli.demo_record import DemoRecord
+from nighthawk_async.cli.demo_view import DemoView
+from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, pass_response, raise_response
+
+Captured = pytest.CaptureFixture[str]
+
+
+def well_behaved(call: StepCall) -> StepResponse:
+    """Right about everything except reviews of lamps."""
+    if "label" in call.binding_names:
+        review = str(call.step_locals["review"])
+        right = {item.review: item.label for item in load_reviews()}[review]
+        wrong = "negative" if right == "positive" else "positive"
+        return pass_response(label=wrong if "lamp" in review else right)
+    if "number" in call.binding_names:
+        return pass_response(number=2)
+    return raise_response("no advertising, please", "AdvertisingError")
+
+
+def demonstrate(
+    callback: Callable[[StepCall], StepResponse] = well_behaved,
+    *,
+    reviews: list[Review] | None = None,
+    terminal: bool = False,
+    concurrency: int = 4,
+) -> tuple[DemoRecord, str, CallbackExecutor]:
+    output = io.StringIO()
+    view = DemoView(Console(file=output, force_terminal=terminal, width=160), "test:model")
+    executor = CallbackExecutor(callback)
+    shown = load_reviews() if reviews is None else reviews
+    record = run_demo(executor, shown, view, concurrency=concurrency)
+    view.summarize(record, remark="A remark.")
+    return record, output.getvalue(), executor
+
+
+def test_the_shipped_reviews_are_many_balanced_and_all_different() -> None:
+    reviews = load_reviews()
+    assert len(reviews) >= 24
+    labels = Counter(review.label for review in reviews)
+    assert labels["positive"] == labels["negative"] == len(reviews) / 2
+    assert len({review.review for review in reviews}) == len(reviews)
+
+
+def test_fewer_or_more_reviews_can_be_had() -> None:
+    everything = load_reviews()
+    assert load_reviews(3) == everything[:3]
+    assert load_reviews(len(everything) + 2) == [*everything, *everything[:2]]
+
+
+def test_every_step_and_every_outcome_is_counted() -> None:
+    record, _, executor = demonstrate()
+    assert record.done == record.total == len(load_reviews())
+    assert record.in_flight == 0
+    assert record.steps == len(executor.calls) == record.total + 2
+    assert record.outcomes == {"pass": record.total + 1, "raise": 1}
+    lamps = sum("lamp" in review.review for review in load_reviews())
+    assert lamps > 0
+    assert record.right == record.total - lamps
+    assert record.seconds > 0
+
+
+def test_each_function_asks_for_exactly_what_it_declares() -> None:
+    _, _, executor = demonstrate(reviews=load_reviews(1))
+    classify, stars_in, publish = executor.calls
+    assert classify.binding_names == ("label",)
+    assert str(classify.binding_types["label"]) == "typing.Literal['positive', 'negative']"
+    assert stars_in.binding_types == {"number": int}
+    assert publish.allowed_step_kinds == ("raise",)
+    assert publish.raise_error_types == ("AdvertisingError",)
+    assert "deny" not in publish.natural_program
+
+
+def test_no_more_reviews_are_in_flight_than_asked_for() -> None:
+    in_flight = 0
+    most = 0
+
+    async def slow(call: StepCall) -> StepResponse:
+        nonlocal in_flight, most
+        in_flight += 1
+        most = max(most, in_flight)
+        await anyio.lowlevel.checkpoint()
+        await anyio.wait_all_tasks_blocked()
+        in_flight -= 1
+        return well_behaved(call)
+
+    record = DemoRecord(total=0)
+    view = DemoView(Console(file=io.StringIO()), "test:model")
+    record = run_demo(CallbackExecutor(slow), load_reviews(12), view, concurrency=3)
+    assert record.done == 12
+    assert most == 3
+
+
+def test_plain_output_has_one_line_per_review_and_the_summary() -> None:
+    record, output, _ = demonstrate()
+    lines = output.splitlines()
+    assert sum(line.startswith("   [") for line in lines) == record.total
+    assert "   [ 1/32] " in output
+    assert "stars_in('Two stars, not more.')" in output
+    assert "→ 2" in output
+    assert "raised AdvertisingError and was caught: no advertising, please" in output
+    for figure in (
+        f"steps              {record.total + 2}",
+        f"outcomes           {record.total + 1} pass, 1 raise",
+        "model round trips  0",
+        "tokens             0 in, 0 out",
+        f"accuracy           {record.right} of {record.total} labels right",
+        "A remark.",
+    ):
+        assert figure in output
+    assert "\x1b" not in output
+
+
+def test_in_a_terminal_the_figures_move() -> None:
+    record, output, _ = demonstrate(terminal=True)
+    assert f"{record.total}/{record.total} done" in output
+    assert "0 steps in flight" in output
+    assert f"{record.total} pass" in output
+    assert "\x1b[" in output
+
+
+def test_a_step_that_fails_is_counted_and_the_others_go_on() -> None:
+    def sometimes(call: StepCall) -> StepResponse:
+        if "kettle" in str(call.step_locals.get("review")):
+            raise nh.ExecutionError("no acceptable answer")
+        return well_behaved(call)
+
+    record, output, _ = demonstrate(sometimes)
+    assert record.failed == 2
+    assert record.done == record.total
+    assert "2 failed" in output
+    assert " failed    The kettle" in output
+
+
+def test_synchronous_functions_that_fail_are_reported() -> None:
+    def unhelpful(call: StepCall) -> StepResponse:
+        if "label" in call.binding_names:
+            return well_behaved(call)
+        if "number" in call.binding_names:
+            return pass_response(number="many")
+        return raise_response("I will not say why")
+
+    _, output, _ = demonstrate(unhelpful, reviews=load_reviews(1))
+    assert "→ failed: " in output
+    assert "→ raised without its type: I will not say why" in output
+
+
+def test_a_model_that_cannot_be_reached_ends_the_demonstration() -> None:
+    def unreachable(call: StepCall) -> StepResponse:
+        raise nh.ModelConnectionError("nobody answers")
+
+    with pytest.raises((nh.ModelConnectionError, ExceptionGroup)) as failure:
+        demonstrate(unreachable)
+    assert "nobody answers" in repr(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "hint"),
+    [("nonsense", "provider:model"), ("nowhere:model", "nowhere"), ("local:unknown", "smollm2-135m")],
+)
+def test_a_model_that_does_not_exist_is_one_line_and_exit_code_2(
+    model: str, hint: str, capsys: Captured
+) -> None:
+    assert run_command_line(["demo", "--model", model]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert hint in captured.err
+    assert len(captured.err.splitlines()) == 1

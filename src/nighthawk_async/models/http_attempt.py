@@ -21,7 +21,7 @@ from .http_pool import HttpExchange, HttpPool
 __all__ = ["HttpAttempt"]
 
 _MAX_ERROR_BYTES = 64 * 1024
-_DRAIN_SECONDS = 0.25
+_DRAIN_SECONDS = 0.5
 _STREAM_TYPES = ("", "application/octet-stream", "text/event-stream", "text/plain")
 
 

@@ -39,7 +39,8 @@ class ReplyPacing:
     Args:
         first_byte_seconds: Seconds before the first byte of the reply, its head included.
         between_writes_seconds: Seconds between two writes of the body.
-        write_bytes: Bytes per write; None writes event by event.
+        write_bytes: Bytes per write; None writes event by event where there is time between writes, and all
+            events at once where there is none.
         fragment_characters: Characters of text or of arguments per event.
     """
 

@@ -9,7 +9,7 @@ import anyio
 import h11
 from anyio.abc import SocketStream
 
-from .model_reply import ModelReply, RecordedRequest
+from .model_reply import ModelReply, RecordedRequest, ReplyPacing
 from .model_server_chat import ChatReplies
 
 __all__ = ["ServerConnection"]
@@ -116,11 +116,7 @@ class ServerConnection:
         else:
             events = [self._protocol.whole(reply, body)]
         events = events[: reply.ending_after]
-        if reply.pacing.write_bytes is not None:
-            content = b"".join(events)
-            size = reply.pacing.write_bytes
-            events = [content[start : start + size] for start in range(0, len(content), size)]
-        return events, "text/event-stream" if is_streamed else "application/json"
+        return _writes(events, reply.pacing), "text/event-stream" if is_streamed else "application/json"
 
     async def _end(self, reply: ModelReply) -> bool:
         if reply.ending == "hang":
@@ -134,6 +130,15 @@ class ServerConnection:
         data = self._http.send(event)
         if data:
             await self._stream.send(data)
+
+
+def _writes(events: list[bytes], pacing: ReplyPacing) -> list[bytes]:
+    """The events cut into the writes that the pacing wants."""
+    if pacing.write_bytes is None and pacing.between_writes_seconds > 0:
+        return events
+    content = b"".join(events)
+    size = pacing.write_bytes or len(content) or 1
+    return [content[start : start + size] for start in range(0, len(content), size)]
 
 
 def _record(head: h11.Request, content: bytes) -> RecordedRequest:

@@ -1,0 +1,109 @@
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from nighthawk_async.wire.openai_chat import OpenAIChatCodec
+from nighthawk_async.wire.redaction import excerpt, redact
+from nighthawk_async.wire.retry_advice import is_transient_status, retry_after_seconds
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"error": {"message": "no such model", "type": "invalid_request_error"}}, "HTTP 404: no such model"),
+        ({"error": "no such model"}, "HTTP 404: no such model"),
+        ({"message": "no such model"}, "HTTP 404: no such model"),
+        ({"detail": "no such model"}, "HTTP 404: no such model"),
+        ({"detail": [{"loc": ["body"], "msg": "bad"}]}, 'HTTP 404: [{"loc":["body"],"msg":"bad"}]'),
+        (
+            [{"error": {"code": 404, "message": "no such model", "status": "NOT_FOUND"}}],
+            "HTTP 404: no such model",
+        ),
+        ({"error": {}}, 'HTTP 404: {"error":{}}'),
+    ],
+)
+def test_the_providers_message_is_found_in_every_shape(body: object, message: str) -> None:
+    error = OpenAIChatCodec().decode_error(404, {}, json.dumps(body).encode())
+    assert error.message == message
+    assert error.status == 404
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "HTTP 502 without a message"),
+        (b"<html>\n  Bad gateway</html>", "HTTP 502: <html> Bad gateway</html>"),
+        (b"\xff\x00", "HTTP 502: \ufffd\ufffd"),
+        (b"[" * 5_000, "HTTP 502: " + "[" * 500 + "…"),
+    ],
+)
+def test_a_body_that_is_no_json_is_quoted(body: bytes, message: str) -> None:
+    assert OpenAIChatCodec().decode_error(502, {}, body).message == message
+
+
+def test_known_secrets_and_what_looks_like_a_key_are_redacted() -> None:
+    body = b'{"error":{"message":"key hunter22 and sk-abcdefghijklmnopqrst and Bearer abc.def are wrong"}}'
+    error = OpenAIChatCodec().decode_error(401, {}, body, secrets=["hunter22"])
+    assert error.message == "HTTP 401: key [redacted] and [redacted] and Bearer [redacted] are wrong"
+
+
+def test_ordinary_words_are_not_redacted() -> None:
+    text = "the task-force at risk-assessment lost a key_not_found_error and sk-1"
+    assert redact(text, ["", "ab"]) == text
+
+
+def test_a_secret_cut_by_the_bound_of_an_excerpt_is_redacted() -> None:
+    assert "hunter" not in excerpt("x" * 497 + "hunter22", ["hunter22"])
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "is_transient"),
+    [
+        (400, {}, False),
+        (401, {}, False),
+        (404, {}, False),
+        (408, {}, True),
+        (409, {}, True),
+        (422, {}, False),
+        (429, {}, True),
+        (500, {}, True),
+        (503, {}, True),
+        (529, {}, True),
+        (429, {"x-should-retry": "false"}, False),
+        (400, {"x-should-retry": "TRUE"}, True),
+        (500, {"x-should-retry": "maybe"}, True),
+    ],
+)
+def test_statuses_are_transient_unless_the_server_says_otherwise(
+    status: int, headers: dict[str, str], is_transient: bool
+) -> None:
+    assert is_transient_status(status, headers) is is_transient
+    assert OpenAIChatCodec().decode_error(status, headers, b"").is_transient is is_transient
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "3"}, 0.25),
+        ({"retry-after-ms": "soon", "retry-after": "3"}, 3.0),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "Thu, 01 Jan 2026 12:00:30 GMT"}, 30.0),
+        ({"retry-after": "Thu, 01 Jan 2026 12:00:30"}, 30.0),
+        ({"retry-after": "Thu, 01 Jan 2026 11:00:00 GMT"}, 0.0),
+    ],
+)
+def test_the_delay_a_server_asks_for_is_understood(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after_seconds(headers, now=NOON) == seconds
+
+
+def test_a_date_is_compared_with_the_clock() -> None:
+    assert retry_after_seconds({"retry-after": "Thu, 01 Jan 2009 12:00:30 GMT"}) == 0.0

@@ -10,8 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from nighthawk_async.testing.model_reply import ModelReply
-from nighthawk_async.testing.model_server import ModelServer, ReplyHandler
+from nighthawk_async.testing import ModelReply, ModelServer, ReplyHandler
 from nighthawk_async.types.messages import ToolCall
 
 

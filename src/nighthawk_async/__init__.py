@@ -197,4 +197,13 @@ __all__ = [
     "tool",
 ]
 
-__version__ = "0.1.0"
+__version__: str
+
+
+def __getattr__(name: str) -> str:
+    """The version, read from the installed distribution when somebody asks."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("nighthawk-async")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -99,7 +99,7 @@ def _capture(
             *(block.program.words - block.local_names for block in transformed.blocks if block.program)
         )
         for enclosing in _enclosing_function_frames(function, frame):
-            for name in names & enclosing.f_locals.keys():
+            for name in names.intersection(enclosing.f_locals):
                 captured.setdefault(name, enclosing.f_locals[name])
     return MappingProxyType(captured)
 

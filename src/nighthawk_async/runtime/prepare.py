@@ -165,7 +165,9 @@ def _inferred_type(name: str, context: StepContext) -> object:
     return object if value is None else type(value)
 
 
-def _raise_error_types(program: NaturalProgram, site: NaturalSite, context: StepContext) -> dict[str, type[Exception]]:
+def _raise_error_types(
+    program: NaturalProgram, site: NaturalSite, context: StepContext
+) -> dict[str, type[Exception]]:
     """The exception types that the program names, with or without angle brackets."""
     types: dict[str, type[Exception]] = {}
     names = program.words.union(reference for reference in program.references if "." not in reference)

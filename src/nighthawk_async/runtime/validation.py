@@ -11,6 +11,7 @@ from ..errors import ToolValidationError
 __all__ = ["describe_validation_error", "json_schema", "type_adapter", "type_name", "validate_value"]
 
 _MAX_REPORTED_ERRORS = 5
+_ACCEPTING_EVERYTHING: tuple[object, ...] = (object, Any)
 
 
 def type_adapter(annotation: object) -> TypeAdapter[Any]:
@@ -68,7 +69,7 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
     Raises:
         ToolValidationError: The value does not match.
     """
-    if annotation in (object, Any) or type(value) is annotation:
+    if cast("object", type(value)) is annotation or any(annotation is each for each in _ACCEPTING_EVERYTHING):
         return value
     try:
         return type_adapter(annotation).validate_python(value)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from ..types.json import JsonableValue
 from .fields import object_fields
 from .introspection import find_class_attribute, resolution_order, type_name
-from .scalars import OMISSION_MARK, clean_text, find_scalar_text
+from .scalars import BIG_INTEGER_MARK, OMISSION_MARK, clean_text, find_scalar_text
 
 __all__ = ["BoundedValue", "is_container_type", "to_bounded_value"]
 
@@ -197,7 +197,9 @@ def _key_text(key: object) -> str:
     if type(key) is bool or key is None:
         return str(key)
     shown = to_bounded_value(key, cells=_KEY_CELLS, with_marks=False).value
-    return shown if type(shown) is str else json.dumps(shown, ensure_ascii=False)
+    text = shown if type(shown) is str else json.dumps(shown, ensure_ascii=False)
+    # A key is a string in any case, so an integer in it needs no mark to become a number again.
+    return text.replace(BIG_INTEGER_MARK, "")
 
 
 def _told_apart(keys: list[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from ..configuration import JsonRendererStyle, StepContextLimits
 from ..types.content import UserContent
@@ -172,7 +172,7 @@ def _kind_of(name: str, value: object, limits: StepContextLimits) -> _Kind:
 def _underlying_type(alias: object) -> str:
     """Return what a type alias stands for; this evaluates the right-hand side of its `type` statement."""
     try:
-        return annotation_text(alias.__value__)  # type: ignore[attr-defined]
+        return annotation_text(cast(Any, alias).__value__)
     except Exception:
         # The expression is the program's own and may fail in any way; the name is still worth showing.
         return _UNRESOLVABLE

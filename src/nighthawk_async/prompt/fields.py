@@ -5,6 +5,7 @@ fields), slots, and class attributes that are plain values. Properties and other
 evaluated.
 """
 
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from types import MemberDescriptorType
 from typing import cast
@@ -25,6 +26,7 @@ __all__ = [
     "class_fields",
     "is_descriptor",
     "is_framework_base",
+    "is_model_machinery",
     "is_public_name",
     "object_fields",
     "shadows_instance",
@@ -47,6 +49,11 @@ def is_public_name(name: object) -> bool:
 def is_framework_base(cls: type) -> bool:
     """Tell whether a class holds machinery only, and no member worth showing."""
     return is_one_of(cls, _FRAMEWORK_BASES)
+
+
+def is_model_machinery(cls: type, name: str) -> bool:
+    """Tell whether a class attribute configures a pydantic model rather than belonging to what it models."""
+    return name in ("model_config", "model_post_init") and has_base(cls, BaseModel)
 
 
 def is_descriptor(attribute: object) -> bool:
@@ -95,12 +102,10 @@ def class_fields(cls: type) -> dict[str, object]:
         if is_framework_base(base):
             continue
         for name, attribute in class_dictionary(base).items():
-            if name not in seen and is_public_name(name):
+            if name not in seen and is_public_name(name) and not is_model_machinery(cls, name):
                 seen.add(name)
                 if not callable(attribute) and not is_descriptor(attribute):
                     fields[name] = attribute
-    if has_base(cls, BaseModel):
-        fields.pop("model_config", None)
     return fields
 
 
@@ -108,17 +113,23 @@ def _slot_fields(value: object, cls: type) -> dict[str, object]:
     fields: dict[str, object] = {}
     for base in reversed(resolution_order(cls)):
         namespace = class_dictionary(base)
-        # Types written in C have members too, which belong to the interpreter and not to the program.
-        has_slots = "__slots__" in namespace
-        for name, attribute in namespace.items():
-            if has_slots and type(attribute) is MemberDescriptorType and is_public_name(name):
-                readable, field = read_slot(value, attribute)
-                if readable:
-                    fields[name] = field
-            elif name in fields:
-                # A subclass that defines the name anew hides the slot.
-                del fields[name]
+        # A subclass that defines a name anew hides the slot.
+        fields = {name: field for name, field in fields.items() if name not in namespace}
+        for name in _slot_names(namespace):
+            readable, field = read_slot(value, namespace.get(name))
+            if readable:
+                fields[name] = field
     return fields
+
+
+def _slot_names(namespace: Mapping[str, object]) -> Iterable[str]:
+    """Return the public names of a class's own slots, as declared where that can be known."""
+    # Types written in C have members but no `__slots__`; those belong to the interpreter, not to the program.
+    slots = namespace.get("__slots__")
+    if slots is None:
+        return ()
+    declared = cast("Iterable[object]", slots) if is_one_of(type(slots), (tuple, list)) else namespace
+    return [cast(str, name) for name in declared if is_public_name(name)]
 
 
 def _extra_model_fields(value: object, cls: type) -> dict[str, object]:

@@ -8,7 +8,14 @@ from typing import Any, cast
 
 from ..configuration import JsonRendererStyle, StepContextLimits
 from .callables import CallableDescription, callable_line, describe_callable
-from .fields import class_fields, is_descriptor, is_framework_base, is_public_name, object_fields
+from .fields import (
+    class_fields,
+    is_descriptor,
+    is_framework_base,
+    is_model_machinery,
+    is_public_name,
+    object_fields,
+)
 from .introspection import class_dictionary, is_one_of, resolution_order, type_name
 from .preview import render_preview
 from .tokens import TokenCounter
@@ -110,14 +117,15 @@ def _by_name(member: tuple[str, object]) -> str:
 
 def _methods(value: object) -> dict[str, Callable[[], CallableDescription]]:
     """Find the methods by name, with what describes each, so that only those shown are described."""
+    cls = type(value)
     own = object_fields(value)
     methods: dict[str, Callable[[], CallableDescription]] = {}
     seen = set(own)
-    for base in resolution_order(type(value)):
+    for base in resolution_order(cls):
         if is_framework_base(base):
             continue
         for name, attribute in class_dictionary(base).items():
-            if name not in seen and is_public_name(name):
+            if name not in seen and is_public_name(name) and not is_model_machinery(cls, name):
                 seen.add(name)
                 describe = _method_description(attribute)
                 if describe is not None:

@@ -110,7 +110,7 @@ def find_function(value: Callable[..., object], depth: int = 0) -> types.Functio
     if callable(wrapped):
         return find_function(wrapped, depth + 1)
     _, call = find_class_attribute(kind, "__call__")
-    return cast(types.FunctionType, call) if type(call) is types.FunctionType else None
+    return call if type(call) is types.FunctionType else None
 
 
 def _of_function(function: types.FunctionType, depth: int) -> inspect.Signature | None:

@@ -188,7 +188,7 @@ def _warn_about_estimate(encoding_name: str) -> None:
     _estimate_was_announced.set()
     _logger.warning(
         "The tokenizer %r is not on this machine; token budgets use an estimate. "
-        "Install bpe-openai, or fill tiktoken's cache directory.",
+        "Install the extra 'tokenizers', or fill tiktoken's cache directory.",
         encoding_name,
     )
 

@@ -1,0 +1,84 @@
+"""Filling the prompt templates (specification 8.2.1)."""
+
+import pytest
+
+from nighthawk_async.configuration import DEFAULT_USER_PROMPT_TEMPLATE, StepPromptTemplates
+from nighthawk_async.prompt.summary import RenderedSection
+from nighthawk_async.prompt.template import render_system_prompt, render_user_prompt
+from nighthawk_async.types.content import ImageUrl
+
+_EMPTY = RenderedSection(parts=())
+_IMAGE = ImageUrl(url="https://example.com/a.png")
+
+
+def _section(*parts: str | ImageUrl) -> RenderedSection:
+    return RenderedSection(parts=parts)
+
+
+def test_8_2_1_default_template_delimits_three_sections() -> None:
+    prompt = render_user_prompt(
+        DEFAULT_USER_PROMPT_TEMPLATE,
+        program="Do it.",
+        locals_section=_section("a: int = 1"),
+        globals_section=_section("f: ()"),
+    )
+    assert prompt == (
+        "<<<NH:PROGRAM>>>\nDo it.\n<<<NH:END_PROGRAM>>>\n\n"
+        "<<<NH:LOCALS>>>\na: int = 1\n<<<NH:END_LOCALS>>>\n\n"
+        "<<<NH:GLOBALS>>>\nf: ()\n<<<NH:END_GLOBALS>>>\n",
+    )
+
+
+def test_8_2_1_inserted_text_is_never_substituted_again() -> None:
+    prompt = render_user_prompt(
+        "$program|$locals",
+        program="$locals $$ ${globals}",
+        locals_section=_section("$program"),
+        globals_section=_EMPTY,
+    )
+    assert prompt == ("$locals $$ ${globals}|$program",)
+
+
+@pytest.mark.parametrize(
+    ("template", "text"),
+    [
+        ("${program}", "P"),
+        ("$programs", "$programs"),
+        ("$$program", "$program"),
+        ("$5 and $ and $", "$5 and $ and $"),
+        ("${unknown} ${program", "${unknown} ${program"),
+        ("$program$program", "PP"),
+        ("no placeholder", "no placeholder"),
+    ],
+)
+def test_8_2_1_only_known_placeholders_are_substituted(template: str, text: str) -> None:
+    assert render_user_prompt(template, program="P", locals_section=_EMPTY, globals_section=_EMPTY) == (text,)
+
+
+def test_8_2_2_inline_content_splits_the_prompt_where_it_stands() -> None:
+    prompt = render_user_prompt(
+        "L:$locals G:$globals",
+        program="",
+        locals_section=_section("photo: ImageUrl =\n", _IMAGE, "\nz: int = 1"),
+        globals_section=_section(_IMAGE),
+    )
+    assert prompt == ("L:photo: ImageUrl =\n", _IMAGE, "\nz: int = 1 G:", _IMAGE)
+
+
+def test_8_2_1_delimiters_in_the_program_are_left_alone() -> None:
+    prompt = render_user_prompt(
+        "$program", program="<<<NH:LOCALS>>>", locals_section=_EMPTY, globals_section=_EMPTY
+    )
+    assert prompt == ("<<<NH:LOCALS>>>",)
+
+
+def test_system_prompt_gets_tools_and_outcome() -> None:
+    assert (
+        render_system_prompt("$tools/${outcome}/$program", tools="T $outcome", outcome="O")
+        == "T $outcome/O/$program"
+    )
+
+
+def test_default_system_prompt_leaves_no_placeholder() -> None:
+    template = StepPromptTemplates().step_system_prompt_template
+    assert "$" not in render_system_prompt(template, tools="T", outcome="O")

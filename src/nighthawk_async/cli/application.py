@@ -8,7 +8,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from .. import __version__
+import nighthawk_async as nh
+
 from ..errors import ConfigurationError, NighthawkError
 from .demo_command import demo
 from .models_commands import models
@@ -49,7 +50,7 @@ application.command()(demo)
 
 def _print_version(is_asked: bool) -> None:
     if is_asked:
-        typer.echo(f"nighthawk-async {__version__}")
+        typer.echo(f"nighthawk-async {nh.__version__}")
         raise typer.Exit
 
 

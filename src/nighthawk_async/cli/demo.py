@@ -79,13 +79,15 @@ def _call_synchronous_functions(executor: nh.StepExecutor, view: DemoView, recor
     """Natural functions in code that knows nothing of event loops: one returns, one raises."""
     with nh.run(executor) as run, nh.scope(oversight=record):
         record.meters.append(run.usage_meter)
+        view.begin("2  a natural function, called from plain synchronous code")
         try:
-            view.called(stars_in, RATING, repr(stars_in(RATING)))
+            view.called(stars_in, RATING, f"returned {stars_in(RATING)!r}")
         except nh.ExecutionError as error:
             view.called(stars_in, RATING, f"failed: {error}")
+        view.begin("3  a natural function that raises, caught by `except AdvertisingError`")
         try:
             publish(ADVERTISEMENT)
         except AdvertisingError as error:
-            view.called(publish, ADVERTISEMENT, f"raised AdvertisingError and was caught: {error}")
+            view.called(publish, ADVERTISEMENT, f"raised AdvertisingError: {error}")
         except nh.ExecutionError as error:
-            view.called(publish, ADVERTISEMENT, f"raised without its type: {error}")
+            view.called(publish, ADVERTISEMENT, f"raised without the type it was asked for: {error}")

@@ -49,14 +49,14 @@ def publish(review: str) -> None:
     """Refuse to publish a text that is advertising and no review.
 
     Raises:
-        AdvertisingError: Always; the model writes the message.
+        AdvertisingError: Always. The message, which the model writes, says what is advertised.
     """
     """natural
     ---
     deny: [pass, return]
     ---
-    Refuse the review <review> because it is advertising: raise <AdvertisingError> with a short message to the
-    author.
+    Refuse <review>, which is advertising and no review: raise <AdvertisingError> with a message of a few
+    words that says what is sold.
     """
 
 

@@ -35,8 +35,8 @@ class DemoView:
     @contextmanager
     def showing(self, record: DemoRecord) -> Generator[None]:
         """Show the reviews while they are classified."""
-        self._title(f"Natural functions on {self._model}")
-        self._title(f"1  {record.total} reviews, classified in parallel by an async natural function")
+        self.begin(f"Natural functions on {self._model}")
+        self.begin(f"1  {record.total} reviews, classified in parallel by an async natural function")
         if not self._console.is_terminal:
             yield
             return
@@ -50,14 +50,16 @@ class DemoView:
         if not self._console.is_terminal:
             classification = record.classifications[-1]
             counter = f"[{record.done:{len(str(record.total))}}/{record.total}]"
-            self._line(f"   {counter} {_verdict(classification):<9} {_quote(classification.review.review)}")
+            self._line(f"   {counter} {_verdict(classification):<15} {_quote(classification.review.review)}")
+
+    def begin(self, title: str) -> None:
+        """Begin another part."""
+        self._console.print(Text(title, style="bold"), soft_wrap=True)
 
     def called(self, function: Callable[[str], Any], argument: str, result: str) -> None:
         """Show one call of a synchronous natural function."""
-        number, what = ("2", "called") if function.__name__ == "stars_in" else ("3", "that raises, called")
-        self._title(f"{number}  a natural function {what} from plain synchronous code")
         self._line(f"   {function.__name__}({argument!r})")
-        self._line(f"   → {result}")
+        self._line(f"   {result}")
 
     def summarize(self, record: DemoRecord, *, remark: str) -> None:
         """Show the figures of the whole demonstration.
@@ -70,7 +72,7 @@ class DemoView:
         outcomes = [f"{count} {kind}" for kind, count in sorted(record.outcomes.items())]
         if record.failed:
             outcomes.append(f"{record.failed} failed")
-        self._title("Summary")
+        self.begin("Summary")
         figures = (
             ("steps", f"{record.steps}"),
             ("outcomes", ", ".join(outcomes)),
@@ -86,9 +88,6 @@ class DemoView:
             self._line(f"   {name:<18} {figure}")
         self._line("")
         self._console.print(Padding(Text(remark), (0, 0, 0, 3)))
-
-    def _title(self, text: str) -> None:
-        self._console.print(Text(text, style="bold"), soft_wrap=True)
 
     def _line(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -115,8 +114,10 @@ def _live(record: DemoRecord) -> RenderableType:
 
 
 def _verdict(classification: Classification) -> str:
-    return classification.label or "failed"
+    if classification.label is None:
+        return "failed"
+    return f"{classification.label} {'right' if classification.is_right else 'WRONG'}"
 
 
 def _quote(review: str) -> str:
-    return review if len(review) <= _QUOTE_CHARACTERS else f"{review[: _QUOTE_CHARACTERS - 1]}…"
+    return review if len(review) <= _QUOTE_CHARACTERS else f"{review[: _QUOTE_CHARACTERS - 3]}..."

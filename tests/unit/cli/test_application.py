@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -96,10 +95,8 @@ def test_main_exits_with_the_code(monkeypatch: pytest.MonkeyPatch, capsys: Captu
 
 
 def test_the_package_can_be_run_with_python_m() -> None:
-    sources = str(Path(application.__file__).parents[2])
     done = subprocess.run(
         [sys.executable, "-m", "nighthawk_async", "--version"],
-        env=os.environ | {"PYTHONPATH": sources},
         capture_output=True,
         text=True,
         check=True,
@@ -124,10 +121,8 @@ application.main()
 
 @pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 def test_a_real_ctrl_c_ends_the_process_with_one_line() -> None:
-    sources = str(Path(application.__file__).parents[2])
     with subprocess.Popen(
         [sys.executable, "-c", PULL_FOREVER],
-        env=os.environ | {"PYTHONPATH": sources},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

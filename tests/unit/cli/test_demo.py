@@ -1,6 +1,8 @@
 """The demonstration over scripted steps: what it counts, shows and survives."""
 
 import io
+import json
+import socket
 from collections import Counter
 from collections.abc import Callable
 
@@ -14,7 +16,17 @@ from nighthawk_async.cli.demo import run_demo
 from nighthawk_async.cli.demo_functions import Review, load_reviews
 from nighthawk_async.cli.demo_record import DemoRecord
 from nighthawk_async.cli.demo_view import DemoView
-from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, pass_response, raise_response
+from nighthawk_async.testing import (
+    CallbackExecutor,
+    ModelReply,
+    ModelServer,
+    RecordedRequest,
+    StepCall,
+    StepResponse,
+    pass_response,
+    raise_response,
+)
+from nighthawk_async.types.messages import ToolCall
 
 Captured = pytest.CaptureFixture[str]
 
@@ -110,8 +122,8 @@ def test_plain_output_has_one_line_per_review_and_the_summary() -> None:
     assert sum(line.startswith("   [") for line in lines) == record.total
     assert "   [ 1/32] " in output
     assert "stars_in('Two stars, not more.')" in output
-    assert "→ 2" in output
-    assert "raised AdvertisingError and was caught: no advertising, please" in output
+    assert "returned 2" in output
+    assert "raised AdvertisingError: no advertising, please" in output
     for figure in (
         f"steps              {record.total + 2}",
         f"outcomes           {record.total + 1} pass, 1 raise",
@@ -121,6 +133,8 @@ def test_plain_output_has_one_line_per_review_and_the_summary() -> None:
         "A remark.",
     ):
         assert figure in output
+    assert output.count(" WRONG ") == record.total - record.right
+    assert output.isascii()
     assert "\x1b" not in output
 
 
@@ -142,7 +156,7 @@ def test_a_step_that_fails_is_counted_and_the_others_go_on() -> None:
     assert record.failed == 2
     assert record.done == record.total
     assert "2 failed" in output
-    assert " failed    The kettle" in output
+    assert " failed          The kettle" in output
 
 
 def test_synchronous_functions_that_fail_are_reported() -> None:
@@ -154,8 +168,8 @@ def test_synchronous_functions_that_fail_are_reported() -> None:
         return raise_response("I will not say why")
 
     _, output, _ = demonstrate(unhelpful, reviews=load_reviews(1))
-    assert "→ failed: " in output
-    assert "→ raised without its type: I will not say why" in output
+    assert "   failed: " in output
+    assert "   raised without the type it was asked for: I will not say why" in output
 
 
 def test_a_model_that_cannot_be_reached_ends_the_demonstration() -> None:
@@ -179,3 +193,49 @@ def test_a_model_that_does_not_exist_is_one_line_and_exit_code_2(
     assert captured.out == ""
     assert hint in captured.err
     assert len(captured.err.splitlines()) == 1
+
+
+def over_the_wire(request: RecordedRequest) -> ModelReply:
+    """Answers as a model with tools does: assignments and outcome in one response."""
+    prompt = str(request.body["messages"][-1]["content"])
+    if "<:label>" in prompt:
+        assignments, outcome = {"target_path": "label", "expression": "'positive'"}, {"kind": "pass"}
+    elif "<:number>" in prompt:
+        assignments, outcome = {"target_path": "number", "expression": "2"}, {"kind": "pass"}
+    else:
+        outcome = {"kind": "raise", "raise_message": "watches", "raise_error_type": "AdvertisingError"}
+        return ModelReply(tool_calls=(ToolCall(id="", name="nh_outcome", arguments=json.dumps(outcome)),))
+    return ModelReply(
+        tool_calls=(
+            ToolCall(id="", name="nh_assign", arguments=json.dumps(assignments)),
+            ToolCall(id="", name="nh_outcome", arguments=json.dumps(outcome)),
+        ),
+        usage=nh.Usage(requests=1, input_tokens=100, output_tokens=10),
+    )
+
+
+def test_another_model_runs_the_same_demonstration(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ModelServer.in_thread(over_the_wire) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+        assert run_command_line(["demo", "--model", "openai-chat:any", "--reviews", "4"]) == 0
+        assert len(server.requests) == 6
+    output = capsys.readouterr().out
+    assert "Natural functions on openai-chat:any" in output
+    assert "model round trips  6" in output
+    assert "accuracy           2 of 4 labels right (50%)" in output
+    assert "raised AdvertisingError: watches" in output
+    assert "135 million parameters" in output
+
+
+def test_a_refused_connection_is_one_line_and_exit_code_1(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed_soon:
+        port = closed_soon.getsockname()[1]
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+    assert run_command_line(["demo", "--model", "openai-chat:any", "--reviews", "4"]) == 1
+    error = capsys.readouterr().err
+    assert "127.0.0.1" in error
+    assert "Traceback" not in error
+    assert len(error.splitlines()) == 1

@@ -1,0 +1,125 @@
+"""The embedded model for real: `xllamacpp` and the pulled weights, where this machine has them."""
+
+import importlib.util
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.catalog.local import LOCAL_MODELS
+from nighthawk_async.cli.demo_functions import classify
+from nighthawk_async.models.local import create_local_model
+from nighthawk_async.models.weights import are_weights_whole, weights_path
+from nighthawk_async.types.messages import UserMessage
+from nighthawk_async.types.model import ModelRequest, ResponseFinished, ResponseFormat, TextDelta
+
+NAME = "smollm2-135m"
+
+
+def _why_not() -> str:
+    weights = LOCAL_MODELS[NAME].weights
+    if importlib.util.find_spec("xllamacpp") is None:
+        return "the extra 'local' is not installed"
+    if weights is None or not are_weights_whole(weights, weights_path(weights)):
+        return f"the weights are not here: nighthawk-async models pull {NAME}"
+    return ""
+
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.skipif(bool(_why_not()), reason=_why_not() or "everything is here"),
+]
+
+
+def ask_for(schema: dict[str, object], question: str) -> ModelRequest:
+    return ModelRequest(
+        messages=(UserMessage(content=(question,)),),
+        response_format=ResponseFormat(name="answer", schema=schema),
+    )
+
+
+def an_object(name: str, schema: dict[str, object]) -> dict[str, object]:
+    return {"type": "object", "properties": {name: schema}, "required": [name], "additionalProperties": False}
+
+
+async def test_a_natural_function_runs_on_the_real_model() -> None:
+    executor = nh.AgentStepExecutor.from_configuration(
+        configuration=nh.StepExecutorConfiguration(model=f"local:{NAME}")
+    )
+    with anyio.fail_after(90):
+        async with nh.run(executor) as run:
+            label = await classify(
+                "The lamp flickers, smells of burnt plastic and frightens me. Do not buy this."
+            )
+    assert label == "negative"
+    assert run.usage_meter.usage.requests == 1
+    assert run.usage_meter.usage.output_tokens > 0
+    assert run.usage_meter.usage.is_complete
+
+
+async def test_steps_at_once_share_one_server_of_their_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = await _count_starts(monkeypatch, ["Good. I love it.", "Bad. I hate it."] * 6)
+    assert started == 1
+
+
+async def _count_starts(monkeypatch: pytest.MonkeyPatch, reviews: Sequence[str]) -> int:
+    from nighthawk_async.models.local_process import ServerProcess
+
+    spawn = ServerProcess.spawn
+    starts = 0
+
+    async def count(*arguments: object) -> ServerProcess:
+        nonlocal starts
+        starts += 1
+        return await spawn(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ServerProcess, "spawn", count)
+    executor = nh.AgentStepExecutor.from_configuration(
+        configuration=nh.StepExecutorConfiguration(model=f"local:{NAME}")
+    )
+    with anyio.fail_after(90):
+        async with nh.run(executor), anyio.create_task_group() as tasks:
+            for review in reviews:
+                tasks.start_soon(classify, review)
+    return starts
+
+
+async def test_cancelling_requests_frees_the_servers_slots() -> None:
+    """Twelve endless answers would hold all slots for a long time; cancelled, they must not."""
+    endless = ask_for(
+        an_object("numbers", {"type": "array", "items": {"type": "integer"}, "minItems": 900}), "Count."
+    )
+    short = ask_for(an_object("number", {"type": "integer"}), "Which number is this: seven?")
+    model = create_local_model(NAME, settings={"max_tokens": None})
+
+    async def never_ends() -> None:
+        async with model.stream(endless) as events:
+            async for _ in events:
+                answering.set()
+
+    executor = nh.AgentStepExecutor.from_model(model=model)
+    with anyio.fail_after(90):
+        async with nh.run(executor):
+            for _ in range(3):
+                answering = anyio.Event()
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(4):
+                        tasks.start_soon(never_ends)
+                    await answering.wait()
+                    tasks.cancel_scope.cancel()
+            with anyio.fail_after(20):
+                async with model.stream(short) as events:
+                    received = [event async for event in events]
+    assert isinstance(received[-1], ResponseFinished)
+    assert "number" in "".join(event.text for event in received if isinstance(event, TextDelta))
+
+
+async def test_a_file_that_is_no_model_is_a_clear_error(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("models") / "broken.gguf"
+    path.write_bytes(b"GGUF and nothing else")
+    model = create_local_model(str(path))
+    with anyio.fail_after(60), pytest.raises(nh.ConfigurationError, match="cannot serve the file") as failure:
+        async with model.stream(ask_for(an_object("a", {"type": "integer"}), "?")):
+            raise AssertionError("a stream was opened")
+    assert str(path) in str(failure.value)

@@ -34,6 +34,7 @@ __all__ = ["LocalModel", "ServerSource", "create_local_model", "require_local_ex
 ServerSource: TypeAlias = Callable[[LocalServerLaunch], AbstractAsyncContextManager[LocalServer]]
 """Gives the server for a request."""
 
+_MOST_THREADS = 8  # more of them make models of this size no faster
 _REFUSED_SETTINGS = ("base_url", "api_key")
 
 
@@ -216,7 +217,7 @@ def _launch(gguf: Path, facts: LocalModelFacts, settings: Mapping[str, Any]) -> 
         gguf=gguf,
         context_tokens=chosen.context_tokens or facts.context_tokens,
         parallel_requests=chosen.parallel_requests or facts.parallel_requests,
-        threads=chosen.threads or available_processors(),
+        threads=chosen.threads or min(available_processors(), _MOST_THREADS),
         start_timeout_seconds=chosen.start_timeout_seconds,
     )
 

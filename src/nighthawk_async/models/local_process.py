@@ -22,6 +22,7 @@ __all__ = ["SERVER_PROGRAM", "LocalServerLaunch", "ServerProcess", "available_pr
 SERVER_PROGRAM = Path(__file__).with_name("local_server.py")
 """The program that the child runs."""
 
+_PROCESSOR_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _STOP_SECONDS = 3.0
 _REPORT_BYTES = 1 << 16
 _LAST_WORDS_BYTES = 4_096
@@ -54,11 +55,21 @@ class _Report(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-def available_processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def available_processors(quota: Path = _PROCESSOR_QUOTA) -> int:
+    """How many processors this process may use.
+
+    In a container that may use two of sixty-four processors, sixty-four threads would wait for each other
+    most of the time.
+
+    Args:
+        quota: The file in which Linux says how much of the processors a control group may use.
+    """
+    present = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        allowed, period = quota.read_text(encoding="ascii").split()
+        return max(1, min(present, int(allowed) // int(period)))
+    except (OSError, ValueError):  # no such file, or the word `max`: nothing is held back
+        return present
 
 
 class ServerProcess:

@@ -8,12 +8,24 @@ import anyio
 import pytest
 
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.models.local_process import LocalServerLaunch, ServerProcess
-
-pytestmark = pytest.mark.anyio
+from nighthawk_async.models.local_process import LocalServerLaunch, ServerProcess, available_processors
 
 MakeLaunch = Callable[..., LocalServerLaunch]
 READY = json.dumps({"address": "http://127.0.0.1:9"})
+
+
+@pytest.mark.parametrize(
+    ("quota", "expected"),
+    [("100000 100000", 1), ("50000 100000", 1), ("99900000 100000", None), ("max 100000", None), ("", None)],
+)
+def test_no_more_processors_are_counted_than_a_container_may_use(
+    quota: str, expected: int | None, tmp_path: Path
+) -> None:
+    file = tmp_path / "cpu.max"
+    unlimited = available_processors(file)
+    assert unlimited >= 1
+    file.write_text(quota)
+    assert available_processors(file) == (expected or unlimited)
 
 
 async def failure_of(launch: LocalServerLaunch, program: Path) -> str:
@@ -28,6 +40,7 @@ async def failure_of(launch: LocalServerLaunch, program: Path) -> str:
     return str(failure.value)
 
 
+@pytest.mark.anyio
 async def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_last_words(
     make_launch: MakeLaunch, fake_program: Path
 ) -> None:
@@ -36,6 +49,7 @@ async def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_last_wo
     assert message.endswith("It said: b / c / d / out of memory")
 
 
+@pytest.mark.anyio
 async def test_a_child_that_is_never_ready_is_given_up_in_time_and_ended(
     make_launch: MakeLaunch, fake_program: Path
 ) -> None:
@@ -45,12 +59,14 @@ async def test_a_child_that_is_never_ready_is_given_up_in_time_and_ended(
 
 
 @pytest.mark.parametrize("line", ["hello", "[]", '{"address": 5}'])
+@pytest.mark.anyio
 async def test_a_child_that_writes_something_else_is_reported(
     line: str, make_launch: MakeLaunch, fake_program: Path
 ) -> None:
     assert "in place of its address" in await failure_of(make_launch(line=line), fake_program)
 
 
+@pytest.mark.anyio
 async def test_a_child_that_ignores_the_end_of_its_input_is_killed(
     make_launch: MakeLaunch, fake_program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -62,6 +78,7 @@ async def test_a_child_that_ignores_the_end_of_its_input_is_killed(
     assert process.has_ended
 
 
+@pytest.mark.anyio
 async def test_stopping_twice_is_harmless_and_goes_through_when_cancelled(
     make_launch: MakeLaunch, fake_program: Path
 ) -> None:
@@ -75,6 +92,7 @@ async def test_stopping_twice_is_harmless_and_goes_through_when_cancelled(
         await process.stop()
 
 
+@pytest.mark.anyio
 async def test_waiting_that_was_cancelled_can_be_taken_up_again(
     make_launch: MakeLaunch, fake_program: Path, tmp_path: Path
 ) -> None:
@@ -90,6 +108,7 @@ async def test_waiting_that_was_cancelled_can_be_taken_up_again(
             await process.stop()
 
 
+@pytest.mark.anyio
 async def test_a_process_that_the_system_refuses_is_a_configuration_error(
     make_launch: MakeLaunch, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -135,9 +135,8 @@ class _BudgetedContent:
             if isinstance(piece, str):
                 text += piece
                 continue
-            if text:
-                parts.append(text)
-            parts.append(piece)
+            # There is always some: media stand below the line that names them.
+            parts.extend((text, piece))
             text = ""
         return (*parts, text) if text else tuple(parts)
 

@@ -1,9 +1,9 @@
 """Callables in a section: signatures, docstrings, metadata (specification 8.2.2)."""
 
 import abc
-import asyncio
 import collections.abc
 import dataclasses
+import decimal
 import enum
 import functools
 import gc
@@ -371,7 +371,7 @@ def test_description_is_remembered_only_as_long_as_the_function_lives() -> None:
         (Callable[_P, int], "Callable[_P, int]"),
         (_UserId, "_UserId"),
         (TypeAliasType("Alias", int), "Alias"),
-        (asyncio.Future, "_asyncio.Future"),
+        (decimal.Decimal, "decimal.Decimal"),
         (_Loud(), "..."),
         (..., "..."),
         (17, "..."),

@@ -22,6 +22,7 @@ import pydantic
 import pytest
 
 from nighthawk_async.configuration import JsonRendererStyle
+from nighthawk_async.prompt import preview
 from nighthawk_async.prompt.containers import _take, to_bounded_value
 from nighthawk_async.prompt.preview import render_preview
 from nighthawk_async.prompt.tokens import TokenCounter
@@ -109,6 +110,10 @@ class _SlottedPoint:
     x: int
 
 
+class _ClosedModel(pydantic.BaseModel):
+    x: int
+
+
 class _Model(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="allow")
 
@@ -170,6 +175,7 @@ def _preview(
         (_Point(1, [2]), '{"x": 1, "y": [2]}'),
         (_SlottedPoint(1), '{"x": 1}'),
         (_Model(x=1, z=[1]), '{"x": 1, "y": "q", "z": [1]}'),
+        (_ClosedModel(x=1), '{"x": 1}'),
         (types.SimpleNamespace(a=1), '{"a": 1}'),
         (ValueError("x", 1), '{"args": ["x", 1]}'),
         (object(), '"<object>"'),
@@ -312,6 +318,18 @@ def test_8_2_2_slots_and_instance_dictionary_are_read_and_properties_not(counter
     assert _preview(both, counter) == '{"set_slot": 1, "extra": 2}'
 
 
+def test_slots_whose_declaration_is_used_up_are_still_read(counter: TokenCounter) -> None:
+    class Iterated:
+        __slots__ = iter(("b", "a"))
+
+        def __init__(self) -> None:
+            self.a, self.b = 1, 2
+
+        def method(self) -> None: ...
+
+    assert json.loads(_preview(Iterated(), counter)) == {"a": 1, "b": 2}
+
+
 def test_slot_that_a_subclass_redefines_is_hidden(counter: TokenCounter) -> None:
     class Base:
         __slots__ = ("a", "b")
@@ -420,6 +438,22 @@ def test_long_strings_in_a_structure_use_the_budget(counter: TokenCounter) -> No
     assert counter.count(text) > 500
 
 
+def test_long_strings_in_a_list_use_the_budget(counter: TokenCounter) -> None:
+    text = _preview(["word " * 10_000, "other " * 10_000], counter, max_tokens=1_200, style="strict")
+    first, second = json.loads(text)
+    assert first.startswith("word word")
+    assert second.startswith("other other")
+    assert counter.count(text) > 500
+
+
+def test_preview_that_no_selection_fits_is_the_least_there_is(
+    counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(preview, "_SUMMARY_ROUNDS", 0)
+    assert [_preview(_ROWS, counter, style=style) for style in _STYLES] == ["[]", "[…]", "[…]"]
+    assert [_preview({"k": _ROWS}, counter, style=style) for style in _STYLES] == ["{}", "{…}", "{…}"]
+
+
 def test_long_text_is_cut_to_what_fits(counter: TokenCounter) -> None:
     text = _preview("word " * 100_000, counter, max_tokens=300, style="strict")
     assert text.endswith('…"')
@@ -507,6 +541,14 @@ def test_list_that_changes_meanwhile_is_shown_as_far_as_it_was_read(counter: Tok
     mapping["b"] = 2
     assert _take(iterator, 5) == []
     assert _preview(mapping, counter) == '{"a": 1, "b": 2}'
+
+
+def test_long_keys_count_as_parts() -> None:
+    value = {f"{'k' * 100}{number}": None for number in range(20)}
+    bounded = to_bounded_value(value, cells=60, with_marks=True)
+    assert not bounded.is_complete
+    assert isinstance(bounded.value, dict)
+    assert len(bounded.value) < 20
 
 
 @pytest.mark.parametrize("style", _STYLES)

@@ -65,6 +65,14 @@ def test_8_2_2_inline_content_splits_the_prompt_where_it_stands() -> None:
     assert prompt == ("L:photo: ImageUrl =\n", _IMAGE, "\nz: int = 1 G:", _IMAGE)
 
 
+def test_8_2_2_prompt_may_begin_and_end_with_media() -> None:
+    section = _section(_IMAGE)
+    prompt = render_user_prompt(
+        "$locals$globals", program="", locals_section=section, globals_section=section
+    )
+    assert prompt == (_IMAGE, _IMAGE)
+
+
 def test_8_2_1_delimiters_in_the_program_are_left_alone() -> None:
     prompt = render_user_prompt(
         "$program", program="<<<NH:LOCALS>>>", locals_section=_EMPTY, globals_section=_EMPTY

@@ -148,6 +148,34 @@ def test_truncated_text_fits_and_one_more_word_does_not(counter: TokenCounter) -
     assert counter.count(text[: len(shortened) + 30]) > 700
 
 
+def test_truncation_holds_for_tokenizers_that_judge_a_prefix_differently(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def tokenizer(text: str) -> int:
+        return text.count("b") if text.startswith(" ") else len(text) // 80 + 2 * text.count("b")
+
+    monkeypatch.setattr(tokens, "load_offline_tokenizer", lambda encoding_name: tokenizer)
+    counter = TokenCounter(encoding_name="contrary")
+    shortened = counter.truncate("a" * 8_000 + " " + "b" * 5_000, 150)
+    assert shortened == "a" * 8_000 + " " + "b" * 25
+
+
+def test_tokenizer_that_another_thread_loads_is_shared(
+    counting: TokenCounter, tokenizer: _CountingTokenizer
+) -> None:
+    class LostRace:
+        """A lock that is free only after another thread has loaded the tokenizer."""
+
+        def __enter__(self) -> None:
+            counting._count = estimate_tokens
+
+        def __exit__(self, *arguments: object) -> None: ...
+
+    counting._lock = LostRace()
+    assert counting.count("one two three four") == estimate_tokens("one two three four")
+    assert tokenizer.characters == 0
+
+
 def test_truncating_to_nothing_gives_nothing(counter: TokenCounter) -> None:
     assert counter.truncate("hello", 0) == ""
 

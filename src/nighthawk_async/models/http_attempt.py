@@ -5,6 +5,7 @@ without limits and tries once; time and retries are the business of `http_stream
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -20,6 +21,8 @@ from .http_pool import HttpExchange, HttpPool
 
 __all__ = ["HttpAttempt"]
 
+# Without a user agent, some gateways refuse a request; compression would hold back the events of a stream.
+_HEADERS = {"accept-encoding": "identity", "user-agent": "nighthawk-async"}
 _MAX_ERROR_BYTES = 64 * 1024
 _DRAIN_SECONDS = 0.5
 _STREAM_TYPES = ("", "application/octet-stream", "text/event-stream", "text/plain")
@@ -49,11 +52,7 @@ class HttpAttempt:
         self._codec = codec
         self._exchange: HttpExchange = pool.post(
             endpoint.url(encoded.path),
-            {
-                "accept-encoding": "identity",
-                **encoded.headers,
-                **endpoint.headers,
-            },
+            {**_HEADERS, **encoded.headers, **endpoint.headers},
             encoded.body,
             connect_timeout_seconds=connect_timeout_seconds,
         )
@@ -137,9 +136,13 @@ class HttpAttempt:
         """
         events: list[ModelEvent] = []
         try:
-            for line_event in self._lines.feed(chunk) if chunk else self._lines.finish():
-                events += self._decoder.feed(line_event)
-            if not chunk:
+            if chunk:
+                for line_event in self._lines.feed(chunk):
+                    events += self._decoder.feed(line_event)
+            else:
+                for line_event in self._lines.finish():
+                    with suppress(ModelProtocolError):  # no blank line follows: it may be cut, as the stream is
+                        events += self._decoder.feed(line_event)
                 events += self._decoder.finish()
         except ModelProtocolError as error:
             if self._lines.stray:

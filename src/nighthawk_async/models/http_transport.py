@@ -37,6 +37,21 @@ class ResponseHead:
     headers: Mapping[str, str]
 
 
+class _RequestBody(httpx.AsyncByteStream):
+    """A request's body. httpx's own is a generator, which a cancelled request would leave suspended."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = [content]
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if not self._content:
+            raise StopAsyncIteration
+        return self._content.pop()
+
+
 class HttpConnection:
     """One connection, used by one request at a time.
 
@@ -78,7 +93,11 @@ class HttpConnection:
         self.is_reusable = False
         timeout = {"connect": connect_timeout_seconds, "read": None, "write": None, "pool": None}
         request = httpx.Request(
-            "POST", url.geturl(), headers=headers, content=body, extensions={"timeout": timeout}
+            "POST",
+            url.geturl(),
+            headers={"host": url.netloc, **headers, "content-length": str(len(body))},
+            stream=_RequestBody(body),
+            extensions={"timeout": timeout},
         )
         try:
             response = await self._transport.handle_async_request(request)

@@ -63,6 +63,7 @@ class ModelServer:
         self._total = 0
         self._port = 0
         self._resources = AsyncExitStack()
+        self._closed: anyio.Event  # belongs to an event loop: set anew when the server is entered
 
     @classmethod
     @contextmanager
@@ -86,6 +87,7 @@ class ModelServer:
         async with AsyncExitStack() as stack:
             listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0, backlog=_BACKLOG)
             await stack.enter_async_context(listener)
+            self._closed = anyio.Event()
             self._port = listener.extra(SocketAttribute.local_port)
             task_group = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(task_group.cancel_scope.cancel)
@@ -118,6 +120,15 @@ class ModelServer:
         """The connections as they are now."""
         return ModelServerConnections(open=self._open, total=self._total)
 
+    async def wait_until_open(self, at_most: int) -> None:
+        """Wait until clients have closed connections so that at most a number of them is open.
+
+        Args:
+            at_most: The number of connections.
+        """
+        while self._open > at_most:
+            await self._closed.wait()
+
     async def _serve_connection(self, stream: SocketStream) -> None:
         self._open += 1
         self._total += 1
@@ -125,6 +136,8 @@ class ModelServer:
             await ServerConnection(stream, self._protocol, self._decide).serve()
         finally:
             self._open -= 1
+            self._closed.set()
+            self._closed = anyio.Event()
 
     async def _decide(self, request: RecordedRequest) -> ModelReply:
         self._requests.append(request)

@@ -78,6 +78,8 @@ def status_error(
         message = provider_message(msgspec.json.decode(body), secrets).message
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = excerpt(body, secrets)
+    if 300 <= status < 400 and (location := headers.get("location")):
+        message = f"the endpoint has moved to {excerpt(location, secrets)}"
     return ModelStatusError(
         f"HTTP {status}: {message}" if message else f"HTTP {status} without a message",
         status=status,

@@ -1,0 +1,378 @@
+"""Connections that are refused, break, grow stale or stay silent, and requests that are sent again."""
+
+import socket
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+from anyio.abc import SocketStream
+
+from nighthawk_async.errors import (
+    ModelConnectionError,
+    ModelError,
+    ModelProtocolError,
+    ModelProviderError,
+    ModelStatusError,
+    ModelTimeoutError,
+)
+from nighthawk_async.models.http_pool import open_http_pool
+from nighthawk_async.ports import Model
+from nighthawk_async.testing.model_reply import ModelReply, ReplyPacing
+from nighthawk_async.testing.model_server import ModelServer
+from nighthawk_async.types.model import ResponseFinished
+
+from .http_support import (
+    HELLO,
+    collect,
+    from_pool,
+    model_at,
+    raw_server,
+    read_request,
+    text_of,
+    wait_until_closed,
+)
+
+pytestmark = pytest.mark.anyio
+
+STREAM = b'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+SOON = {"retry-after-ms": "1"}
+BUSY = ModelReply(status=503, headers=SOON, text="busy")
+GOOD = ModelReply(text="Hello")
+
+
+def http_response(body: bytes) -> bytes:
+    head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n"
+    return head.format(len(body)).encode() + body
+
+
+async def error_of(model: Model, error_type: type[ModelError]) -> Any:
+    with anyio.fail_after(10), pytest.raises(error_type) as raised:
+        await collect(model)
+    return raised.value
+
+
+@contextmanager
+def unused_port() -> Iterator[int]:
+    """A port on which nobody listens, and nobody else can."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
+
+
+async def test_a_refused_connection_names_host_and_port_at_once() -> None:
+    began = time.monotonic()
+    with unused_port() as port:
+        error = await error_of(model_at(f"http://127.0.0.1:{port}/v1", max_retries=5), ModelConnectionError)
+    assert f"cannot connect to 127.0.0.1:{port}: connection refused" in str(error)
+    assert time.monotonic() - began < 1
+
+
+async def test_a_host_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any, **options: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    error = await error_of(model_at("http://nothing.invalid/v1"), ModelConnectionError)
+    assert "cannot connect to nothing.invalid: the host name cannot be resolved" in str(error)
+    assert not error.is_transient
+
+
+async def test_a_server_without_tls_is_a_connection_error() -> None:
+    async with ModelServer([GOOD]) as server:
+        base_url = server.base_url.replace("http://", "https://")
+        error = await error_of(model_at(base_url, max_retries=3), ModelConnectionError)
+        assert "no secure connection" in str(error)
+        assert server.connections.total == 1
+
+
+async def test_a_connection_that_does_not_come_about_is_a_timeout_that_names_its_setting() -> None:
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):  # fill the queue, so that the next connection gets no answer
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(listener.getsockname())
+        model = model_at(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", connect_timeout_seconds=0.05)
+        error = await error_of(model, ModelTimeoutError)
+    assert "within 0.05 seconds (connect_timeout_seconds)" in str(error)
+    assert error.is_transient
+
+
+@pytest.mark.parametrize("ending_after", [0, 1, 2])
+async def test_a_silent_server_is_a_timeout_that_names_its_setting(ending_after: int) -> None:
+    reply = ModelReply(text="Hello", ending="hang", ending_after=ending_after)
+    async with ModelServer([reply]) as server, open_http_pool() as pool:
+        error = await error_of(model_at(server.base_url, pool, idle_timeout_seconds=0.2), ModelTimeoutError)
+        assert "no sign of life from 127.0.0.1:" in str(error)
+        assert "for 0.2 seconds (idle_timeout_seconds)" in str(error)
+        assert error.is_transient
+        await wait_until_closed(server, pool)
+
+
+async def test_a_slow_trickle_ends_at_the_limit_of_the_whole_request() -> None:
+    reply = ModelReply(
+        text="x" * 10_000, pacing=ReplyPacing(between_writes_seconds=0.02, fragment_characters=1)
+    )
+    async with ModelServer([reply] * 3) as server, open_http_pool() as pool:
+        model = model_at(server.base_url, pool, timeout_seconds=0.3, idle_timeout_seconds=5, max_retries=2)
+        error = await error_of(model, ModelTimeoutError)
+        assert "no complete response" in str(error)
+        assert "within 0.3 seconds (timeout_seconds)" in str(error)
+        assert not error.is_transient
+        assert len(server.requests) == 1
+        await wait_until_closed(server, pool)
+
+
+async def test_signs_of_life_keep_a_slow_response_going() -> None:
+    pacing = ReplyPacing(between_writes_seconds=0.05, fragment_characters=1)
+    async with ModelServer([ModelReply(text="x" * 12, pacing=pacing)]) as server:
+        events = await collect(model_at(server.base_url, idle_timeout_seconds=0.5))
+    assert text_of(events) == "x" * 12
+
+
+async def test_without_limits_a_response_takes_its_time() -> None:
+    async with ModelServer([ModelReply(text="Hi", pacing=ReplyPacing(first_byte_seconds=0.05))]) as server:
+        model = model_at(server.base_url, idle_timeout_seconds=None, timeout_seconds=None)
+        assert text_of(await collect(model)) == "Hi"
+
+
+async def test_a_retry_does_not_begin_when_the_limit_would_pass_meanwhile() -> None:
+    reply = ModelReply(status=503, headers={"retry-after": "30"})
+    async with ModelServer([reply, GOOD]) as server:
+        error = await error_of(model_at(server.base_url, timeout_seconds=5, max_retries=2), ModelStatusError)
+        assert error.status == 503
+        assert len(server.requests) == 1
+
+
+async def test_a_request_is_sent_again_until_it_succeeds() -> None:
+    broken = ModelReply(text="lost", ending="close", ending_after=1)
+    overloaded = ModelReply(error={"message": "overloaded", "type": "overloaded_error"})
+    async with ModelServer([BUSY, BUSY, GOOD]) as server, open_http_pool() as pool:
+        assert text_of(await collect(model_at(server.base_url, pool, max_retries=2))) == "Hello"
+        assert len(server.requests) == 3
+        assert len({request.content for request in server.requests}) == 1
+    for reply in (broken, overloaded):
+        async with ModelServer([reply, GOOD]) as server:
+            assert text_of(await collect(model_at(server.base_url, max_retries=1))) == "Hello"
+
+
+async def test_two_retries_are_the_default() -> None:
+    async with ModelServer([BUSY] * 5) as server:
+        model = model_at(server.base_url)
+        vars(model)["_settings"].pop("max_retries")
+        error = await error_of(model, ModelStatusError)
+        assert "busy" in str(error)
+        assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        ModelReply(status=400, headers=SOON),
+        ModelReply(status=500, headers={**SOON, "x-should-retry": "false"}),
+        ModelReply(status=429, headers={"retry-after": "121"}),
+        ModelReply(body=b"<html>", headers={"content-type": "text/html"}),
+    ],
+)
+async def test_what_would_fail_again_or_takes_too_long_is_not_sent_again(reply: ModelReply) -> None:
+    async with ModelServer([reply, GOOD]) as server:
+        await error_of(model_at(server.base_url, max_retries=3), ModelError)
+        assert len(server.requests) == 1
+
+
+async def test_nothing_is_sent_again_once_an_event_was_handed_on() -> None:
+    overloaded = {"message": "overloaded", "type": "overloaded_error"}
+    replies = [
+        ModelReply(text="Hello", error=overloaded),
+        ModelReply(text="Hello", ending="close", ending_after=2),
+    ]
+    for reply, error_type in zip(replies, (ModelProviderError, ModelProtocolError), strict=True):
+        async with ModelServer([reply, GOOD]) as server:
+            error = await error_of(model_at(server.base_url, max_retries=3), error_type)
+            assert error.is_transient
+            assert len(server.requests) == 1
+
+
+async def test_a_wait_for_a_retry_can_be_cancelled() -> None:
+    replies = [ModelReply(status=503, headers={"retry-after": "100"})]
+    async with ModelServer(replies) as server, open_http_pool() as pool:
+        with anyio.move_on_after(0.2) as scope:
+            await collect(model_at(server.base_url, pool, max_retries=2))
+        assert scope.cancelled_caught
+        assert pool.statistics().in_flight == 0
+
+
+async def test_a_connection_is_used_again_after_a_whole_response() -> None:
+    async with ModelServer([GOOD] * 5) as server, open_http_pool() as pool:
+        model = model_at(server.base_url, pool)
+        for _ in range(5):
+            assert (await collect(model))[-1] == ResponseFinished(reason="stop")
+        assert server.connections.total == 1
+        assert (pool.statistics().idle, pool.statistics().in_flight) == (1, 0)
+    assert pool.statistics().open == 0
+
+
+@pytest.mark.parametrize("headers", [{"connection": "close"}, {"Connection": "Close"}])
+async def test_a_connection_that_the_server_closes_is_not_kept(headers: dict[str, str]) -> None:
+    async with ModelServer([ModelReply(text="Hello", headers=headers)]) as server, open_http_pool() as pool:
+        await collect(model_at(server.base_url, pool))
+        assert pool.statistics().open == 0
+
+
+async def test_an_error_status_read_to_its_end_keeps_the_connection() -> None:
+    async with ModelServer([ModelReply(status=400), GOOD]) as server, open_http_pool() as pool:
+        await error_of(model_at(server.base_url, pool), ModelStatusError)
+        assert text_of(await collect(model_at(server.base_url, pool))) == "Hello"
+        assert pool.statistics().open == 1
+
+
+async def test_leaving_a_stream_early_closes_its_connection() -> None:
+    reply = ModelReply(text="x" * 1000, pacing=ReplyPacing(between_writes_seconds=0.01))
+    async with ModelServer([reply, GOOD]) as server, open_http_pool() as pool:
+        async with model_at(server.base_url, pool).stream(HELLO) as events:
+            await anext(events)
+            assert pool.statistics().in_flight == 1
+        assert pool.statistics().open == 0
+        await wait_until_closed(server, pool)
+        assert text_of(await collect(model_at(server.base_url, pool))) == "Hello"
+
+
+async def test_a_server_that_keeps_the_stream_open_after_its_last_event_holds_nobody_up() -> None:
+    async with ModelServer([ModelReply(text="Hello", ending="hang")]) as server, open_http_pool() as pool:
+        with anyio.fail_after(5):
+            assert text_of(await collect(model_at(server.base_url, pool))) == "Hello"
+        assert pool.statistics().open == 0
+
+
+async def test_a_kept_connection_that_died_is_replaced_without_an_error() -> None:
+    accepted: list[SocketStream] = []
+
+    async def serve(stream: SocketStream) -> None:
+        """Answer once; the second request on a connection gets no answer."""
+        accepted.append(stream)
+        await read_request(stream)
+        await stream.send(http_response(STREAM))
+        await read_request(stream)
+
+    async with raw_server(serve) as base_url, open_http_pool() as pool:
+        for _ in range(3):
+            assert text_of(await collect(model_at(base_url, pool))) == "Hi"
+        assert len(accepted) == 3
+
+
+async def test_a_fresh_connection_that_dies_without_an_answer_is_an_error() -> None:
+    async def serve(stream: SocketStream) -> None:
+        await read_request(stream)
+
+    async with raw_server(serve) as base_url, open_http_pool() as pool:
+        error = await error_of(model_at(base_url, pool), ModelConnectionError)
+        assert "the connection to 127.0.0.1:" in str(error)
+        assert error.is_transient
+        assert pool.statistics().open == 0
+
+
+async def test_a_reset_in_the_middle_is_a_connection_error() -> None:
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection:
+            while not connection.recv(65_536).endswith(b"}"):  # the end of the request's body
+                pass
+            connection.sendall(http_response(STREAM)[:-20])
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with open_http_pool() as pool, anyio.create_task_group() as task_group:
+            task_group.start_soon(anyio.to_thread.run_sync, serve, listener)
+            model = model_at(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", pool)
+            error = await error_of(model, ModelConnectionError)
+            assert "the connection to 127.0.0.1:" in str(error)
+            assert error.is_transient
+            assert pool.statistics().open == 0
+
+
+async def test_an_event_cut_at_the_end_of_the_stream_is_a_stream_cut_short() -> None:
+    async def serve(stream: SocketStream) -> None:
+        await read_request(stream)
+        await stream.send(http_response(STREAM)[:-40])
+
+    async with raw_server(serve) as base_url:
+        error = await error_of(model_at(base_url), ModelProtocolError)
+    assert "ended before the response was finished" in str(error)
+    assert error.is_transient
+
+
+async def test_what_speaks_no_http_is_a_connection_error() -> None:
+    async def serve(stream: SocketStream) -> None:
+        await read_request(stream)
+        await stream.send(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+
+    async with raw_server(serve) as base_url:
+        error = await error_of(model_at(base_url), ModelConnectionError)
+    assert "illegal status line" in str(error)
+
+
+async def test_without_a_pool_every_request_has_a_connection_of_its_own() -> None:
+    async with ModelServer([GOOD] * 3) as server:
+        model = model_at(server.base_url)
+        for _ in range(3):
+            await collect(model)
+        assert server.connections.total == 3
+        with anyio.fail_after(5):
+            await server.wait_until_open(at_most=0)
+
+
+async def test_a_pool_keeps_no_more_idle_connections_than_told() -> None:
+    replies = [ModelReply(text="Hello", pacing=ReplyPacing(first_byte_seconds=0.05))] * 6
+    async with ModelServer(replies) as server, open_http_pool(max_idle=2) as pool:
+        model = model_at(server.base_url, pool)
+        async with anyio.create_task_group() as task_group:
+            for _ in range(6):
+                task_group.start_soon(collect, model)
+        assert server.connections.total == 6
+        assert pool.statistics().idle == 2
+        await wait_until_closed(server, pool)
+
+
+async def test_a_closed_pool_refuses_requests() -> None:
+    async with open_http_pool() as pool:
+        pass
+    async with ModelServer([GOOD]) as server:
+        with pytest.raises(RuntimeError, match="the HTTP pool is closed"):
+            await collect(model_at(server.base_url, pool))
+
+
+async def test_a_pool_closed_under_a_request_keeps_nothing() -> None:
+    async with ModelServer([ModelReply(text="Hello")]) as server:
+        async with open_http_pool() as pool:
+            stream = model_at(server.base_url, pool).stream(HELLO)
+            events = await stream.__aenter__()
+        assert [event async for event in events][-1] == ResponseFinished(reason="stop")
+        await stream.__aexit__(None, None, None)
+        assert pool.statistics().open == 0
+
+
+async def test_the_pool_source_is_left_when_the_request_is_over() -> None:
+    async with ModelServer([ModelReply(status=400), GOOD]) as server, open_http_pool() as pool:
+        given = from_pool(pool)
+        uses: list[str] = []
+
+        class Watched:
+            async def __aenter__(self) -> Any:
+                uses.append("entered")
+                self.context = given()
+                return await self.context.__aenter__()
+
+            async def __aexit__(self, *arguments: Any) -> None:
+                uses.append("left")
+                await self.context.__aexit__(*arguments)
+
+        model = model_at(server.base_url)
+        vars(model)["_pool_source"] = Watched
+        await error_of(model, ModelStatusError)
+        await collect(model)
+        assert uses == ["entered", "left", "entered", "left"]

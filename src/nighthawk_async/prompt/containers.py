@@ -15,7 +15,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 from ..types.json import JsonableValue
 from .fields import object_fields
 from .introspection import find_class_attribute, resolution_order, type_name
-from .scalars import BIG_INTEGER_MARK, OMISSION_MARK, clean_text, find_scalar_text
+from .plain_text import clean_text
+from .scalars import BIG_INTEGER_MARK, OMISSION_MARK, find_scalar_text
 
 __all__ = ["BoundedValue", "is_container_type", "to_bounded_value"]
 

@@ -6,13 +6,13 @@ what belongs on one line stays on one line.
 
 import re
 
-__all__ = ["break_delimiters", "single_line", "without_surrogates"]
+__all__ = ["break_delimiters", "clean_text", "single_line"]
 
 _DELIMITER_START = "<<<NH:"
 _BROKEN_DELIMITER_START = "\\u003c<<NH:"
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+_NO_TEXT = re.compile(r"[\ud800-\udfff\ufdd0-\ufdef]")
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef]+")
 
 
 def break_delimiters(text: str) -> str:
@@ -24,9 +24,13 @@ def break_delimiters(text: str) -> str:
     return text.replace(_DELIMITER_START, _BROKEN_DELIMITER_START)
 
 
-def without_surrogates(text: str) -> str:
-    """Replace lone surrogates, which UTF-8 cannot carry, by U+FFFD."""
-    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+def clean_text(text: str) -> str:
+    """Replace what is no text by U+FFFD.
+
+    That is lone surrogates, which UTF-8 cannot carry, and noncharacters, which Unicode leaves to programs for
+    their own use and which previews use as marks.
+    """
+    return text if text.isascii() else _NO_TEXT.sub("\ufffd", text)
 
 
 def single_line(text: str, max_characters: int) -> str:

@@ -18,9 +18,9 @@ from zoneinfo import ZoneInfo
 
 from ..types.json import JsonableValue
 from .introspection import instance_dictionary, resolution_order, type_name
-from .plain_text import single_line, without_surrogates
+from .plain_text import clean_text, single_line
 
-__all__ = ["BIG_INTEGER_MARK", "OMISSION_MARK", "ScalarText", "clean_text", "find_scalar_text", "module_name"]
+__all__ = ["BIG_INTEGER_MARK", "OMISSION_MARK", "ScalarText", "find_scalar_text", "module_name"]
 
 OMISSION_MARK = "\ufdd0"
 """Begins a string, or is a key, that stands for parts left out; a noncharacter, absent from ordinary text."""
@@ -51,13 +51,6 @@ def find_scalar_text(cls: type) -> ScalarText | None:
             return _enum_member
         inherited = inherited or _INHERITABLE_TYPES.get(id(base))
     return inherited
-
-
-def clean_text(text: str) -> str:
-    """Replace what cannot stand in a preview: lone surrogates and the marks of this module."""
-    if text.isascii():
-        return text
-    return without_surrogates(text.replace(OMISSION_MARK, "\ufffd").replace(BIG_INTEGER_MARK, "\ufffd"))
 
 
 def module_name(module: ModuleType) -> str:

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from ..configuration import JsonRendererStyle, StepContextLimits
 from ..types.content import UserContent
 from .entries import EntryRenderer, classify_entry
-from .plain_text import break_delimiters, without_surrogates
+from .plain_text import break_delimiters, clean_text
 from .selection import select_locals
 from .tokens import TokenCounter
 
@@ -106,7 +106,7 @@ class _BudgetedContent:
         if isinstance(piece, str):
             if self._counter.exceeds(piece, self._max_tokens):
                 return False
-            piece = break_delimiters(without_surrogates(piece))
+            piece = break_delimiters(clean_text(piece))
         charge = self._charge(piece)
         if self._total + charge > self._max_tokens and not self._is_exact:
             self._count_exactly()

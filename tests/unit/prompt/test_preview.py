@@ -562,6 +562,14 @@ def test_8_2_1_delimiters_in_values_are_broken_up(
         assert "<<<NH:" not in _preview(value, counter, style=style, max_tokens=max_tokens)
 
 
+def test_names_in_data_never_carry_the_marks_of_previews(counter: TokenCounter) -> None:
+    named = type("\ufdd07", (), {})
+    for style in _STYLES:
+        assert _preview([named, named(), {named: 1}], counter, style=style) == (
+            '["<class  7>", "< 7>", {"<class  7>": 1}]'
+        )
+
+
 def test_8_2_1_broken_delimiter_still_means_the_same_text(counter: TokenCounter) -> None:
     value = ["\\<<<NH:X>>>", {"<<<<NH:": 1}]
     assert json.loads(_preview(value, counter, style="strict")) == value

@@ -20,6 +20,7 @@ from nighthawk_async.errors import (
     ModelStatusError,
     ModelTimeoutError,
 )
+from nighthawk_async.models import http_pool
 from nighthawk_async.models.http_pool import open_http_pool
 from nighthawk_async.ports import Model
 from nighthawk_async.testing.model_reply import ModelReply, ReplyPacing
@@ -265,6 +266,24 @@ async def test_a_kept_connection_that_died_is_replaced_without_an_error() -> Non
         assert len(accepted) == 3
 
 
+async def test_a_kept_connection_that_died_is_replaced_once_only() -> None:
+    accepted: list[SocketStream] = []
+
+    async def serve(stream: SocketStream) -> None:
+        """Answer the first request on the first connection, and no other."""
+        accepted.append(stream)
+        await read_request(stream)
+        if len(accepted) == 1:
+            await stream.send(http_response(STREAM))
+            await read_request(stream)
+
+    async with raw_server(serve) as base_url, open_http_pool() as pool:
+        await collect(model_at(base_url, pool))
+        await error_of(model_at(base_url, pool), ModelConnectionError)
+        assert len(accepted) == 2
+        assert pool.statistics().open == 0
+
+
 async def test_a_fresh_connection_that_dies_without_an_answer_is_an_error() -> None:
     async def serve(stream: SocketStream) -> None:
         await read_request(stream)
@@ -276,23 +295,59 @@ async def test_a_fresh_connection_that_dies_without_an_answer_is_an_error() -> N
         assert pool.statistics().open == 0
 
 
-async def test_a_reset_in_the_middle_is_a_connection_error() -> None:
-    def serve(listener: socket.socket) -> None:
-        connection, _ = listener.accept()
-        with connection:
-            while not connection.recv(65_536).endswith(b"}"):  # the end of the request's body
-                pass
-            connection.sendall(http_response(STREAM)[:-20])
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+def send_and_reset(listener: socket.socket, response: bytes) -> None:
+    """Answer one request with those bytes and reset the connection."""
+    connection, _ = listener.accept()
+    with connection:
+        while not connection.recv(65_536).endswith(b"}"):  # the end of the request's body
+            pass
+        connection.sendall(response)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
+
+async def test_a_reset_in_the_middle_is_a_connection_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         async with open_http_pool() as pool, anyio.create_task_group() as task_group:
-            task_group.start_soon(anyio.to_thread.run_sync, serve, listener)
+            task_group.start_soon(
+                anyio.to_thread.run_sync, send_and_reset, listener, http_response(STREAM)[:-20]
+            )
             model = model_at(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", pool)
             error = await error_of(model, ModelConnectionError)
             assert "the connection to 127.0.0.1:" in str(error)
             assert error.is_transient
             assert pool.statistics().open == 0
+
+
+async def test_a_reset_after_the_last_event_is_no_error() -> None:
+    response = http_response(STREAM + b": bye")[:-5]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with open_http_pool() as pool, anyio.create_task_group() as task_group:
+            task_group.start_soon(anyio.to_thread.run_sync, send_and_reset, listener, response)
+            model = model_at(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", pool)
+            assert text_of(await collect(model)) == "Hi"
+            assert pool.statistics().open == 0
+
+
+async def test_what_follows_the_last_event_is_read_so_that_the_connection_is_kept() -> None:
+    pacing = ReplyPacing(between_writes_seconds=0.01, write_bytes=len(STREAM))
+    reply = ModelReply(body=STREAM + b": bye\n\n" * 20, pacing=pacing)
+    async with ModelServer([reply]) as server, open_http_pool() as pool:
+        assert text_of(await collect(model_at(server.base_url, pool))) == "Hi"
+        assert pool.statistics().idle == 1
+
+
+async def test_connections_idle_for_long_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_pool, "_IDLE_SECONDS", 0.0)
+    replies = [
+        ModelReply(text="Hello", pacing=ReplyPacing(first_byte_seconds=0.05 * each)) for each in range(3)
+    ]
+    async with ModelServer(replies) as server, open_http_pool() as pool:
+        async with anyio.create_task_group() as task_group:
+            for _ in replies:
+                task_group.start_soon(collect, model_at(server.base_url, pool))
+        assert server.connections.total == 3
+        assert pool.statistics().idle == 1
+        await wait_until_closed(server, pool)
 
 
 async def test_an_event_cut_at_the_end_of_the_stream_is_a_stream_cut_short() -> None:

@@ -180,7 +180,6 @@ __all__ = [
     "UserContent",
     "UserMessage",
     "VideoUrl",
-    "__version__",
     "blocking",
     "get_current_step_actor",
     "get_current_step_context",

@@ -58,7 +58,8 @@ def running_parent(
     """A parent whose server is ready, and a connection to that server."""
     variables = os.environ | {"PYTHONPATH": os.pathsep.join([str(FAKE_LLAMA), str(SOURCES)])}
     command = [sys.executable, "-W", "ignore", "-c", PARENT, str(gguf), backend, then]
-    with subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) as parent:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, text=True) as parent:
         try:
             assert parent.stdout is not None
             address = urlsplit(parent.stdout.readline().strip())
@@ -84,7 +85,10 @@ def test_a_killed_parent_leaves_no_server(gguf: Path, backend: str) -> None:
 
 
 def test_a_parent_that_exits_without_cleaning_up_leaves_no_server(gguf: Path) -> None:
-    with running_parent(gguf, "trio", "os._exit(0)") as (_, connection):
+    with running_parent(gguf, "trio", "sys.stdin.readline(); os._exit(0)") as (parent, connection):
+        assert parent.stdin is not None
+        parent.stdin.write("end\n")
+        parent.stdin.flush()
         wait_until_server_is_gone(connection)
 
 

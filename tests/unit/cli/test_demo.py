@@ -5,6 +5,7 @@ import json
 import socket
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 import pytest
@@ -16,6 +17,7 @@ from nighthawk_async.cli.demo import run_demo
 from nighthawk_async.cli.demo_functions import Review, load_reviews
 from nighthawk_async.cli.demo_record import DemoRecord
 from nighthawk_async.cli.demo_view import DemoView
+from nighthawk_async.models.weights import PullProgress
 from nighthawk_async.testing import (
     CallbackExecutor,
     ModelReply,
@@ -226,6 +228,26 @@ def test_another_model_runs_the_same_demonstration(capsys: Captured, monkeypatch
     assert "accuracy           2 of 4 labels right (50%)" in output
     assert "raised AdvertisingError: watches" in output
     assert "135 million parameters" in output
+
+
+def test_missing_weights_are_pulled_before_anything_is_shown(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NIGHTHAWK_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("nighthawk_async.cli.demo_command.require_local_extra", lambda: None)
+    pulled: list[Path] = []
+
+    def pull(source: object, path: Path, *, report: Callable[[PullProgress], None]) -> bool:
+        report(PullProgress(phase="downloading", done_bytes=0, total_bytes=10))
+        pulled.append(path)
+        raise nh.ConfigurationError("no index")
+
+    monkeypatch.setattr("nighthawk_async.cli.demo_command.pull_weights", pull)
+    assert run_command_line(["demo"]) == 2
+    assert pulled == [tmp_path / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"]
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines() == ["smollm2-135m: downloading 0 %, 0 MB", "nighthawk-async: no index"]
 
 
 def test_a_refused_connection_is_one_line_and_exit_code_1(

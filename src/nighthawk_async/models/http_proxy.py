@@ -23,9 +23,11 @@ def is_loopback(host: str | None) -> bool:
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(host)
     except ValueError:
         return False
+    # Connecting to the unspecified address reaches this machine, and servers print it as theirs.
+    return address.is_loopback or address.is_unspecified
 
 
 def proxy_for(url: SplitResult, proxies: Mapping[str, str] | None = None) -> str | None:

@@ -104,7 +104,8 @@ def _endpoint(
     if key:
         check_header(facts.key_header, facts.key_prefix + key)
         return replace(endpoint, headers={facts.key_header: facts.key_prefix + key})
-    if facts.is_key_required and not is_loopback(endpoint.base_url.hostname):
+    brings_own = facts.key_header in {name.lower() for name in settings.extra_headers}
+    if facts.is_key_required and not brings_own and not is_loopback(endpoint.base_url.hostname):
         raise MissingCredentialError(
             f"{model_id} needs an API key: set the environment variable {facts.key_variable}"
             " or the model setting api_key."

@@ -45,7 +45,8 @@ class ModelServer:
     """Serves scripted replies on loopback while its context lasts.
 
         async with ModelServer([ModelReply(text="Hello")]) as server:
-            model = nh.…(settings={"base_url": server.base_url})
+            settings = {"base_url": server.base_url}
+            configuration = StepExecutorConfiguration(model="openai-chat:any", model_settings=settings)
 
     Without an event loop of your own, use `in_thread`.
 

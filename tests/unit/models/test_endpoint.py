@@ -61,6 +61,7 @@ def test_an_error_names_the_model_and_loses_the_secrets() -> None:
         ("127.0.0.1", True),
         ("127.1.2.3", True),
         ("::1", True),
+        ("0.0.0.0", True),
         ("10.0.0.1", False),
         ("localhost.example", False),
         ("127.0.0.1.example", False),

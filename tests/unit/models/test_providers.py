@@ -76,6 +76,11 @@ def test_a_base_url_on_this_machine_needs_no_key(host: str) -> None:
     assert create("openai-chat:x", {"OPENAI_BASE_URL": f"http://{host}/v1"}).name == "openai-chat:x"
 
 
+def test_credentials_in_a_header_of_ones_own_stand_for_the_key() -> None:
+    settings = {"base_url": "https://models.example/v1", "extra_headers": {"Authorization": "Basic abc"}}
+    assert create("openai-chat:x", settings=settings).name == "openai-chat:x"
+
+
 def test_an_empty_base_url_in_the_environment_is_none() -> None:
     with pytest.raises(MissingCredentialError):
         create("openai-chat:x", {"OPENAI_BASE_URL": ""})

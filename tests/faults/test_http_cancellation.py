@@ -7,6 +7,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from nighthawk_async.errors import ModelProtocolError
 from nighthawk_async.models.http_pool import HttpPool, open_http_pool
 from nighthawk_async.ports import Model
 from nighthawk_async.testing.model_reply import ModelReply, RecordedRequest, ReplyPacing
@@ -120,6 +121,19 @@ async def test_abandoned_streams_leave_nothing_to_the_garbage_collector() -> Non
                     await anext(events)
             gc.collect()
             await checkpoint()
+
+
+async def test_a_wait_for_an_event_that_was_cancelled_ends_the_stream_with_an_error() -> None:
+    reply = ModelReply(text="Hello", ending="hang", ending_after=2)
+    async with ModelServer([reply]) as server, open_http_pool() as pool:
+        async with model_at(server.base_url, pool).stream(HELLO) as events:
+            assert text_of([await anext(events)]) == "Hello"
+            with anyio.move_on_after(0.05) as scope:
+                await anext(events)
+            assert scope.cancelled_caught
+            with pytest.raises(ModelProtocolError, match="ended before the response was finished"):
+                await anext(events)
+        assert pool.statistics().open == 0
 
 
 async def test_cancelling_while_leaving_still_closes_the_connection() -> None:

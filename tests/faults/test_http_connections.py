@@ -136,6 +136,15 @@ async def test_signs_of_life_keep_a_slow_response_going() -> None:
     assert text_of(events) == "x" * 12
 
 
+async def test_comments_are_signs_of_life() -> None:
+    pings = b": processing\n\n"
+    pacing = ReplyPacing(between_writes_seconds=0.05, write_bytes=len(pings))
+    async with ModelServer([ModelReply(body=pings * 20 + STREAM, pacing=pacing)]) as server:
+        began = time.monotonic()
+        assert text_of(await collect(model_at(server.base_url, idle_timeout_seconds=0.6))) == "Hi"
+        assert time.monotonic() - began > 0.6
+
+
 async def test_without_limits_a_response_takes_its_time() -> None:
     async with ModelServer([ModelReply(text="Hi", pacing=ReplyPacing(first_byte_seconds=0.05))]) as server:
         model = model_at(server.base_url, idle_timeout_seconds=None, timeout_seconds=None)

@@ -60,7 +60,8 @@ class HttpAttempt:
         self._decoder = codec.decoder()
         self._failure: ModelError | None = None
         self._is_whole = False
-        self._is_complete = False
+        self.is_complete = False
+        """Whether all events were given."""
 
     async def __aenter__(self) -> Self:
         """Send the request and look at the head of the response.
@@ -90,23 +91,24 @@ class HttpAttempt:
             await self._exchange.__aexit__(None, None, None)
 
     async def read_events(self) -> list[ModelEvent]:
-        """The next events, one or more; none when the response is over.
+        """Wait for the next piece of the response and return its events, of which there may be none.
 
         Raises:
             ModelError: The response broke off, or is not what the protocol promises. Events before that were
                 given.
         """
-        if self._is_whole:
-            return await self._read_whole()
-        while self._failure is None and not self._is_complete:
-            chunk = await self._exchange.read_chunk()
-            events = self._decode(chunk)
-            self._is_complete = self._decoder.is_ended or not chunk
-            if events:
-                return events
         if self._failure is not None:
             raise self._failure
-        return []
+        if self._is_whole:
+            body = await self._exchange.read_body(max_bytes=DEFAULT_MAX_EVENT_BYTES)
+            self.is_complete = True
+            return self._codec.decode_response(body)
+        chunk = await self._exchange.read_chunk()
+        events = self._decode(chunk)
+        if self._failure is not None and not events:
+            raise self._failure
+        self.is_complete = self._failure is None and (self._decoder.is_ended or not chunk)
+        return events
 
     async def _check_head(self) -> None:
         status, headers = self._exchange.status, self._exchange.headers
@@ -121,13 +123,6 @@ class HttpAttempt:
         if not self._is_whole and content_type not in _STREAM_TYPES:
             body = await self._exchange.read_body(max_bytes=_MAX_ERROR_BYTES)
             raise ModelProtocolError(f"the response is {content_type} and no event stream: {excerpt(body)}")
-
-    async def _read_whole(self) -> list[ModelEvent]:
-        if self._is_complete:
-            return []
-        self._is_complete = True
-        body = await self._exchange.read_body(max_bytes=DEFAULT_MAX_EVENT_BYTES)
-        return self._codec.decode_response(body)
 
     def _decode(self, chunk: bytes) -> list[ModelEvent]:
         """The events in a chunk of the stream; an empty chunk is the stream's end.

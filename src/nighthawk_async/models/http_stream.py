@@ -82,7 +82,7 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
     async def __anext__(self) -> ModelEvent:
         try:
             if not self._events and self._attempt is not None:
-                self._events.extend(await self._in_time(self._attempt.read_events))
+                self._events.extend(await self._next_events(self._attempt))
             if self._events:
                 return _raise_failure(self._events.popleft())
         except ModelError as error:
@@ -119,11 +119,18 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
             connect_timeout_seconds=self._settings.connect_timeout_seconds,
         )
         await self._in_time(lambda: stack.enter_async_context(attempt))
-        events = await self._in_time(attempt.read_events)
-        if events:
-            _raise_failure(events[0])
+        events = await self._next_events(attempt)
+        for event in events[:1]:
+            _raise_failure(event)
         self._events.extend(events)
         return attempt
+
+    async def _next_events(self, attempt: HttpAttempt) -> list[ModelEvent]:
+        """The next events, one or more; none when all were given. Every piece of the response is a sign of life."""
+        while not attempt.is_complete:
+            if events := await self._in_time(attempt.read_events):
+                return events
+        return []
 
     async def _in_time(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
         idle_seconds = self._settings.idle_timeout_seconds

@@ -134,7 +134,11 @@ class HttpConnection:
             self._chunks = self._response = None
             return b""
         except httpx.TransportError as error:
+            self._response = None
             raise self._broken(error) from error
+        except BaseException:
+            self._response = None  # cancelled: nothing more comes, and the connection is not whole
+            raise
         if not chunk:
             await self._end_response(self._response)
         return chunk

@@ -1,17 +1,36 @@
 """What a page's `setup` comments can ask for. An example itself stays as a reader would write it.
 
 Each fixture stands for the endpoint an example talks to: a scripted server on the loopback, named by the
-environment variables that a reader would set.
+environment variables that a reader would set, or put in the place of the embedded model's own server.
 """
 
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
-from nighthawk_async.testing import ModelReply, ModelServer, ReplyHandler
+from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ReplyHandler
 from nighthawk_async.types.messages import ToolCall
+
+Serve: TypeAlias = Callable[[Iterable[ModelReply] | ReplyHandler], ModelServer]
+
+STAND_IN_FOR_XLLAMACPP = """
+from types import SimpleNamespace
+
+
+def CommonParams():
+    return SimpleNamespace(
+        model=SimpleNamespace(), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace()
+    )
+
+
+def Server(parameters):
+    return SimpleNamespace(listening_address=ADDRESS)
+"""
+"""The package as far as the child process needs it. Its server is the scripted one."""
 
 
 def tool_calls(*calls: tuple[str, dict[str, object]]) -> ModelReply:
@@ -21,9 +40,7 @@ def tool_calls(*calls: tuple[str, dict[str, object]]) -> ModelReply:
 
 
 @pytest.fixture
-def serve(
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Callable[[Iterable[ModelReply] | ReplyHandler], ModelServer]]:
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Start a scripted server that `openai-chat` models are sent to."""
     with ExitStack() as stack:
 
@@ -37,7 +54,30 @@ def serve(
 
 
 @pytest.fixture
-def model_that_averages(serve: Callable[[Iterable[ModelReply] | ReplyHandler], ModelServer]) -> None:
+def model_that_averages(serve: Serve) -> None:
     """Sets `result` to the average of one, two, three and four, and ends the step, in one response."""
     assign = {"target_path": "result", "expression": "python_average([1, 2, 3, 4])"}
     serve([tool_calls(("nh_assign", assign), ("nh_outcome", {"kind": "pass"}))])
+
+
+@pytest.fixture
+def embedded_model_that_classifies(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The embedded model without its weights: the child process runs and answers like a good model would."""
+    server = serve(_classify)
+    folder = tmp_path_factory.mktemp("stand_in")
+    address = server.base_url.removesuffix("/v1")
+    program = f"ADDRESS = {address!r}\n{STAND_IN_FOR_XLLAMACPP}"
+    Path(folder, "xllamacpp.py").write_text(program, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    monkeypatch.syspath_prepend(folder)
+    monkeypatch.setattr("nighthawk_async.models.local.are_weights_whole", lambda source, path: True)
+
+
+def _classify(request: RecordedRequest) -> ModelReply:
+    """Praise is positive; the field to fill is named by the schema of the request."""
+    schema = request.body["response_format"]["json_schema"]["schema"]
+    review = request.body["messages"][-1]["content"]
+    label = "positive" if "love" in review or "elegant" in review else "negative"
+    return ModelReply(text=json.dumps(dict.fromkeys(schema["properties"], label)))

@@ -1,6 +1,6 @@
 """Mailboxes and actors. Floor 1: plain AnyIO, knows nothing of language models."""
 
 from .mailbox import Mailbox, MailboxClosedError, MailboxFullError
-from .task_group import bare_error
+from .task_group import BareTaskGroup
 
-__all__ = ["Mailbox", "MailboxClosedError", "MailboxFullError", "bare_error"]
+__all__ = ["BareTaskGroup", "Mailbox", "MailboxClosedError", "MailboxFullError"]

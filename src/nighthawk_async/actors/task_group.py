@@ -1,15 +1,35 @@
-"""Errors of a task group, bare where there is one. Floor 1."""
+"""A task group whose one error leaves as it is. Floor 1."""
 
-from typing import TypeVar
+from types import TracebackType
 
-__all__ = ["bare_error"]
+import anyio
+from anyio.abc import TaskGroup
 
-Error = TypeVar("Error", bound=BaseException)
+__all__ = ["BareTaskGroup"]
 
 
-def bare_error(group: BaseExceptionGroup[Error]) -> BaseException:
-    """The one error of a task group's exception group, or the group itself when several tasks failed.
+class BareTaskGroup:
+    """A task group that raises the error of its only failing task bare, not in an exception group.
 
-    Only the outermost layer is taken off: an exception group that a task raised on purpose stays as it is.
+    Entering gives the task group, leaving waits for its tasks. When several tasks failed, the exception group
+    is the honest answer. Only the outermost layer is taken off: an exception group that a task raised on
+    purpose stays as it is.
     """
-    return group.exceptions[0] if len(group.exceptions) == 1 else group
+
+    def __init__(self) -> None:
+        self._task_group = anyio.create_task_group()
+
+    async def __aenter__(self) -> TaskGroup:
+        return await self._task_group.__aenter__()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        try:
+            return await self._task_group.__aexit__(exc_type, exc, traceback)
+        except BaseExceptionGroup as group:
+            error = group.exceptions[0] if len(group.exceptions) == 1 else group
+        if error is exc:
+            return False  # what the body raised goes on by itself
+        # Raised outside the handler, so that the error keeps its own context and does not refer to the group.
+        raise error

@@ -140,7 +140,8 @@ class AgentStepExecutor:
                 step_context=step_context,
                 binding_names=binding_names,
                 allowed_step_kinds=allowed_step_kinds,
-            )
+            ),
+            stacklevel=3,
         )
 
     async def run_step_async(

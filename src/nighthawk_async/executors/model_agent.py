@@ -2,8 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-import anyio
-
+from ..actors import BareTaskGroup
 from ..errors import ExecutionError
 from ..ports import Model
 from ..types.messages import ToolResult
@@ -43,7 +42,7 @@ class ModelAgent:
                     return end.outcome
 
     async def _run_turn(self, task: AgentTask, loop: AgentLoop, request: ModelRequest) -> None:
-        """Stream one response and carry out its tool calls; an error leaves bare."""
+        """Stream one response and carry out its tool calls; the first error ends the turn and leaves bare."""
         failures: list[Exception] = []
         in_progress: dict[int, Callable[[], Awaitable[ToolResult]]] = {}
 
@@ -54,7 +53,7 @@ class ModelAgent:
                 failures.append(error)
                 task_group.cancel_scope.cancel()
 
-        async with anyio.create_task_group() as task_group:
+        async with BareTaskGroup() as task_group:
             try:
                 async with self.model.stream(request) as events:
                     async for event in events:

@@ -15,15 +15,22 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 
-def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments) -> Result:
+def run_from_sync(
+    function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments, stacklevel: int
+) -> Result:
     """Run an async function of the runtime from synchronous code and wait for it.
 
     In a worker thread of a running loop it enters that loop. Anywhere else it runs on a portal thread of the
     run; on the thread of a running loop that works as well, and warns once per run, because the loop stands
     still.
 
+    Args:
+        function: The async function.
+        *args: Its arguments.
+        stacklevel: The frame the warning points at, counted from this function's, which is 1.
+
     Raises:
-        NighthawkError: No run is active.
+        NighthawkError: No run is active, or it has ended.
     """
     run_state = get_environment().run_state
     if is_loop_thread():
@@ -32,7 +39,7 @@ def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]],
                 "A synchronous natural function was called on the thread of a running event loop and blocks "
                 "it; make it `async def`, or call it with anyio.to_thread.run_sync.",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
     elif _is_worker_thread():
         return from_thread.run(function, *args)

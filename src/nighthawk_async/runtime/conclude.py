@@ -56,16 +56,13 @@ async def conclude(actor: StepActor, outcome: StepOutcome, bindings: Mapping[str
     """
     context = actor.context
     _check_kind(context, outcome)
-    result = StepResult(kind=outcome.kind, bindings=validate_bindings(context, bindings))
+    result = StepResult(kind=outcome.kind, bindings=validate_bindings(context, outcome, bindings))
     match outcome:
-        case PassStepOutcome():
-            _check_nothing_missing(context, result.bindings)
-            return result
         case ReturnStepOutcome():
             return replace(result, return_value=await _return_value(actor, outcome.return_expression))
         case RaiseStepOutcome():
             return replace(result, exception=_exception(context, outcome))
-        case BreakStepOutcome() | ContinueStepOutcome():
+        case PassStepOutcome() | BreakStepOutcome() | ContinueStepOutcome():
             return result
 
 
@@ -79,11 +76,18 @@ def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
         )
 
 
-def validate_bindings(context: StepContext, bindings: Mapping[str, object]) -> Mapping[str, object]:
+def validate_bindings(
+    context: StepContext, outcome: StepOutcome, bindings: Mapping[str, object]
+) -> Mapping[str, object]:
     """The values to commit, each validated against the type of its write binding.
 
+    Args:
+        context: The state of the step.
+        outcome: How the step ends. After `pass`, every write binding must have a value.
+        bindings: The values.
+
     Raises:
-        ExecutionError: A name is no write binding, or a value does not match.
+        ExecutionError: A name is no write binding, a value does not match, or one is missing.
     """
     if not isinstance(cast("object", bindings), Mapping):
         raise ExecutionError(f"step {context.step_id}: the executor's bindings are no mapping: {bindings!r}")
@@ -93,6 +97,8 @@ def validate_bindings(context: StepContext, bindings: Mapping[str, object]) -> M
             f"step {context.step_id}: {', '.join(map(repr, unknown))} cannot be committed; "
             f"the block's write bindings are: {', '.join(context.write_names) or 'none'}"
         )
+    if isinstance(outcome, PassStepOutcome):
+        _check_nothing_missing(context, bindings)
     try:
         return MappingProxyType(
             {
@@ -135,6 +141,10 @@ async def _return_value(actor: StepActor, expression: str) -> object:
 
 def _exception(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
     name = outcome.raise_error_type
+    if not isinstance(cast("object", outcome.raise_message), str):
+        raise ExecutionError(f"step {context.step_id}: raise_message is no text: {outcome.raise_message!r}")
+    if not isinstance(cast("object", name), str | None):
+        raise ExecutionError(f"step {context.step_id}: raise_error_type is no name: {name!r}")
     if name is None:
         return ExecutionError(outcome.raise_message)
     if name not in context.raise_error_types:

@@ -127,4 +127,6 @@ async def _decision(answer: Decision | Awaitable[Decision], hook: str) -> Decisi
         raise NighthawkError(
             f"Oversight hook {hook} answered {decision!r}; it must answer Accept, Reject or Rewrite."
         )
+    if isinstance(decision, Rewrite) and not isinstance(cast("object", decision.values), Mapping):
+        raise NighthawkError(f"Oversight hook {hook} answered a Rewrite whose values are no mapping.")
     return decision

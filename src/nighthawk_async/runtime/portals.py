@@ -2,17 +2,19 @@
 
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractAsyncContextManager, ExitStack
 from contextvars import copy_context
 from functools import partial
 from typing import TypeVar, TypeVarTuple
 
-from anyio import NoEventLoopError
+from anyio import NoEventLoopError, get_cancelled_exc_class
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from anyio.lowlevel import current_token
 
-__all__ = ["PortalPool", "is_loop_thread", "off_loop", "portal_depth"]
+from ..errors import NighthawkError
+
+__all__ = ["PortalPool", "is_loop_thread", "portal_depth"]
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -34,17 +36,6 @@ def is_loop_thread() -> bool:
     return True
 
 
-def off_loop(function: Callable[[], Result]) -> Result:
-    """Call a blocking function; on the thread of a running loop, in another thread meanwhile.
-
-    Event loops refuse to be waited for from a thread that runs a loop itself.
-    """
-    if not is_loop_thread():
-        return function()
-    with ThreadPoolExecutor(1, thread_name_prefix="nighthawk-async caller") as executor:
-        return executor.submit(copy_context().run, function).result()
-
-
 class PortalPool:
     """Portal threads of one run, started on first use.
 
@@ -53,68 +44,106 @@ class PortalPool:
 
     Args:
         backend: The AnyIO backend of the threads.
-        attach: Called on a portal's loop when it starts.
-        detach: Awaited on a portal's loop before it stops.
+        resources: Gives the context manager that each portal's loop holds open as long as it runs.
     """
 
-    def __init__(
-        self, *, backend: str, attach: Callable[[], object], detach: Callable[[], Awaitable[None]]
-    ) -> None:
+    def __init__(self, *, backend: str, resources: Callable[[], AbstractAsyncContextManager[None]]) -> None:
         self._backend = backend
-        self._attach = attach
-        self._detach = detach
+        self._resources = resources
         self._portals: list[BlockingPortal] = []
         self._stack = ExitStack()
         self._lock = threading.Lock()
-
-    def call(self, function: Callable[[*Arguments], Awaitable[Result]], *args: *Arguments) -> Result:
-        """Run an async function on a portal and wait for it.
-
-        The present context variables flow in. When the wait is interrupted, by Ctrl-C for example, the
-        function is cancelled and awaited.
-        """
-        return off_loop(partial(self._call, portal_depth(), function, *args))
+        self._is_closed = False
 
     @property
     def is_started(self) -> bool:
         """Whether a portal thread is running."""
         return bool(self._portals)
 
-    def close(self) -> None:
-        """Stop every portal thread and wait for it. Closing twice is fine."""
-        with self._lock:
-            self._portals.clear()
-            off_loop(self._stack.close)
+    def call(self, function: Callable[[*Arguments], Awaitable[Result]], *args: *Arguments) -> Result:
+        """Run an async function on a portal and wait for it.
 
-    def _call(
+        The present context variables flow in. When the wait is interrupted, by Ctrl-C for example, the
+        function is cancelled and awaited.
+
+        Raises:
+            NighthawkError: The pool is closed, or was closed meanwhile.
+        """
+        answer: Future[Result] = Future()
+        task = _off_loop(partial(self._start_task, portal_depth(), answer, function, *args))
+        try:
+            return answer.result()
+        finally:
+            if not answer.done():
+                _off_loop(task.cancel)
+                wait([answer])
+
+    def close(self) -> None:
+        """Cancel what is in progress, stop every portal thread and wait for it. Closing twice is fine."""
+        with self._lock:
+            self._is_closed = True
+            self._portals.clear()
+            stack = self._stack.pop_all()
+        # Not under the lock: a call in progress may need it for a call of its own before it ends.
+        _off_loop(stack.close)
+
+    def _start_task(
         self,
         depth: int,
+        answer: Future[Result],
         function: Callable[[*Arguments], Awaitable[Result]],
         *args: *Arguments,
-    ) -> Result:
-        future = self._portal(depth).start_task_soon(function, *args)
-        try:
-            return future.result()
-        except BaseException:
-            if not future.done():
-                future.cancel()
-            raise
-
-    def _portal(self, depth: int) -> BlockingPortal:
+    ) -> Future[None]:
         with self._lock:
-            while len(self._portals) <= depth:
-                self._portals.append(self._start(len(self._portals)))
-            return self._portals[depth]
+            while len(self._portals) <= depth and not self._is_closed:
+                self._portals.append(self._start_portal(len(self._portals)))
+            portal = None if self._is_closed else self._portals[depth]
+        try:
+            if portal is not None:
+                return portal.start_task_soon(_deliver, answer, function, *args)
+        except RuntimeError:
+            if not self._is_closed:
+                raise
+        raise _run_ended()
 
-    def _start(self, depth: int) -> BlockingPortal:
+    def _start_portal(self, depth: int) -> BlockingPortal:
         with ExitStack() as stack:
             name = f"nighthawk-async portal {depth}"
             portal = stack.enter_context(start_blocking_portal(self._backend, name=name))
-            stack.callback(portal.call, self._detach)
-            portal.call(self._prepare_thread, depth)
+            stack.callback(portal.call, portal.stop, True)
+            portal.call(_set_depth, depth + 1)
+            stack.enter_context(portal.wrap_async_context_manager(self._resources()))
             self._stack.push(stack.pop_all())
         return portal
 
-    def _prepare_thread(self, depth: int) -> None:
-        _thread.depth = depth + 1
-        self._attach()
+
+async def _deliver(
+    answer: Future[Result], function: Callable[[*Arguments], Awaitable[Result]], *args: *Arguments
+) -> None:
+    """Run a function and deliver what it gave. Its SystemExit is the caller's and does not end the portal."""
+    try:
+        answer.set_result(await function(*args))
+    except get_cancelled_exc_class():
+        answer.set_exception(_run_ended())
+        raise
+    except BaseException as error:
+        answer.set_exception(error)
+
+
+def _run_ended() -> NighthawkError:
+    return NighthawkError("The run has ended; call its synchronous natural functions before leaving it.")
+
+
+def _set_depth(depth: int) -> None:
+    _thread.depth = depth
+
+
+def _off_loop(function: Callable[[], Result]) -> Result:
+    """Call a function; on the thread of a running loop, in another thread meanwhile.
+
+    Trio refuses to be spoken to from a thread that runs a loop itself.
+    """
+    if not is_loop_thread():
+        return function()
+    with ThreadPoolExecutor(1, thread_name_prefix="nighthawk-async caller") as executor:
+        return executor.submit(copy_context().run, function).result()

@@ -1,7 +1,7 @@
 """What a run opens once and closes at its end: connection pools, embedded model servers. Floor 3.
 
-Resources belong to one event loop. A run that is entered with `async with` has them for its loop; every
-portal thread of a run has its own; where neither is there, a step has its own for its duration.
+Resources belong to one event loop, and are closed when nobody on that loop uses them any more: neither the
+run that was entered there with `async with`, nor the portal thread, nor a step in progress.
 """
 
 from collections.abc import Callable, Hashable
@@ -21,10 +21,14 @@ class RunResources:
     """Opens resources on first use and closes them all, last opened first.
 
     A resource must not hold a task group or cancel scope open while it is in use: it is opened in the task
-    of the step that needs it first, and closed in the task that ends the run.
+    of the step that needs it first, and closed in the task of its last user.
+
+    Attributes:
+        users: How many use the resources at present.
     """
 
     def __init__(self) -> None:
+        self.users = 0
         self._opened: dict[Hashable, Any] = {}
         self._locks: dict[Hashable, anyio.Lock] = {}
         self._stack = AsyncExitStack()

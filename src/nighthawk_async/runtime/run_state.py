@@ -1,10 +1,12 @@
 """What one run owns: resources by event loop, and portal threads for synchronous code. Floor 3."""
 
-from collections.abc import Hashable
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Literal
 
 from anyio.lowlevel import current_token
 
+from ..errors import NighthawkError
 from .portals import PortalPool
 from .resources import RunResources
 
@@ -21,11 +23,14 @@ class RunState:
     """
 
     def __init__(self, *, sync_backend: SyncBackend) -> None:
-        self._resources: dict[Hashable, RunResources] = {}
+        self._resources: dict[object, RunResources] = {}
         self._warned: set[str] = set()
-        self.portals = PortalPool(
-            backend=sync_backend, attach=self.attach_resources, detach=self.detach_resources
-        )
+        self._has_ended = False
+        self.portals = PortalPool(backend=sync_backend, resources=self.using_resources)
+
+    def end(self) -> None:
+        """Refuse every step from now on."""
+        self._has_ended = True
 
     def warn_once(self, subject: str) -> bool:
         """Whether this is the first time the run asks to warn about a subject."""
@@ -33,22 +38,26 @@ class RunState:
         self._warned.add(subject)
         return is_first
 
-    def attach_resources(self) -> RunResources:
-        """Make resources for the present event loop."""
-        resources = RunResources()
-        self._resources[_loop_key()] = resources
-        return resources
+    @asynccontextmanager
+    async def using_resources(self) -> AsyncGenerator[None, None]:
+        """Keep the resources of the present event loop open; the last user who leaves closes them.
 
-    async def detach_resources(self) -> None:
-        """Close the resources of the present event loop."""
-        resources = self._resources.pop(_loop_key(), None)
-        if resources is not None:
-            await resources.aclose()
+        Raises:
+            NighthawkError: The run has ended.
+        """
+        if self._has_ended:
+            raise NighthawkError("The run has ended; carry out its steps before leaving it.")
+        loop = current_token().native_token
+        resources = self._resources.setdefault(loop, RunResources())
+        resources.users += 1
+        try:
+            yield
+        finally:
+            resources.users -= 1
+            if resources.users == 0:
+                del self._resources[loop]
+                await resources.aclose()
 
     def current_resources(self) -> RunResources | None:
-        """The resources of the present event loop; None when the run has none for it."""
-        return self._resources.get(_loop_key())
-
-
-def _loop_key() -> Hashable:
-    return id(current_token().native_token)
+        """The resources of the present event loop; None when nobody uses them."""
+        return self._resources.get(current_token().native_token)

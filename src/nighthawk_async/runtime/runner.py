@@ -6,16 +6,15 @@ The generated code of the natural function commits the result. Until then nothin
 variable.
 """
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import cast
 
-import anyio
 import anyio.to_thread
 
-from ..errors import ExecutionError
+from ..actors import BareTaskGroup
+from ..errors import ExecutionError, ToolBoundaryError
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
 from ..types.outcomes import StepOutcome
@@ -31,12 +30,14 @@ from .tracing import identity_attributes, record_failed, record_outcome, span
 
 __all__ = ["run_step", "run_step_from_sync"]
 
+_STACKLEVEL_OF_CALL = 5  # the bridge, run_step_from_sync, the decorator's function, the natural function
+
 
 def run_step_from_sync(
     block: NaturalBlock, site: NaturalSite, python_locals: Mapping[str, object], literal: str | None
 ) -> StepResult:
     """Carry out a block of a synchronous natural function; see `run_step`."""
-    return run_from_sync(run_step, block, site, python_locals, literal)
+    return run_from_sync(run_step, block, site, python_locals, literal, stacklevel=_STACKLEVEL_OF_CALL)
 
 
 async def run_step(
@@ -54,7 +55,7 @@ async def run_step(
         What the generated code commits and acts on.
 
     Raises:
-        NighthawkError: No run is active.
+        NighthawkError: No run is active, the run has ended, or an oversight hook's answer is no decision.
         NaturalParseError: The rendered literal is no natural program.
         NameError: A read binding has no value.
         ExecutionError: The step failed.
@@ -91,35 +92,13 @@ async def run_step(
 async def _run_in_task_group(
     environment: Environment, step: Step, program: NaturalProgram
 ) -> tuple[StepOutcome, StepResult]:
-    """Serve the actor while the executor works. An error leaves bare, not in an exception group."""
-    failure: Exception | None = None
-    ended: tuple[StepOutcome, StepResult] | None = None
-    async with _step_resources(environment), anyio.create_task_group() as task_group:
+    """Serve the actor while the executor works."""
+    async with environment.run_state.using_resources(), BareTaskGroup() as task_group:
         task_group.start_soon(step.actor.serve)
         try:
-            ended = await _carry_out(environment, step, program)
-        except Exception as error:
-            failure = error
+            return await _carry_out(environment, step, program)
         finally:
             step.actor.close()
-    if failure is not None:
-        raise failure
-    assert ended is not None
-    return ended
-
-
-@asynccontextmanager
-async def _step_resources(environment: Environment) -> AsyncGenerator[None, None]:
-    """Resources for a step whose run has none on this event loop: a run entered with `with` inside a loop."""
-    run_state = environment.run_state
-    if run_state.current_resources() is not None:
-        yield
-        return
-    run_state.attach_resources()
-    try:
-        yield
-    finally:
-        await run_state.detach_resources()
 
 
 async def _carry_out(
@@ -180,6 +159,6 @@ async def _oversee(
             guidance = f" ({rejection.guidance})" if rejection.guidance else ""
             raise ExecutionError(
                 f"step {step_id}: oversight rejected the commit: {rejection.reason}{guidance}"
-            )
+            ) from ToolBoundaryError(kind="oversight", message=rejection.reason, guidance=rejection.guidance)
         case Rewrite() as rewrite:
-            return replace(result, bindings=validate_bindings(step.context, rewrite.values))
+            return replace(result, bindings=validate_bindings(step.context, outcome, rewrite.values))

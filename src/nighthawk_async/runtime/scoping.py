@@ -1,17 +1,17 @@
 """`run` and `scope`: what surrounds steps (specification 10). Floor 3."""
 
 import uuid
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
-from typing import Literal
+from typing import Literal, cast
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
-from ..actors import bare_error
+from ..actors import BareTaskGroup
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
 from ..types.execution import ExecutionRef
@@ -31,8 +31,11 @@ class Run:
     """The extent of a run; enter it with `async with`, or with `with`.
 
     `async with` owns the run's connections and embedded models on this event loop. Inside `with`,
-    asynchronous steps open and close their own, step by step; synchronous steps share those of the run's
-    portal thread.
+    asynchronous steps share theirs as long as any of them is in progress; synchronous steps share those of
+    the run's portal thread.
+
+    Leaving the run waits for the tasks of its task group. Steps that other threads or tasks still carry out
+    under it are not waited for: synchronous ones are cancelled, further ones are refused.
     """
 
     def __init__(self, step_executor: StepExecutor, *, run_id: str | None, sync_backend: SyncBackend) -> None:
@@ -47,6 +50,7 @@ class Run:
             usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
         )
         self._stack = ExitStack()
+        self._async_stack = AsyncExitStack()
         self._is_entered = False
         self._task_group: TaskGroup | None = None
 
@@ -72,50 +76,51 @@ class Run:
         return self._task_group
 
     def __enter__(self) -> "Run":
-        self._enter()
+        with ExitStack() as stack:
+            stack.callback(self._state.portals.close)
+            stack.enter_context(self._extent())
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
-            self._stack.close()
-        finally:
-            self._state.portals.close()
+        self._stack.__exit__(exc_type, exc, traceback)
 
     async def __aenter__(self) -> "Run":
-        self._enter()
-        self._state.attach_resources()
-        self._task_group = anyio.create_task_group()
-        await self._task_group.__aenter__()
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._close_portals)
+            await stack.enter_async_context(self._state.using_resources())
+            stack.enter_context(self._extent())
+            self._task_group = await stack.enter_async_context(BareTaskGroup())
+            self._async_stack = stack.pop_all()
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
-        task_group, self._task_group = self.task_group, None
-        try:
-            return await task_group.__aexit__(exc_type, exc, traceback)
-        except BaseExceptionGroup as group:
-            error = bare_error(group)
-            if error is exc:
-                return False  # the body's own error goes on as it is
-            raise error from error.__cause__
-        finally:
-            self._stack.close()
-            with anyio.CancelScope(
-                shield=True
-            ):  # bounded: resources take 10 seconds at most, portals are idle
-                await self._state.detach_resources()
-                if self._state.portals.is_started:
-                    await anyio.to_thread.run_sync(self._state.portals.close)
+        return await self._async_stack.__aexit__(exc_type, exc, traceback)
 
-    def _enter(self) -> None:
+    @contextmanager
+    def _extent(self) -> Generator[None, None, None]:
         if self._is_entered:
             raise NighthawkError("A run can be entered once; call nighthawk_async.run again for another run.")
         self._is_entered = True
-        self._stack.enter_context(span("nighthawk.run", identity_attributes(self.execution_ref)))
-        self._stack.enter_context(using_environment(self._environment))
+        run_span = span("nighthawk.run", identity_attributes(self.execution_ref))
+        with run_span, using_environment(self._environment):
+            try:
+                yield
+            finally:
+                self._task_group = None
+                self._state.end()
+
+    async def _close_portals(self) -> None:
+        """Stop the portal threads. Shielded; what is in progress on them is cancelled, so it ends soon."""
+        if not self._state.portals.is_started:
+            self._state.portals.close()
+            return
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(self._state.portals.close)
 
 
 def run(step_executor: StepExecutor, *, run_id: str | None = None, sync_backend: SyncBackend = "trio") -> Run:
@@ -197,11 +202,16 @@ def scope(
         A context manager, for `with` and for `async with`, that gives the executor in force.
 
     Raises:
-        NighthawkError: No run is active, the executor takes no configuration, or a reference is already
-            bound to something else.
+        NighthawkError: No run is active, the mode or an argument is not one of those above, the executor
+            takes no configuration, or a reference is already bound to something else.
+        ConfigurationError: The model of the configuration cannot be had.
     """
     if mode not in ("inherit", "replace"):
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
+    if not isinstance(cast("object", oversight), Unset | Oversight | None):
+        raise NighthawkError(
+            f"{oversight!r} is no oversight: it needs the methods inspect_tool_call and inspect_step_commit."
+        )
     outer = get_environment()
     is_added = mode == "inherit"
     return Scope(

@@ -12,7 +12,9 @@ from ..errors import (
     ExecutionError,
     ModelError,
     NaturalParseError,
+    NighthawkError,
     ToolBoundaryError,
+    ToolEvaluationError,
     ToolValidationError,
 )
 from ..types.execution import ExecutionRef
@@ -74,6 +76,8 @@ def record_failed(step_span: Span, error: Exception) -> None:
 
 
 def _error_kind(error: Exception) -> ErrorKind:
+    if isinstance(error, ExecutionError) and isinstance(error.__cause__, NighthawkError):
+        return _error_kind(error.__cause__)  # the cause of a failed step is more exact
     match error:
         case ToolBoundaryError():
             return error.kind
@@ -83,7 +87,7 @@ def _error_kind(error: Exception) -> ErrorKind:
             return "resolution"
         case ModelError():
             return "transient" if error.is_transient else "execution"
-        case ExecutionError():
+        case ExecutionError() | ToolEvaluationError():
             return "execution"
         case _:
             return "internal"

@@ -1,5 +1,6 @@
 """Adding up what model requests consume. Floor 3."""
 
+import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -11,26 +12,30 @@ __all__ = ["UsageMeter"]
 class UsageMeter:
     """Adds up usage per model, and hands every addition on to the meter of the enclosing scope.
 
+    Steps on several threads may share a meter.
+
     Args:
         parent: The meter of the enclosing scope; None for the outermost.
     """
 
-    __slots__ = ("_by_model", "_parent", "_steps")
+    __slots__ = ("_by_model", "_lock", "_parent", "_steps")
 
     def __init__(self, parent: "UsageMeter | None" = None) -> None:
         self._parent = parent
         self._by_model: dict[str, Usage] = {}
         self._steps = 0
+        self._lock = threading.Lock()
 
     @property
     def usage(self) -> Usage:
         """What was consumed so far, all models together."""
-        return sum(self._by_model.values(), Usage())
+        return sum(self.usage_by_model.values(), Usage())
 
     @property
     def usage_by_model(self) -> Mapping[str, Usage]:
         """What was consumed so far, by model id; a snapshot."""
-        return MappingProxyType(dict(self._by_model))
+        with self._lock:
+            return MappingProxyType(dict(self._by_model))
 
     @property
     def steps(self) -> int:
@@ -39,12 +44,14 @@ class UsageMeter:
 
     def add(self, model_name: str, usage: Usage) -> None:
         """Count the usage of one model request here and in every enclosing scope."""
-        self._by_model[model_name] = self._by_model.get(model_name, Usage()) + usage
+        with self._lock:
+            self._by_model[model_name] = self._by_model.get(model_name, Usage()) + usage
         if self._parent is not None:
             self._parent.add(model_name, usage)
 
     def count_step(self) -> None:
         """Count a step that begins, here and in every enclosing scope."""
-        self._steps += 1
+        with self._lock:
+            self._steps += 1
         if self._parent is not None:
             self._parent.count_step()

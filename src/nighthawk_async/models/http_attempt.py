@@ -136,7 +136,9 @@ class HttpAttempt:
                     events += self._decoder.feed(line_event)
             else:
                 for line_event in self._lines.finish():
-                    with suppress(ModelProtocolError):  # no blank line follows: it may be cut, as the stream is
+                    with suppress(
+                        ModelProtocolError
+                    ):  # no blank line follows: it may be cut, as the stream is
                         events += self._decoder.feed(line_event)
                 events += self._decoder.finish()
         except ModelProtocolError as error:

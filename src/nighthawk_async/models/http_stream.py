@@ -126,7 +126,7 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
         return attempt
 
     async def _next_events(self, attempt: HttpAttempt) -> list[ModelEvent]:
-        """The next events, one or more; none when all were given. Every piece of the response is a sign of life."""
+        """The next events, one or more; none when all were given. Every piece is a sign of life."""
         while not attempt.is_complete:
             if events := await self._in_time(attempt.read_events):
                 return events

@@ -20,6 +20,7 @@ from ..errors import ConfigurationError, UnknownModelError
 from ..runtime.sharing import shared_in_run
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from ..wire.openai_chat import OpenAIChatCodec
+from .capability_settings import overridden_capabilities
 from .endpoint import Endpoint, parse_base_url
 from .http_model import HttpModel
 from .http_stream import PoolSource
@@ -74,7 +75,9 @@ def create_local_model(
     return LocalModel(
         name=name,
         launch=_launch(_find_gguf(name, facts, environment), facts, settings),
-        capabilities=facts.capabilities,
+        capabilities=overridden_capabilities(
+            facts.capabilities, TransportSettings.from_settings(settings).capabilities
+        ),
         settings={**facts.settings, **settings},
         pool_source=pool_source,
     )
@@ -217,9 +220,14 @@ def _launch(gguf: Path, facts: LocalModelFacts, settings: Mapping[str, Any]) -> 
         gguf=gguf,
         context_tokens=chosen.context_tokens or facts.context_tokens,
         parallel_requests=chosen.parallel_requests or facts.parallel_requests,
-        threads=chosen.threads or min(available_processors(), _MOST_THREADS),
+        threads=chosen.threads or _default_threads(),
         start_timeout_seconds=chosen.start_timeout_seconds,
     )
+
+
+def _default_threads() -> int:
+    """One processor stays for the program: llama.cpp's threads spin while they wait for each other."""
+    return max(1, min(available_processors() - 1, _MOST_THREADS))
 
 
 def _server_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

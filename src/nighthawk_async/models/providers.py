@@ -2,21 +2,19 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-
 from ..catalog.models import MODELS, UNKNOWN_MODEL, ModelFacts
 from ..catalog.providers import PROVIDERS, ProviderFacts
 from ..configuration import ModelId, parse_model_id
-from ..errors import ConfigurationError, MissingCredentialError, UnknownModelError
+from ..errors import MissingCredentialError, UnknownModelError
 from ..ports import Model
-from ..types.model import ModelCapabilities
 from ..wire.codec import Codec
 from ..wire.openai_chat import OpenAIChatCodec
+from .capability_settings import overridden_capabilities
 from .endpoint import Endpoint, check_header, parse_base_url
 from .http_model import HttpModel
 from .http_proxy import is_loopback
@@ -65,7 +63,7 @@ def create_model(
         codec=_CODECS[facts.protocol](),
         endpoint=endpoint,
         model_name=parsed.name,
-        capabilities=_overridden(model_facts.capabilities, transport.capabilities),
+        capabilities=overridden_capabilities(model_facts.capabilities, transport.capabilities),
         settings=settings,
         setting_names=model_facts.setting_names,
         pool_source=pool_source,
@@ -111,19 +109,3 @@ def _endpoint(
             " or the model setting api_key."
         )
     return endpoint
-
-
-def _overridden(capabilities: ModelCapabilities, overrides: Mapping[str, Any]) -> ModelCapabilities:
-    if not overrides:
-        return capabilities
-    known = {each.name for each in fields(ModelCapabilities)}
-    unknown = sorted(overrides.keys() - known)
-    if unknown:
-        raise ConfigurationError(
-            f"No capability of a model is called {unknown[0]!r}; there are {', '.join(sorted(known))}."
-        )
-    try:
-        return TypeAdapter(ModelCapabilities).validate_python({**asdict(capabilities), **overrides})
-    except ValidationError as error:
-        faults = [f"{each['loc'][0]!r}: {each['msg']}" for each in error.errors()]
-        raise ConfigurationError(f"Bad model setting 'capabilities': {'; '.join(faults)}.") from error

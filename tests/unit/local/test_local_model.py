@@ -99,7 +99,7 @@ def test_server_settings_shape_the_launch(gguf: Path) -> None:
     )
     usual = launch_of(create_local_model(str(gguf), settings={"temperature": 1}))
     assert (usual.context_tokens, usual.parallel_requests) == (4_096, 2)
-    assert usual.threads == min(8, available_processors())
+    assert usual.threads == max(1, min(8, available_processors() - 1))
 
 
 @pytest.mark.parametrize(
@@ -240,3 +240,10 @@ async def test_a_thousand_requests_at_once_are_all_answered_by_one_server(
                     tasks.start_soon(ask)
             assert local_server.starts == 1
     assert answers == ["{}"] * 1_000
+
+
+def test_the_setting_capabilities_corrects_what_the_catalog_says(gguf: Path) -> None:
+    model = create_local_model(str(gguf), settings={"capabilities": {"tools": True}})
+    assert model.capabilities.tools
+    with pytest.raises(ConfigurationError, match="'juggling'"):
+        create_local_model(str(gguf), settings={"capabilities": {"juggling": True}})

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from .errors import NaturalParseError
 from .natural.transform import TransformedFunction, transform_function
+from .runtime.annotations import names_in_texts
 from .runtime.environment import find_environment, using_environment
 from .runtime.prepare import NaturalSite
 from .runtime.runner import run_step, run_step_from_sync
@@ -93,15 +94,27 @@ def _capture(
     function: FunctionType, transformed: TransformedFunction, frame: FrameType | None
 ) -> Mapping[str, object]:
     """The values that names known to the block texts alone have in the enclosing functions, at decoration."""
-    captured: dict[str, object] = {}
+    captured: dict[str, object] = {
+        parameter.__name__: parameter for parameter in getattr(function, "__type_params__", ())
+    }
     if "<locals>" in function.__qualname__:
         names = transformed.mentioned_names.union(
-            *(block.program.words - block.local_names for block in transformed.blocks if block.program)
+            _names_in_annotations(function),
+            *(block.program.words - block.local_names for block in transformed.blocks if block.program),
         )
         for enclosing in _enclosing_function_frames(function, frame):
             for name in names.intersection(enclosing.f_locals):
                 captured.setdefault(name, enclosing.f_locals[name])
     return MappingProxyType(captured)
+
+
+def _names_in_annotations(function: FunctionType) -> set[str]:
+    """The names in the texts among the annotations of a function's signature."""
+    try:
+        annotations = function.__annotations__
+    except NameError:  # Python 3.14 evaluates them now, and they name what comes later
+        return set()
+    return {name for annotation in annotations.values() for name in names_in_texts(annotation)}
 
 
 def _enclosing_function_frames(function: FunctionType, frame: FrameType | None) -> Iterator[FrameType]:

@@ -60,7 +60,7 @@ class Toolbox:
 
         Raises (on awaiting):
             ExecutionError: A synchronous natural function met an awaitable, or the step has ended.
-            NighthawkError: An oversight hook's answer is no decision.
+            NighthawkError: An oversight hook's answer is no decision, or rewrites to what JSON cannot hold.
         """
         if self._oversight is not None:
             posted = anyio.Event()
@@ -68,7 +68,7 @@ class Toolbox:
             return lambda: self._inspected(call, previous, posted, cast("Oversight", self._oversight))
         try:
             pending = self._post(call)
-        except NighthawkError as error:
+        except ToolBoundaryError as error:
             failure = error
             return lambda: self._failed(call, failure)
         return lambda: self._finish(call, pending)
@@ -99,7 +99,7 @@ class Toolbox:
                     kind="oversight", message=rejection.reason, guidance=rejection.guidance
                 )
             case Rewrite() as rewrite:
-                return ToolCall(id=call.id, name=call.name, arguments=json.dumps(dict(rewrite.values)))
+                return ToolCall(id=call.id, name=call.name, arguments=_encoded_arguments(rewrite))
 
     def _post(self, call: ToolCall) -> Pending[object]:
         if call.name in self._provided:
@@ -124,7 +124,7 @@ class Toolbox:
             return self._result(call, outcome_of_failure(error))
         return self._result(call, ToolOutcome(payload=describe_reply(pending.command, value)))
 
-    async def _failed(self, call: ToolCall, error: NighthawkError) -> ToolResult:
+    async def _failed(self, call: ToolCall, error: ToolBoundaryError) -> ToolResult:
         return self._result(call, outcome_of_failure(error))
 
     def _result(self, call: ToolCall, outcome: ToolOutcome) -> ToolResult:
@@ -148,3 +148,10 @@ def _parsed_arguments(call: ToolCall) -> Mapping[str, Any]:
             kind="invalid_input", message=f"the arguments of {call.name} are not a JSON object"
         )
     return cast("Mapping[str, Any]", arguments)
+
+
+def _encoded_arguments(rewrite: Rewrite) -> str:
+    try:
+        return json.dumps(dict(rewrite.values))
+    except (TypeError, ValueError) as error:
+        raise NighthawkError(f"Oversight rewrote a tool call to what is not JSON: {error}") from error

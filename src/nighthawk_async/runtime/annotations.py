@@ -1,35 +1,73 @@
 """Resolving annotations when they are needed. Floor 3."""
 
-from types import CodeType
+from collections.abc import Iterator, Mapping
+from types import CodeType, SimpleNamespace
+from typing import Any, ForwardRef, get_args, get_type_hints
 
 from ..errors import ExecutionError
-from .expression import StepNamespace, compile_expression
+from .error_text import describe_error
+from .expression import compile_expression, mentioned_names
 from .step_context import StepContext
 
-__all__ = ["resolve_annotation"]
+__all__ = ["names_in_texts", "resolve_annotation", "resolve_references"]
 
 
 def resolve_annotation(annotation: object, context: StepContext, *, subject: str) -> object:
     """Turn an annotation into a type.
 
     Args:
-        annotation: A type, the text of one, or the compiled expression of one. None stands for `None`'s type.
-        context: The step whose names the text may use.
+        annotation: A type, the text of one, or the compiled expression of one. A text stands in the
+            function's signature, so it means names from around the function; an expression stands in
+            the function's body.
+        context: The step whose names it may use.
         subject: What is annotated, for the error.
 
     Raises:
-        ExecutionError: The text cannot be resolved.
+        ExecutionError: It cannot be resolved.
     """
-    if not isinstance(annotation, str | CodeType):
-        return annotation
-    namespace = StepNamespace(context)
+    names = context.enclosing_names
     try:
-        value = namespace.run(compile_expression(annotation) if isinstance(annotation, str) else annotation)
-        while isinstance(value, str):
-            value = namespace.run(compile_expression(value))
+        if isinstance(annotation, CodeType):
+            names = {**names, **context.step_locals}
+            annotation = eval(annotation, context.step_globals, names)
+        return resolve_references(annotation, context.step_globals, names)
     except Exception as error:  # an annotation is any expression
         raise ExecutionError(
             f"step {context.step_id}: the annotation of {subject} cannot be resolved: "
-            f"{type(error).__name__}: {error}; names used in it must exist at run time"
+            f"{describe_error(error)}; names used in it must exist at run time"
         ) from error
-    return value
+
+
+def resolve_references(
+    annotation: object, global_names: dict[str, Any], local_names: Mapping[str, object]
+) -> object:
+    """Replace the texts in an annotation, `list["Item"]` for example, by the types they name.
+
+    Args:
+        annotation: A type, or the text of one.
+        global_names: The globals of the module where it stands.
+        local_names: Names that hide them.
+    """
+    while isinstance(annotation, str):
+        annotation = eval(compile_expression(annotation), global_names, local_names)
+    if annotation is None or (isinstance(annotation, type) and not hasattr(annotation, "__args__")):
+        return annotation
+    holder = SimpleNamespace(__annotations__={"annotation": annotation})
+    return get_type_hints(holder, global_names, local_names, include_extras=True)["annotation"]
+
+
+def names_in_texts(annotation: object) -> Iterator[str]:
+    """The names that the texts in an annotation mention; none of a text that is no expression.
+
+    Args:
+        annotation: A type, or the text of one.
+    """
+    match annotation:
+        case str(text) | ForwardRef(__forward_arg__=text):
+            try:
+                yield from mentioned_names(compile_expression(text))
+            except SyntaxError:
+                return
+        case _:
+            for argument in get_args(annotation):
+                yield from names_in_texts(argument)

@@ -1,13 +1,16 @@
 """What `nh_assign` does to a step's state (specification 8.3). Floor 3."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, get_type_hints
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import InitVar, dataclass
+from keyword import iskeyword
+from typing import ClassVar, Final, cast, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from ..errors import ToolBoundaryError
+from ..errors import ToolBoundaryError, ToolValidationError
+from .error_text import describe_error, describe_validation_error
 from .step_context import StepContext
 from .validation import validate_value
 
@@ -38,7 +41,7 @@ def parse_target_path(text: str) -> AssignmentTarget:
     Raises:
         ToolBoundaryError: The path does not follow the grammar, or a segment starts with `__`.
     """
-    if not _TARGET_PATH.fullmatch(text):
+    if not _TARGET_PATH.fullmatch(text) or any(iskeyword(segment) for segment in text.split(".")):
         raise ToolBoundaryError(
             kind="invalid_input",
             message=f"target_path {text!r} is not of the form name or name.field",
@@ -85,17 +88,29 @@ def _assign_field(context: StepContext, target: AssignmentTarget, value: object)
     owner = _resolve_owner(context, target)
     field = target.fields[-1]
     stored = validate_value(value, _field_type(owner, field), subject=f"field '{target}'")
-    try:
+    with _unchanged_on_failure(owner, target):
         setattr(owner, field, stored)
-    except (
-        Exception
-    ) as error:  # a property, __setattr__ or pydantic validator of the user's object may raise anything
-        raise ToolBoundaryError(
-            kind="execution", message=f"cannot assign '{target}': {type(error).__name__}: {error}"
-        ) from error
     if target.root in context.write_names:
         context.assigned_names.add(target.root)
     return stored
+
+
+@contextmanager
+def _unchanged_on_failure(owner: object, target: AssignmentTarget) -> Generator[None, None, None]:
+    """Give an object its attributes back when its setter or validator refuses a value half way."""
+    attributes = getattr(owner, "__dict__", None)  # a class has a read-only view of it, a slotted object none
+    own = cast("dict[str, object]", attributes) if isinstance(attributes, dict) else {}
+    before = dict(own)
+    try:
+        yield
+    except Exception as error:  # a property, `__setattr__` or validator of the user's object raises anything
+        own.clear()
+        own.update(before)
+        if isinstance(error, ValidationError):
+            raise ToolValidationError(f"field '{target}': {describe_validation_error(error)}") from error
+        raise ToolBoundaryError(
+            kind="execution", message=f"cannot assign '{target}': {describe_error(error)}"
+        ) from error
 
 
 def _resolve_owner(context: StepContext, target: AssignmentTarget) -> object:
@@ -112,7 +127,7 @@ def _resolve_owner(context: StepContext, target: AssignmentTarget) -> object:
         except Exception as error:  # a property of the user's object may raise anything
             raise ToolBoundaryError(
                 kind="resolution",
-                message=f"cannot reach '{target}' at '.{field}': {type(error).__name__}: {error}",
+                message=f"cannot reach '{target}' at '.{field}': {describe_error(error)}",
             ) from error
     return owner
 
@@ -122,12 +137,10 @@ def _field_type(owner: object, field: str) -> object:
     if isinstance(owner, BaseModel):
         info = type(owner).model_fields.get(field)
         return object if info is None else info.rebuild_annotation()
-    return _declared_types(type(owner)).get(field, object)
-
-
-def _declared_types(owner_type: type) -> Mapping[str, Any]:
     try:
-        return get_type_hints(owner_type, include_extras=True)
-    except (NameError, TypeError, AttributeError, SyntaxError):
-        # An annotation that cannot be resolved is not "available" runtime type metadata.
-        return {}
+        declared = get_type_hints(type(owner), include_extras=True).get(field, object)
+    except Exception:  # an annotation is any expression; one that raises is no type metadata
+        return object
+    if get_origin(declared) in (ClassVar, Final):
+        return next(iter(get_args(declared)))
+    return object if declared in (ClassVar, Final) or isinstance(declared, InitVar) else declared

@@ -1,6 +1,7 @@
 """Sending a synchronous function to a worker thread. Floor 3."""
 
 import functools
+import inspect
 from collections.abc import Callable, Generator
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -33,7 +34,12 @@ def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, Blo
 
     Args:
         function: The synchronous function.
+
+    Raises:
+        TypeError: The function is `async def`; it needs no thread.
     """
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"{function.__qualname__} is async and needs no thread; pass it as it is")
 
     @functools.wraps(function)
     def call_later(*args: Parameters.args, **kwargs: Parameters.kwargs) -> BlockingCall[Result]:

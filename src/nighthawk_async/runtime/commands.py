@@ -1,6 +1,7 @@
-"""The messages of a step actor and what each decides: pure functions of a step's state. Floor 3.
+"""The messages of a step actor and what each decides: functions of a step's state that do not wait. Floor 3.
 
-Nothing here awaits. A command returns its value, which may be an awaitable for the sender to await.
+A command gives its reply, or an `Awaited`: what its sender is to await, and what to do in the actor's turn
+once that has a value.
 """
 
 import inspect
@@ -8,19 +9,22 @@ import logging
 import time
 import traceback
 import types
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TypeAlias
 
-from ..errors import ToolBoundaryError, ToolEvaluationError
+from ..errors import ToolEvaluationError
 from .assignment import AssignmentTarget, assign
-from .expression import StepNamespace, compile_expression, compile_statements, mentioned_names
+from .error_text import describe_error
+from .expression import StepNamespace, bound_names, compile_expression, compile_statements, mentioned_names
 from .step_context import StepContext
 
-__all__ = ["Assign", "Call", "Command", "Evaluate", "Execute", "StepState", "Store"]
+__all__ = ["Assign", "Awaited", "Call", "Command", "Evaluate", "Execute", "Resume", "StepState"]
 
 _LOGGER = logging.getLogger("nighthawk")
 _SLOW_CALL_SECONDS = 0.1
+_MISSING = object()
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -32,17 +36,45 @@ class StepState:
     executed_statements: int = 0
 
 
+Continuation: TypeAlias = Callable[[StepState, object], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Awaited:
+    """What a command gives when its value has to be awaited first.
+
+    Args:
+        awaitable: What to await, outside of the actor.
+        describe: Says what went wrong when awaiting raises.
+        continuation: Makes the reply of the value, in the actor's turn; None when the value is the reply.
+    """
+
+    awaitable: Awaitable[object]
+    describe: Callable[[BaseException], str] = describe_error
+    continuation: Continuation | None = None
+
+    def close(self) -> None:
+        """Give up awaiting, so that a coroutine does not complain that nobody did."""
+        if inspect.iscoroutine(self.awaitable):
+            self.awaitable.close()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluate:
     """Evaluate an expression."""
 
     expression: str
-    writes: frozenset[str] = frozenset()
 
-    @property
     def reads(self) -> frozenset[str]:
         """Names the command depends on."""
-        return _names_of_expression(self.expression)
+        try:
+            return mentioned_names(compile_expression(self.expression))
+        except SyntaxError:
+            return frozenset()
+
+    def claims(self, state: StepState) -> frozenset[str]:
+        """Names whose value is unknown until the command has finished: none."""
+        return frozenset()
 
     def carry_out(self, state: StepState) -> object:
         """Evaluate.
@@ -52,15 +84,11 @@ class Evaluate:
         """
         try:
             code = compile_expression(self.expression)
-        except (SyntaxError, ValueError) as error:
-            raise ToolEvaluationError(f"not a Python expression: {_last_line(error)}") from error
-        started = time.perf_counter()
-        try:
-            return state.namespace.run(code)
-        except Exception as error:
-            raise ToolEvaluationError(_last_line(error)) from error
-        finally:
-            _report_slow_call(code, state, time.perf_counter() - started)
+        except SyntaxError as error:
+            raise ToolEvaluationError(f"not a Python expression: {describe_error(error)}") from error
+        with _running(_functions_in(code, state), describe_error):
+            value = state.namespace.run(code)
+        return Awaited(awaitable=value) if inspect.isawaitable(value) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +98,11 @@ class Assign:
     target: AssignmentTarget
     expression: str
 
-    @property
     def reads(self) -> frozenset[str]:
         """Names the command depends on."""
-        return _names_of_expression(self.expression)
+        return Evaluate(expression=self.expression).reads() | {self.target.root}
 
-    @property
-    def writes(self) -> frozenset[str]:
+    def claims(self, state: StepState) -> frozenset[str]:
         """Names whose value is unknown until the command has finished."""
         return frozenset({self.target.root})
 
@@ -84,24 +110,15 @@ class Assign:
         """Evaluate and store; raises what `Evaluate` and `assign` raise.
 
         Returns:
-            The stored value, or the awaitable to be awaited and then stored by `Store`.
+            The stored value.
         """
         value = Evaluate(expression=self.expression).carry_out(state)
-        return value if inspect.isawaitable(value) else assign(state.context, self.target, value)
+        if isinstance(value, Awaited):
+            return Awaited(awaitable=value.awaitable, continuation=self._store)
+        return self._store(state, value)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
-    """Store the awaited value of an assignment."""
-
-    target: AssignmentTarget
-    value: object = field(repr=False)
-    reads: frozenset[str] = frozenset()
-    writes: frozenset[str] = frozenset()
-
-    def carry_out(self, state: StepState) -> object:
-        """Store the value; raises what `assign` raises."""
-        return assign(state.context, self.target, self.value)
+    def _store(self, state: StepState, value: object) -> object:
+        return assign(state.context, self.target, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,25 +127,36 @@ class Execute:
 
     statements: str
 
-    @property
     def reads(self) -> frozenset[str]:
         """Names the command depends on."""
         try:
             return mentioned_names(compile_statements(self.statements, filename="<statements>"))
-        except (SyntaxError, ValueError):
+        except SyntaxError:
             return frozenset()
 
-    @property
-    def writes(self) -> frozenset[str]:
-        """Names whose value is unknown until the command has finished: any that it mentions."""
-        return self.reads
+    def claims(self, state: StepState) -> frozenset[str]:
+        """Names whose value is unknown until the command has finished.
+
+        They are the names it binds, and the data it mentions and could change in place. Functions, classes
+        and modules are not: statements that call the same function run in parallel.
+        """
+        try:
+            code = compile_statements(self.statements, filename="<statements>")
+        except SyntaxError:
+            return frozenset()
+        return bound_names(code).union(
+            name
+            for name in mentioned_names(code)
+            if not callable(value := _value_of(name, state.context))
+            and not isinstance(value, types.ModuleType)
+            and value is not _MISSING
+        )
 
     def carry_out(self, state: StepState) -> object:
         """Execute.
 
         Returns:
-            The sorted names that were bound or rebound; a coroutine that gives them when the statements
-            await.
+            The sorted names that were bound or rebound.
 
         Raises:
             ToolEvaluationError: The text is not Python, or raised; names the line. What the statements did
@@ -138,44 +166,30 @@ class Execute:
         filename = f"<statements {state.executed_statements}>"
         try:
             code = compile_statements(self.statements, filename=filename)
-        except (SyntaxError, ValueError) as error:
-            raise ToolEvaluationError(f"not Python statements: {_last_line(error)}") from error
+        except SyntaxError as error:
+            raise ToolEvaluationError(f"not Python statements: {describe_error(error)}") from error
         before = dict(state.context.step_locals)
-        started = time.perf_counter()
-        try:
+
+        def describe(error: BaseException) -> str:
+            return self._describe(error, filename)
+
+        def changed_names(state: StepState, _: object) -> object:
+            return _changed_names(before, state.context.step_locals)
+
+        with _running(_functions_in(code, state), describe):
             pending = state.namespace.run(code)
-        except Exception as error:
-            raise self._failure(error, filename) from error
-        finally:
-            _report_slow_call(code, state, time.perf_counter() - started)
-        if isinstance(pending, types.CoroutineType):
-            awaited = cast("Awaitable[object]", pending)
-            return self._finish(awaited, state, before, filename)
-        return _changed_names(before, state.context.step_locals)
+        if inspect.isawaitable(pending):
+            return Awaited(awaitable=pending, describe=describe, continuation=changed_names)
+        return changed_names(state, None)
 
-    async def _finish(
-        self,
-        pending: Awaitable[object],
-        state: StepState,
-        before: dict[str, object],
-        filename: str,
-    ) -> list[str]:
-        try:
-            await pending
-        except Exception as error:
-            raise self._failure(error, filename) from error
-        finally:
-            state.namespace.adopt_globals()
-        return _changed_names(before, state.context.step_locals)
-
-    def _failure(self, error: Exception, filename: str) -> ToolEvaluationError:
-        lines = [
-            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == filename
-        ]
-        if not lines or lines[0] is None:
-            return ToolEvaluationError(_last_line(error))
-        source = self.statements.splitlines()[lines[0] - 1].strip()
-        return ToolEvaluationError(f"line {lines[0]} ({source}): {_last_line(error)}")
+    def _describe(self, error: BaseException, filename: str) -> str:
+        """The error with the innermost line of the statements that it passed through."""
+        text = describe_error(error)
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == filename and frame.lineno]
+        if not lines:
+            return text
+        return f"line {lines[-1]} ({self.statements.splitlines()[lines[-1] - 1].strip()}): {text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,65 +198,89 @@ class Call:
 
     name: str
     call: Callable[[], object] = field(repr=False)
-    reads: frozenset[str] = frozenset()
-    writes: frozenset[str] = frozenset()
+
+    def reads(self) -> frozenset[str]:
+        """Names the command depends on; what a function reads is unknown."""
+        return frozenset()
+
+    def claims(self, state: StepState) -> frozenset[str]:
+        """Names whose value is unknown until the command has finished: none."""
+        return frozenset()
 
     def carry_out(self, state: StepState) -> object:
         """Call the function.
 
         Raises:
-            ToolBoundaryError: The function raised it.
-            ToolEvaluationError: The function raised something else.
+            ToolEvaluationError: The function raised.
         """
-        started = time.perf_counter()
-        try:
-            return self.call()
-        except ToolBoundaryError:
-            raise
-        except Exception as error:
-            raise ToolEvaluationError(_last_line(error)) from error
-        finally:
-            _report_slow_name(self.name, time.perf_counter() - started)
+        with _running(lambda: [self.name], describe_error):
+            value = self.call()
+        return Awaited(awaitable=value) if inspect.isawaitable(value) else value
 
 
-Command = Evaluate | Assign | Store | Execute | Call
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Go on with a command whose value was awaited."""
 
+    continuation: Continuation = field(repr=False)
+    value: object = field(repr=False)
 
-def _names_of_expression(expression: str) -> frozenset[str]:
-    try:
-        return mentioned_names(compile_expression(expression))
-    except (SyntaxError, ValueError):
+    def reads(self) -> frozenset[str]:
+        """Names the command depends on: those were waited for before it began."""
         return frozenset()
 
+    def claims(self, state: StepState) -> frozenset[str]:
+        """Names whose value is unknown until the command has finished: none beside those claimed already."""
+        return frozenset()
 
-def _changed_names(before: dict[str, object], after: dict[str, object]) -> list[str]:
-    missing = object()
-    return sorted(name for name, value in after.items() if before.get(name, missing) is not value)
+    def carry_out(self, state: StepState) -> object:
+        """Go on; raises what the command raises."""
+        return self.continuation(state, self.value)
 
 
-def _last_line(error: BaseException) -> str:
-    return "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+Command: TypeAlias = Evaluate | Assign | Execute | Call | Resume
+
+
+def _value_of(name: str, context: StepContext) -> object:
+    return context.step_locals.get(name, context.step_globals.get(name, _MISSING))
+
+
+def _changed_names(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    return sorted(name for name, value in after.items() if before.get(name, _MISSING) is not value)
 
 
 _reported_names: set[str] = set()
 
 
-def _report_slow_call(code: types.CodeType, state: StepState, seconds: float) -> None:
-    if seconds <= _SLOW_CALL_SECONDS:
-        return
-    context = state.context
-    for name in sorted(mentioned_names(code)):
-        if callable(context.step_locals.get(name, context.step_globals.get(name))):
-            _report_slow_name(name, seconds)
+@contextmanager
+def _running(
+    functions: Callable[[], list[str]], describe: Callable[[BaseException], str]
+) -> Generator[None, None, None]:
+    """Turn what user code raises into `ToolEvaluationError`; say once which functions hold the event loop."""
+    started = time.perf_counter()
+    try:
+        yield
+    except (Exception, SystemExit) as error:  # code of the user or the model; a stray `exit()` ends nothing
+        raise ToolEvaluationError(describe(error)) from error
+    finally:
+        seconds = time.perf_counter() - started
+        if seconds > _SLOW_CALL_SECONDS:
+            _report_slow_functions(functions(), seconds)
 
 
-def _report_slow_name(name: str, seconds: float) -> None:
-    """Say once for each function that it holds the event loop."""
-    if seconds <= _SLOW_CALL_SECONDS or name in _reported_names:
-        return
-    _reported_names.add(name)
-    _LOGGER.warning(
-        "%s held the event loop for %.0f ms; wrap slow synchronous functions with nighthawk_async.blocking",
-        name,
-        seconds * 1000,
-    )
+def _functions_in(code: types.CodeType, state: StepState) -> Callable[[], list[str]]:
+    return lambda: [
+        name for name in sorted(mentioned_names(code)) if callable(_value_of(name, state.context))
+    ]
+
+
+def _report_slow_functions(names: list[str], seconds: float) -> None:
+    for name in names:
+        if name not in _reported_names:
+            _reported_names.add(name)
+            _LOGGER.warning(
+                "%s held the event loop for %.0f ms; wrap slow synchronous functions with "
+                "nighthawk_async.blocking",
+                name,
+                seconds * 1000,
+            )

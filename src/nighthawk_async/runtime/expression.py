@@ -1,76 +1,56 @@
 """Python expressions and statements over a step's names. Floor 3.
 
-The names resolve as in Python: step locals, then step globals, then builtins. Functions, lambdas and
-comprehensions inside an expression look their names up in what CPython calls the globals of the frame, so
-those are a dictionary that falls back to the same two layers (guarded by
+The names resolve as in Python: step locals, then step globals, then builtins. Code runs as a module would
+whose variables are the step locals, so functions, classes, lambdas, comprehensions and `global` statements
+see and bind what the code around them does. What is no step local is looked up in the builtins of the code,
+which are a dictionary that asks the step globals first (guarded by
 `tests/specification/test_8_3_expressions.py`).
 """
 
 import ast
 import builtins
+import dis
 import types
-from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from .step_context import StepContext
 
-__all__ = ["StepNamespace", "compile_expression", "compile_statements", "mentioned_names"]
+__all__ = ["StepNamespace", "bound_names", "compile_expression", "compile_statements", "mentioned_names"]
 
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+_BUILTINS = "__builtins__"
 
 
-class _Scope(dict[str, object]):
-    """Globals of evaluated code: empty but for `__builtins__`, and every miss goes to the step's names."""
+class _Builtins(dict[str, object]):
+    """What CPython asks for a name that is no global of the code.
 
-    __slots__ = ("_context",)
-
-    def __init__(self, context: StepContext) -> None:
-        super().__init__(__builtins__=builtins, __name__=context.step_globals.get("__name__", "__main__"))
-        self._context = context
-
-    def __missing__(self, name: str) -> object:
-        context = self._context
-        if name in context.step_locals:
-            return context.step_locals[name]
-        return context.step_globals[name]
-
-
-class _Locals(Mapping[str, object]):
-    """Locals of evaluated code: reads fall back to the step globals, writes go to the step locals."""
+    It asks for `__import__` without calling `__getitem__`. A class body asks here for every name outside of
+    it, because it looks its globals up without regard to `__missing__`.
+    """
 
     __slots__ = ("_context",)
 
     def __init__(self, context: StepContext) -> None:
+        super().__init__(__import__=builtins.__import__)
         self._context = context
 
     def __getitem__(self, name: str) -> object:
         context = self._context
         if name in context.step_locals:
             return context.step_locals[name]
-        return context.step_globals[name]
-
-    def __setitem__(self, name: str, value: object) -> None:
-        self._context.step_locals[name] = value
-
-    def __delitem__(self, name: str) -> None:
-        del self._context.step_locals[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._context.step_locals)
-
-    def __len__(self) -> int:
-        return len(self._context.step_locals)
+        if name in context.step_globals:
+            return context.step_globals[name]
+        return vars(builtins)[name]
 
 
 class StepNamespace:
     """The names of one step, as code evaluated in it sees them."""
 
-    __slots__ = ("_context", "_locals", "_scope")
+    __slots__ = ("_builtins", "_context")
 
     def __init__(self, context: StepContext) -> None:
         self._context = context
-        self._scope = _Scope(context)
-        self._locals = _Locals(context)
+        self._builtins = _Builtins(context)
 
     def run(self, code: types.CodeType) -> object:
         """Evaluate an expression or execute statements.
@@ -78,16 +58,13 @@ class StepNamespace:
         Returns:
             The value of an expression; None for statements; a coroutine for code with a top-level `await`.
         """
+        names = self._context.step_locals
+        names[_BUILTINS] = self._builtins
         try:
             # Evaluating what the model wrote is what a step is for; sandboxing is no goal (specification 2).
-            return eval(code, self._scope, self._locals)
+            return eval(code, names)
         finally:
-            self.adopt_globals()
-
-    def adopt_globals(self) -> None:
-        """Move what a `global` statement of evaluated code has bound to the step locals."""
-        for name in [name for name in self._scope if name not in ("__builtins__", "__name__")]:
-            self._context.step_locals[name] = self._scope.pop(name)
+            names.pop(_BUILTINS, None)
 
 
 @lru_cache(maxsize=1024)
@@ -97,7 +74,7 @@ def compile_expression(expression: str) -> types.CodeType:
     Raises:
         SyntaxError: The text is not one expression.
     """
-    return compile(expression.strip(), "<expression>", "eval", flags=_FLAGS, dont_inherit=True)
+    return _compile(expression.strip(), filename="<expression>", mode="eval")
 
 
 def compile_statements(statements: str, *, filename: str) -> types.CodeType:
@@ -106,13 +83,44 @@ def compile_statements(statements: str, *, filename: str) -> types.CodeType:
     Raises:
         SyntaxError: The text is not Python.
     """
-    return compile(statements, filename, "exec", flags=_FLAGS, dont_inherit=True)
+    return _compile(statements, filename=filename, mode="exec")
 
 
 def mentioned_names(code: types.CodeType) -> frozenset[str]:
     """Every name that the code, or a function inside it, may look up or bind outside its own locals."""
     names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names |= mentioned_names(constant)
+    for inner in _inner_codes(code):
+        names |= mentioned_names(inner)
     return frozenset(names)
+
+
+def bound_names(code: types.CodeType) -> frozenset[str]:
+    """The names that module-level code, or a `global` statement inside it, may bind or delete."""
+    names = {
+        str(instruction.argval)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in ("STORE_NAME", "DELETE_NAME")
+    }
+    return frozenset(names | _declared_global(code))
+
+
+def _declared_global(code: types.CodeType) -> set[str]:
+    names = {
+        str(instruction.argval)
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in ("STORE_GLOBAL", "DELETE_GLOBAL")
+    }
+    return names.union(*(_declared_global(inner) for inner in _inner_codes(code)))
+
+
+def _inner_codes(code: types.CodeType) -> list[types.CodeType]:
+    return [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+
+
+def _compile(text: str, *, filename: str, mode: str) -> types.CodeType:
+    try:
+        return compile(text, filename, mode, flags=_FLAGS, dont_inherit=True)
+    except (MemoryError, RecursionError) as error:  # how CPython refuses deep nesting
+        raise SyntaxError("the code is nested too deeply") from error
+    except ValueError as error:  # null bytes, lone surrogates
+        raise SyntaxError(str(error)) from error

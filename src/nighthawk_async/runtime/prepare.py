@@ -62,18 +62,10 @@ def prepare_step(
         ExecutionError: An annotation cannot be resolved.
         NaturalParseError: The frontmatter denies every outcome that is possible.
     """
-    step_locals = {} if parent is None else dict(parent.step_locals)
-    step_locals.update(
-        (name, value) for name, value in python_locals.items() if not name.startswith("__nighthawk")
-    )
-    step_globals = site.module_globals
-    if implicit_references:
-        step_globals = {**step_globals, **implicit_references}
-    for name in block.write_names:
-        if name not in python_locals:
-            step_locals.pop(name, None)  # a name inherited from the calling step is another variable
+    step_globals = _step_globals(site, implicit_references)
+    step_locals = _step_locals(block, program, site, python_locals, parent)
     for name in block.read_names:
-        _resolve_read(name, block, site, python_locals, step_locals, step_globals)
+        _check_read(name, block, step_locals, step_globals)
     context = StepContext(
         step_id=step_id_of(block),
         execution_ref=execution_ref,
@@ -86,6 +78,10 @@ def prepare_step(
         allowed_kinds=permitted_kinds(block.allowed_kinds, program, filename=block.filename, line=block.line),
     )
     annotations = _annotations(site, context)
+    context.enclosing_names = {
+        **site.captured,
+        **{name: python_locals[name] for name in block.free_names if name in python_locals},
+    }
     context.return_annotation = annotations.get("return", object)
     context.initial_values = _initial_values(block, context, python_locals)
     context.binding_types = _binding_types(block, annotations, context)
@@ -94,18 +90,39 @@ def prepare_step(
     return context
 
 
-def _resolve_read(
-    name: str,
+def _step_globals(site: NaturalSite, implicit_references: Mapping[str, object]) -> dict[str, object]:
+    """The live globals of the module; with implicit references on top, a copy."""
+    site.module_globals.setdefault("__builtins__", builtins)  # as `eval` would do
+    return {**site.module_globals, **implicit_references} if implicit_references else site.module_globals
+
+
+def _step_locals(
     block: NaturalBlock,
+    program: NaturalProgram,
     site: NaturalSite,
     python_locals: Mapping[str, object],
-    step_locals: dict[str, object],
-    step_globals: Mapping[str, object],
+    parent: StepContext | None,
+) -> dict[str, object]:
+    """The names of the calling step, and over them what the block's own names mean where it stands."""
+    inherited = {} if parent is None else parent.step_locals
+    step_locals = {name: value for name, value in inherited.items() if name != "__builtins__"}
+    for name in (*block.write_names, *(reference.partition(".")[0] for reference in program.references)):
+        step_locals.pop(name, None)  # an inherited name does not hide the variable that the block means
+        if name in site.captured and name not in block.write_names:
+            step_locals[name] = site.captured[name]
+    step_locals.update(
+        (name, value) for name, value in python_locals.items() if not name.startswith("__nighthawk")
+    )
+    return step_locals
+
+
+def _check_read(
+    name: str, block: NaturalBlock, step_locals: Mapping[str, object], step_globals: Mapping[str, object]
 ) -> None:
     """Find a read binding as Python would: locals, enclosing, globals, builtins; raise what Python would."""
-    if name in python_locals:
-        return
     error: NameError | None = None
+    if name in step_locals:
+        return
     if name in block.local_names:
         error = UnboundLocalError(
             f"cannot access local variable '{name}' where it is not associated with a value"
@@ -114,12 +131,8 @@ def _resolve_read(
         error = NameError(
             f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
         )
-    elif name in site.captured:
-        step_locals[name] = site.captured[name]
     elif name not in step_globals and not hasattr(builtins, name):
         error = NameError(f"name '{name}' is not defined", name=name)
-    else:
-        step_locals.pop(name, None)  # a name inherited from the calling step does not hide the lexical one
     if error is not None:
         error.add_note(f"<{name}> is read by the natural block at {block.filename}:{block.line}")
         raise error

@@ -7,19 +7,19 @@ awaited waits for it, so that calls which depend on each other keep their order 
 wait.
 """
 
-import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Generic, TypeVar, cast
 
 import anyio
 
 from ..actors import Mailbox, MailboxClosedError
-from ..errors import ExecutionError, StepEndedError, ToolBoundaryError, ToolEvaluationError
+from ..errors import ExecutionError, StepEndedError, ToolEvaluationError
 from ..types.content import UserContent
 from .assignment import parse_target_path
 from .blocking import BlockingCall
-from .commands import Assign, Call, Command, Evaluate, Execute, StepState, Store
+from .commands import Assign, Awaited, Call, Command, Evaluate, Execute, Resume, StepState
 from .expression import StepNamespace
 from .step_context import StepContext
 
@@ -40,18 +40,22 @@ class StepSnapshot:
     """
 
     step_id: str
-    locals: dict[str, object]
+    locals: Mapping[str, object]
     assigned_names: frozenset[str]
     stop_reason: str | None
 
 
 class Pending(Generic[Result]):
-    """A reply on its way to whoever posted the command."""
+    """A reply on its way to whoever posted the command.
 
-    __slots__ = ("_arrived", "_error", "_value", "command")
+    Who is cancelled while waiting has abandoned it: a command that was not carried out yet never is.
+    """
+
+    __slots__ = ("_arrived", "_error", "_value", "command", "is_abandoned")
 
     def __init__(self, command: Command) -> None:
         self.command = command
+        self.is_abandoned = False
         self._arrived = anyio.Event()
         self._value: Result | None = None
         self._error: Exception | None = None
@@ -68,7 +72,13 @@ class Pending(Generic[Result]):
 
     async def wait(self) -> Result:
         """Wait for the reply; raises the failure that was delivered."""
-        await self._arrived.wait()
+        try:
+            await self._arrived.wait()
+        except BaseException:  # cancelled
+            self.is_abandoned = True
+            if isinstance(self._value, Awaited):
+                self._value.close()
+            raise
         if self._error is not None:
             raise self._error
         return cast("Result", self._value)
@@ -93,7 +103,7 @@ class StepActor:
     def __init__(self, context: StepContext) -> None:
         self._state = StepState(context=context, namespace=StepNamespace(context))
         self._mailbox: Mailbox[_Envelope | Callable[[], object]] = Mailbox(capacity=None)
-        self._awaited: dict[Pending[object], frozenset[str]] = {}
+        self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
         self._steered: list[UserContent] = []
         self._stop_reason: str | None = None
@@ -151,22 +161,21 @@ class StepActor:
         Raises:
             ToolEvaluationError: What was evaluated is not Python, or raised.
             ToolValidationError: The value does not match the type of the binding or field it was assigned to.
-            ToolBoundaryError: The target cannot be assigned, or a tool raised it.
+            ToolBoundaryError: The target cannot be assigned.
             ExecutionError: The value is awaitable and the surrounding function is not async.
             StepEndedError: The step has ended.
         """
-        value = await pending.wait()
-        if not inspect.isawaitable(value):
-            return value
         try:
-            result = await self._await_value(value)
-            if not isinstance(pending.command, Assign):
-                return result
-            stored = self._post(Store(target=pending.command.target, value=result))
+            reply = await pending.wait()
+            if not isinstance(reply, Awaited):
+                return reply
+            value = await self._await_value(reply)
+            if reply.continuation is None:
+                return value
+            return await self._post(Resume(continuation=reply.continuation, value=value)).wait()
         finally:
-            if pending.command.writes:
+            if pending in self._claimed:
                 self._send(lambda: self._release(pending))
-        return await stored.wait()
 
     async def snapshot(self) -> StepSnapshot:
         """An immutable view of the step between two messages.
@@ -201,20 +210,17 @@ class StepActor:
         self._steered.clear()
         return content
 
-    async def _await_value(self, value: Awaitable[object]) -> object:
-        if not self.context.is_async and not isinstance(value, BlockingCall):
-            if inspect.iscoroutine(value):
-                value.close()
+    async def _await_value(self, reply: Awaited) -> object:
+        if not self.context.is_async and not isinstance(reply.awaitable, BlockingCall):
+            reply.close()
             raise ExecutionError(
                 f"step {self.context.step_id}: a synchronous natural function met an awaitable; "
                 "make the function `async def`, or wrap a synchronous function with nighthawk_async.blocking"
             )
         try:
-            return await value
-        except ToolBoundaryError:
-            raise
-        except Exception as error:
-            raise ToolEvaluationError(f"{type(error).__name__}: {error}") from error
+            return await reply.awaitable
+        except (Exception, SystemExit) as error:  # as for what is called in the actor's turn
+            raise ToolEvaluationError(reply.describe(error)) from error
 
     def _post(self, command: Command) -> Pending[object]:
         envelope = _Envelope(command=command, reply=Pending(command))
@@ -231,35 +237,37 @@ class StepActor:
 
     def _admit(self, envelope: _Envelope) -> None:
         """Carry a message out, or defer it until the names it mentions have their values."""
-        awaited = frozenset[str]().union(
-            *self._awaited.values(), *(deferred.command.writes for deferred in self._deferred)
+        claimed = frozenset[str]().union(
+            *self._claimed.values(), *(deferred.command.claims(self._state) for deferred in self._deferred)
         )
-        if awaited and awaited & (envelope.command.reads | envelope.command.writes):
+        if claimed and claimed & (envelope.command.reads() | envelope.command.claims(self._state)):
             self._deferred.append(envelope)
         else:
             self._carry_out(envelope)
 
     def _carry_out(self, envelope: _Envelope) -> None:
+        if envelope.reply.is_abandoned:
+            return
         try:
-            value = envelope.command.carry_out(self._state)
-        except Exception as error:  # whatever user code raised belongs to whoever asked
+            reply = envelope.command.carry_out(self._state)
+        except Exception as error:  # whatever it is belongs to whoever asked
             envelope.reply.fail(error)
             return
-        if envelope.command.writes and inspect.isawaitable(value):
-            self._awaited[envelope.reply] = envelope.command.writes
-        envelope.reply.resolve(value)
+        if isinstance(reply, Awaited):
+            self._claimed[envelope.reply] = envelope.command.claims(self._state)
+        envelope.reply.resolve(reply)
 
     def _release(self, pending: Pending[object]) -> None:
-        if self._awaited.pop(pending, None) is not None:
-            deferred, self._deferred = self._deferred, []
-            for envelope in deferred:
-                self._admit(envelope)
+        self._claimed.pop(pending, None)
+        deferred, self._deferred = self._deferred, []
+        for envelope in deferred:
+            self._admit(envelope)
 
     def _view(self) -> StepSnapshot:
         context = self.context
         return StepSnapshot(
             step_id=context.step_id,
-            locals=dict(context.step_locals),
+            locals=MappingProxyType(dict(context.step_locals)),
             assigned_names=frozenset(context.assigned_names),
             stop_reason=self._stop_reason,
         )

@@ -5,20 +5,28 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar, get_origin, get_type_hints
+from typing import Any, Generic, TypeVar, cast, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
 
 from ..errors import ToolBoundaryError, ToolRegistrationError
 from ..types.tools import ToolDefinition
+from .annotations import resolve_references
+from .error_text import describe_error, describe_validation_error
 from .step_context import StepContext
-from .validation import describe_validation_error
 
 __all__ = ["RunContext", "ToolFunction", "make_tool_function"]
 
 Dependencies = TypeVar("Dependencies")
 
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+class _Schema(GenerateJsonSchema):
+    """JSON Schema that leaves out, without a warning, the defaults that JSON cannot represent."""
+
+    ignored_warning_kinds = {"non-serializable-default", "skipped-choice"}  # noqa: RUF012  (as pydantic declares it)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +64,16 @@ class ToolFunction:
 
     @cached_property
     def definition(self) -> ToolDefinition:
-        """The tool as a model sees it; built on first use."""
-        schema = self._arguments_model.model_json_schema(by_alias=True)
+        """The tool as a model sees it; built on first use.
+
+        Raises:
+            ToolRegistrationError: An annotation cannot be resolved, or has no JSON Schema.
+        """
+        try:
+            schema = self._arguments_model.model_json_schema(by_alias=True, schema_generator=_Schema)
+        except PydanticUserError as error:
+            raise ToolRegistrationError(f"Tool {self.name!r} has no JSON Schema: {error.message}") from error
         schema.pop("title", None)
-        schema.setdefault("properties", {})
         return ToolDefinition(
             name=self.name, description=self.description, parameters=schema, metadata=self.metadata
         )
@@ -69,13 +83,17 @@ class ToolFunction:
 
         Raises:
             ToolBoundaryError: The arguments are no JSON object, or do not match the signature.
+            ToolRegistrationError: An annotation cannot be resolved.
         """
+        model = self._arguments_model
         try:
-            validated = self._arguments_model.model_validate_json(arguments or "{}")
-        except ValidationError as error:
+            validated = model.model_validate_json(arguments or "{}")
+        except Exception as error:  # a validator of the user's type may raise anything
+            is_expected = isinstance(error, ValidationError)
+            reason = describe_validation_error(error) if is_expected else describe_error(error)
             raise ToolBoundaryError(
                 kind="invalid_input",
-                message=f"arguments of {self.name}: {describe_validation_error(error)}",
+                message=f"arguments of {self.name}: {reason}",
                 guidance="Call the tool again with arguments that match its schema.",
             ) from error
         keywords = {
@@ -87,6 +105,17 @@ class ToolFunction:
             return partial(self.function, **keywords)
         run_context = RunContext(deps=context, tool_name=self.name, tool_call_id=tool_call_id)
         return partial(self.function, run_context, **keywords)
+
+    def _type_of(self, parameter: inspect.Parameter) -> object:
+        if parameter.annotation is parameter.empty:
+            return Any
+        try:
+            return resolve_references(parameter.annotation, _globals_of(self.function), {})
+        except Exception as error:  # an annotation is any expression
+            raise ToolRegistrationError(
+                f"Tool {self.name!r}: the annotation of '{parameter.name}' cannot be resolved: "
+                f"{describe_error(error)}"
+            ) from error
 
     @cached_property
     def _parameters(self) -> list[inspect.Parameter]:
@@ -101,12 +130,11 @@ class ToolFunction:
 
     @cached_property
     def _arguments_model(self) -> type[BaseModel]:
-        hints = _type_hints(self.function)
         fields: dict[str, Any] = {}
         for parameter in self._parameters:
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[self._fields[parameter.name]] = (
-                hints.get(parameter.name, Any),
+                self._type_of(parameter),
                 Field(default, alias=parameter.name, title=parameter.name),
             )
         configuration = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -137,6 +165,8 @@ def make_tool_function(
         raise ToolRegistrationError(
             f"Tool {tool_name!r} has no signature that can be read: {error}"
         ) from error
+    if description is None:
+        description = inspect.getdoc(_without_partial(function)) or ""
     takes_run_context = bool(parameters) and _is_run_context(function, parameters[0])
     for parameter in parameters[1:] if takes_run_context else parameters:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -145,7 +175,7 @@ def make_tool_function(
             )
     return ToolFunction(
         name=tool_name,
-        description=description if description is not None else inspect.getdoc(function) or "",
+        description=description,
         function=function,
         takes_run_context=takes_run_context,
         metadata=dict(metadata or {}),
@@ -161,12 +191,17 @@ def _is_run_context(function: Callable[..., object], parameter: inspect.Paramete
     return annotation is RunContext or get_origin(annotation) is RunContext
 
 
-def _type_hints(function: Callable[..., object]) -> dict[str, Any]:
-    target = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
-    try:
-        return get_type_hints(target, include_extras=True)
-    except NameError as error:
-        raise ToolRegistrationError(
-            f"Tool {getattr(function, '__name__', function)!r} has an annotation that cannot be resolved: "
-            f"{error}"
-        ) from error
+def _without_partial(function: Callable[..., object]) -> Callable[..., object]:
+    while isinstance(function, partial):
+        function = cast("partial[object]", function).func
+    return function
+
+
+def _globals_of(function: Callable[..., object]) -> dict[str, Any]:
+    """The globals of the module where a callable's signature is written."""
+    target = inspect.unwrap(_without_partial(function))
+    if isinstance(target, type):
+        target = getattr(target, "__init__")  # noqa: B009  (typed as if it could be called on the class)
+    elif not inspect.isroutine(target):
+        target = getattr(target, "__call__")  # noqa: B004, B009
+    return getattr(target, "__globals__", {})

@@ -98,6 +98,8 @@ def outcome_of_failure(error: NighthawkError) -> ToolOutcome:
 
 def _evaluation_failure(error: NighthawkError) -> ToolError:
     match error.__cause__:
+        case ToolBoundaryError() as raised:
+            return ToolError(kind=raised.kind, message=str(error), guidance=raised.guidance)
         case SyntaxError():
             return ToolError(kind="invalid_input", message=str(error), guidance="Write valid Python.")
         case NameError():

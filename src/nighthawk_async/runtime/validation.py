@@ -4,13 +4,19 @@ from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any, cast
 
-from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import (
+    ConfigDict,
+    PydanticUndefinedAnnotation,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+)
 
 from ..errors import ToolValidationError
+from .error_text import describe_error, describe_validation_error
 
-__all__ = ["describe_validation_error", "json_schema", "type_adapter", "type_name", "validate_value"]
+__all__ = ["json_schema", "type_adapter", "type_name", "validate_value"]
 
-_MAX_REPORTED_ERRORS = 5
 _ACCEPTING_EVERYTHING: tuple[object, ...] = (object, Any)
 
 
@@ -20,12 +26,10 @@ def type_adapter(annotation: object) -> TypeAdapter[Any]:
     Raises:
         pydantic.PydanticUserError: pydantic cannot make a schema of the annotation.
     """
-    if isinstance(annotation, Hashable):
-        try:
-            return _cached_adapter(annotation)
-        except TypeError:  # hashable by its class, but not by its arguments: Annotated[int, {}]
-            return _build_adapter(annotation)
-    return _build_adapter(annotation)
+    try:
+        return _cached_adapter(cast("Hashable", annotation))
+    except TypeError:  # not hashable: Annotated[int, {}]
+        return _build_adapter(annotation)
 
 
 def _build_adapter(annotation: object) -> TypeAdapter[Any]:
@@ -77,24 +81,14 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
         raise ToolValidationError(
             f"{subject} must be {type_name(annotation)}: {describe_validation_error(error)}"
         ) from error
-    except PydanticUserError as error:
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         raise ToolValidationError(
             f"{subject} has an annotation that cannot be validated, {type_name(annotation)}: {error.message}"
         ) from error
-
-
-def describe_validation_error(error: ValidationError) -> str:
-    """The first few problems of a validation error on one line, without the values."""
-    details = error.errors(include_url=False, include_input=False, include_context=False)
-    parts = [
-        f"at {'.'.join(str(part) for part in detail['loc'])}: {detail['msg']}"
-        if detail["loc"]
-        else detail["msg"]
-        for detail in details[:_MAX_REPORTED_ERRORS]
-    ]
-    if len(details) > _MAX_REPORTED_ERRORS:
-        parts.append(f"and {len(details) - _MAX_REPORTED_ERRORS} more")
-    return "; ".join(parts)
+    except Exception as error:  # a validator of the user's type may raise anything
+        raise ToolValidationError(
+            f"{subject} must be {type_name(annotation)}: {describe_error(error)}"
+        ) from error
 
 
 def type_name(annotation: object) -> str:

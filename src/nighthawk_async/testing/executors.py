@@ -134,6 +134,8 @@ class CallbackExecutor:
         self.calls.append(call)
         answer = self._callback(call)
         response = await answer if inspect.isawaitable(answer) else answer
+        assigned = {name: value for name, value in response.bindings.items() if name in binding_names}
+        step_context.step_locals.update(assigned)  # so that a return expression sees them
         return response.outcome, dict(response.bindings)
 
 

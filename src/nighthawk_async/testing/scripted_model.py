@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -99,7 +99,8 @@ class ScriptedModel:
         await checkpoint()
         if isinstance(answer, ModelError):
             raise answer
-        yield self._events(answer)
+        async with aclosing(self._events(answer)) as events:
+            yield events
 
     def _answer(self, request: ModelRequest) -> ScriptedAnswer:
         if self._function is not None:
@@ -111,7 +112,7 @@ class ScriptedModel:
             )
         return self._answers[position]
 
-    async def _events(self, response: ModelResponse) -> AsyncIterator[ModelEvent]:
+    async def _events(self, response: ModelResponse) -> AsyncGenerator[ModelEvent, None]:
         event: ModelEvent | None = None
         for event in response.events:
             await checkpoint()

@@ -215,7 +215,7 @@ async def test_a_step_cancelled_at_any_of_its_awaits_commits_nothing_and_leaves_
         assert_nothing_in_force()
         if result is not None:
             assert result == committed == "NAME"
-            assert ticks > 3
+            assert ticks > 0
             return
         if returned or make_executor is nested_steps:  # the inner step may have committed to its own variable
             assert committed in ("nothing", "NAME")

@@ -10,7 +10,7 @@ from ..errors import ConfigurationError, StepLimitError
 from ..models.providers import create_model
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
-from ..runtime.bridge import run_from_sync
+from ..runtime.bridge import run_on_own_loop
 from ..runtime.environment import Environment, get_current_step, get_environment
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
@@ -132,16 +132,19 @@ class AgentStepExecutor:
         binding_names: list[str],
         allowed_step_kinds: tuple[str, ...],
     ) -> tuple[StepOutcome, dict[str, object]]:
-        """Carry a step out from synchronous code; see `run_step_async`."""
-        return run_from_sync(
+        """Carry a step out from a worker thread of its event loop; see `run_step_async`.
+
+        Raises:
+            NighthawkError: The present thread is no worker thread of an event loop.
+        """
+        return run_on_own_loop(
             partial(
                 self.run_step_async,
                 processed_natural_program=processed_natural_program,
                 step_context=step_context,
                 binding_names=binding_names,
                 allowed_step_kinds=allowed_step_kinds,
-            ),
-            stacklevel=3,
+            )
         )
 
     async def run_step_async(

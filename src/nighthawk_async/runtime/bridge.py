@@ -6,28 +6,24 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from anyio import NoEventLoopError, from_thread
 
+from ..errors import NighthawkError
 from .environment import get_environment
 from .portals import is_loop_thread, portal_depth
 
-__all__ = ["run_from_sync"]
+__all__ = ["run_from_sync", "run_on_own_loop"]
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
+_STACKLEVEL_OF_CALL = 5  # below: run_from_sync, run_step_from_sync, the decorator, the natural function
 
-def run_from_sync(
-    function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments, stacklevel: int
-) -> Result:
-    """Run an async function of the runtime from synchronous code and wait for it.
+
+def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments) -> Result:
+    """Carry out a step of a synchronous natural function and wait for it.
 
     In a worker thread of a running loop it enters that loop. Anywhere else it runs on a portal thread of the
     run; on the thread of a running loop that works as well, and warns once per run, because the loop stands
     still.
-
-    Args:
-        function: The async function.
-        *args: Its arguments.
-        stacklevel: The frame the warning points at, counted from this function's, which is 1.
 
     Raises:
         NighthawkError: No run is active, or it has ended.
@@ -39,11 +35,27 @@ def run_from_sync(
                 "A synchronous natural function was called on the thread of a running event loop and blocks "
                 "it; make it `async def`, or call it with anyio.to_thread.run_sync.",
                 RuntimeWarning,
-                stacklevel=stacklevel,
+                stacklevel=_STACKLEVEL_OF_CALL,
             )
     elif _is_worker_thread():
         return from_thread.run(function, *args)
     return run_state.portals.call(function, *args)
+
+
+def run_on_own_loop(
+    function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments
+) -> Result:
+    """Run an async function on the loop that the present worker thread belongs to, and wait for it.
+
+    Raises:
+        NighthawkError: The present thread is no worker thread of an event loop.
+    """
+    if is_loop_thread() or not _is_worker_thread():
+        raise NighthawkError(
+            "A step in progress can be reached from a worker thread of its event loop only; "
+            "on the loop itself, await the async method."
+        )
+    return from_thread.run(function, *args)
 
 
 def _is_worker_thread() -> bool:

@@ -70,13 +70,15 @@ class PortalPool:
             NighthawkError: The pool is closed, or was closed meanwhile.
         """
         answer: Future[Result] = Future()
-        task = _off_loop(partial(self._start_task, portal_depth(), answer, function, *args))
-        try:
-            return answer.result()
-        finally:
-            if not answer.done():
-                _off_loop(task.cancel)
-                wait([answer])
+        start = partial(self._start_task, portal_depth(), answer, function, *args)
+        with _helper_thread() as helper:
+            starting = helper.submit(copy_context().run, start)
+            try:
+                starting.result()
+                return answer.result()
+            finally:
+                if not answer.done():
+                    _abandon(helper, starting, answer)
 
     def close(self) -> None:
         """Cancel what is in progress, stop every portal thread and wait for it. Closing twice is fine."""
@@ -85,7 +87,8 @@ class PortalPool:
             self._portals.clear()
             stack = self._stack.pop_all()
         # Not under the lock: a call in progress may need it for a call of its own before it ends.
-        _off_loop(stack.close)
+        with _helper_thread() as helper:
+            helper.submit(stack.close).result()
 
     def _start_task(
         self,
@@ -130,6 +133,14 @@ async def _deliver(
         answer.set_exception(error)
 
 
+def _abandon(helper: ThreadPoolExecutor, starting: Future[Future[None]], answer: Future[Result]) -> None:
+    """Cancel a call whose caller no longer waits for it, and wait until it has ended."""
+    wait([starting])
+    if starting.exception() is None:
+        helper.submit(starting.result().cancel)
+        wait([answer])
+
+
 def _run_ended() -> NighthawkError:
     return NighthawkError("The run has ended; call its synchronous natural functions before leaving it.")
 
@@ -138,12 +149,10 @@ def _set_depth(depth: int) -> None:
     _thread.depth = depth
 
 
-def _off_loop(function: Callable[[], Result]) -> Result:
-    """Call a function; on the thread of a running loop, in another thread meanwhile.
+def _helper_thread() -> ThreadPoolExecutor:
+    """A thread that speaks to portals.
 
-    Trio refuses to be spoken to from a thread that runs a loop itself.
+    Trio refuses to be spoken to from a thread that runs a loop itself, and Ctrl-C reaches the main thread
+    only, so what is done here is done whole.
     """
-    if not is_loop_thread():
-        return function()
-    with ThreadPoolExecutor(1, thread_name_prefix="nighthawk-async caller") as executor:
-        return executor.submit(copy_context().run, function).result()
+    return ThreadPoolExecutor(1, thread_name_prefix="nighthawk-async caller")

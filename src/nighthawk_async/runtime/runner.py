@@ -30,14 +30,12 @@ from .tracing import identity_attributes, record_failed, record_outcome, span
 
 __all__ = ["run_step", "run_step_from_sync"]
 
-_STACKLEVEL_OF_CALL = 5  # the bridge, run_step_from_sync, the decorator's function, the natural function
-
 
 def run_step_from_sync(
     block: NaturalBlock, site: NaturalSite, python_locals: Mapping[str, object], literal: str | None
 ) -> StepResult:
     """Carry out a block of a synchronous natural function; see `run_step`."""
-    return run_from_sync(run_step, block, site, python_locals, literal, stacklevel=_STACKLEVEL_OF_CALL)
+    return run_from_sync(run_step, block, site, python_locals, literal)
 
 
 async def run_step(

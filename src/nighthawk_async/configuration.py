@@ -162,7 +162,8 @@ class StepExecutorConfiguration(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     model: str = DEFAULT_MODEL
-    model_settings: Mapping[str, Any] = Field(default_factory=dict[str, Any])
+    # Not shown: it may hold a key.
+    model_settings: Mapping[str, Any] = Field(default_factory=dict[str, Any], repr=False)
     tokenizer_encoding: str | None = None
     prompts: StepPromptTemplates = Field(default_factory=StepPromptTemplates)
     context_limits: StepContextLimits = Field(default_factory=StepContextLimits)

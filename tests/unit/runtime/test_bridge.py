@@ -149,18 +149,18 @@ def test_context_variables_flow_into_the_portal_and_do_not_leak_out() -> None:
 
 
 def test_threads_with_a_copied_context_share_the_run() -> None:
-    with nh.run(CallbackExecutor(upper)) as run:
-        with ThreadPoolExecutor(4) as pool:
-            futures = [pool.submit(copy_context().run, shout, f"text {n}") for n in range(20)]
-            results = [future.result() for future in futures]
+    with nh.run(CallbackExecutor(upper)) as run, ThreadPoolExecutor(4) as pool:
+        futures = [pool.submit(copy_context().run, shout, f"text {n}") for n in range(20)]
+        results = [future.result() for future in futures]
     assert results == [f"TEXT {n}" for n in range(20)]
     assert run.usage_meter.steps == 20
 
 
 def test_a_thread_without_the_context_is_outside_the_run() -> None:
     with nh.run(CallbackExecutor(upper)), ThreadPoolExecutor(1) as pool:
+        future = pool.submit(shout, "text")
         with pytest.raises(nh.NighthawkError, match="No run is active"):
-            pool.submit(shout, "text").result()
+            future.result()
 
 
 def test_an_error_of_the_step_arrives_bare_and_the_portal_goes_on() -> None:
@@ -478,9 +478,9 @@ def test_a_synchronous_natural_function_takes_the_result_of_a_blocking_call() ->
     def where(text: str) -> str:
         return "elsewhere" if threading.current_thread() is not main_thread else "here"
 
-    with nh.run(evaluating({"upper case": "where(text)"})):
-        with nh.scope(implicit_references={"where": nh.blocking(where)}):
-            assert shout("text") == "elsewhere"
+    executor = evaluating({"upper case": "where(text)"})
+    with nh.run(executor), nh.scope(implicit_references={"where": nh.blocking(where)}):
+        assert shout("text") == "elsewhere"
 
 
 def test_running_from_a_trio_thread_without_anyio_uses_a_portal() -> None:

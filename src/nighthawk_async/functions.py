@@ -53,12 +53,17 @@ def _decorate(function: object, frame: FrameType | None) -> FunctionType:
             "below other decorators"
         )
     transformed = transform_function(function)
+    captured = _capture(function, transformed, frame)
     site = NaturalSite(
         module_globals=function.__globals__,
         annotations=lambda: function.__annotations__,
-        captured=_capture(function, transformed, frame),
+        is_generator=inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function),
+        captured=MappingProxyType(captured),
     )
-    return transformed.bind(function, run_step=_run_step(transformed, site), enter_call=_CallScope)
+    bound = transformed.bind(function, run_step=_run_step(transformed, site), enter_call=_CallScope)
+    if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
+        captured.setdefault(function.__name__, bound)  # it has no value yet where it is decorated
+    return bound
 
 
 def _run_step(
@@ -92,7 +97,7 @@ class _CallScope:
 
 def _capture(
     function: FunctionType, transformed: TransformedFunction, frame: FrameType | None
-) -> Mapping[str, object]:
+) -> dict[str, object]:
     """The values that names known to the block texts alone have in the enclosing functions, at decoration."""
     captured: dict[str, object] = {
         parameter.__name__: parameter for parameter in getattr(function, "__type_params__", ())
@@ -105,7 +110,7 @@ def _capture(
         for enclosing in _enclosing_function_frames(function, frame):
             for name in names.intersection(enclosing.f_locals):
                 captured.setdefault(name, enclosing.f_locals[name])
-    return MappingProxyType(captured)
+    return captured
 
 
 def _names_in_annotations(function: FunctionType) -> set[str]:

@@ -1,4 +1,4 @@
-"""Specification 9 for generators: `return` ends them, with the type that their annotation gives the return."""
+"""Specification 9 for generators: `return` ends them, with the type their annotation gives the return."""
 
 from collections.abc import AsyncIterator, Generator, Iterator
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 from pydantic import PydanticUserError
 
 from ..errors import ExecutionError
-from ..runtime.annotations import resolve_annotation
+from ..runtime.annotations import return_type
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.validation import json_schema, type_name, validate_value
@@ -139,7 +139,7 @@ def _outcome_schemas(context: StepContext) -> list[dict[str, Any]]:
     variants = outcome_variants(context.allowed_kinds, tuple(context.raise_error_types))
     for variant in variants:
         if "return_expression" in variant["properties"]:
-            annotation = resolve_annotation(context.return_annotation, context, subject="the return value")
+            annotation = return_type(context)
             del variant["properties"]["return_expression"]
             variant["properties"]["return_value"] = _schema_of(
                 annotation, context, subject="the return value"

@@ -1,15 +1,15 @@
 """Resolving annotations when they are needed. Floor 3."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from types import CodeType, SimpleNamespace
-from typing import Any, ForwardRef, get_args, get_type_hints
+from typing import Any, ForwardRef, get_args, get_origin, get_type_hints
 
 from ..errors import ExecutionError
 from .error_text import describe_error
 from .expression import compile_expression, mentioned_names
 from .step_context import StepContext
 
-__all__ = ["names_in_texts", "resolve_annotation", "resolve_references"]
+__all__ = ["names_in_texts", "resolve_annotation", "resolve_references", "return_type"]
 
 
 def resolve_annotation(annotation: object, context: StepContext, *, subject: str) -> object:
@@ -71,3 +71,18 @@ def names_in_texts(annotation: object) -> Iterator[str]:
         case _:
             for argument in get_args(annotation):
                 yield from names_in_texts(argument)
+
+
+def return_type(context: StepContext) -> object:
+    """The type of what the function returns, `object` where the annotation does not say.
+
+    A generator's annotation is about the generator; what it returns is the third argument of `Generator`.
+
+    Raises:
+        ExecutionError: The annotation cannot be resolved.
+    """
+    annotation = resolve_annotation(context.return_annotation, context, subject="the return value")
+    if not context.is_generator:
+        return annotation
+    arguments = get_args(annotation)
+    return arguments[2] if get_origin(annotation) is Generator and len(arguments) == 3 else object

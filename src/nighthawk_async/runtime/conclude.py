@@ -15,7 +15,7 @@ from ..types.outcomes import (
     ReturnStepOutcome,
     StepOutcome,
 )
-from .annotations import resolve_annotation
+from .annotations import return_type
 from .step_actor import StepActor
 from .step_context import StepContext
 from .validation import validate_value
@@ -132,9 +132,8 @@ async def _return_value(actor: StepActor, expression: str) -> object:
         value = await actor.settle(actor.post_evaluate(expression))
     except (ToolEvaluationError, ToolBoundaryError) as error:
         raise ExecutionError(f"step {context.step_id}: return_expression {expression!r}: {error}") from error
-    annotation = resolve_annotation(context.return_annotation, context, subject="the return value")
     try:
-        return validate_value(value, annotation, subject="the return value")
+        return validate_value(value, return_type(context), subject="the return value")
     except ToolValidationError as error:
         raise ExecutionError(f"step {context.step_id}: {error}") from error
 

@@ -22,11 +22,13 @@ class NaturalSite:
     Args:
         module_globals: The live globals of the function's module.
         annotations: Gives the function's annotations; called at a step, since they may name what comes later.
+        is_generator: Whether the function is a generator or async generator.
         captured: Values of enclosing variables that only block texts mention, seen at decoration.
     """
 
     module_globals: dict[str, object]
     annotations: Callable[[], Mapping[str, object]]
+    is_generator: bool = False
     captured: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
 
 
@@ -72,6 +74,7 @@ def prepare_step(
         step_globals=step_globals,
         step_locals=step_locals,
         is_async=block.is_async,
+        is_generator=site.is_generator,
         read_names=block.read_names,
         write_names=block.write_names,
         references=program.references,

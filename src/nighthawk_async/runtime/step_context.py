@@ -24,6 +24,7 @@ class StepContext:
             module, with the scope's implicit references on top when there are any.
         step_locals: The names the block can read and assign.
         is_async: Whether the surrounding function is async, so that awaitables are awaited.
+        is_generator: Whether that function is a generator or async generator.
         read_names: The names of the `<name>` bindings.
         write_names: The names of the `<:name>` bindings.
         binding_types: The type of each write binding, `object` where none is known.
@@ -43,6 +44,7 @@ class StepContext:
     step_globals: dict[str, object]
     step_locals: dict[str, object]
     is_async: bool = True
+    is_generator: bool = False
     read_names: tuple[str, ...] = ()
     write_names: tuple[str, ...] = ()
     binding_types: Mapping[str, object] = field(default_factory=dict[str, object])

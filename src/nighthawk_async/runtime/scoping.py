@@ -76,6 +76,7 @@ class Run:
         return self._task_group
 
     def __enter__(self) -> "Run":
+        self._claim()
         with ExitStack() as stack:
             stack.callback(self._state.portals.close)
             stack.enter_context(self._extent())
@@ -88,6 +89,7 @@ class Run:
         self._stack.__exit__(exc_type, exc, traceback)
 
     async def __aenter__(self) -> "Run":
+        self._claim()
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_portals)
             await stack.enter_async_context(self._state.using_resources())
@@ -101,11 +103,13 @@ class Run:
     ) -> bool | None:
         return await self._async_stack.__aexit__(exc_type, exc, traceback)
 
-    @contextmanager
-    def _extent(self) -> Generator[None, None, None]:
+    def _claim(self) -> None:
         if self._is_entered:
             raise NighthawkError("A run can be entered once; call nighthawk_async.run again for another run.")
         self._is_entered = True
+
+    @contextmanager
+    def _extent(self) -> Generator[None, None, None]:
         run_span = span("nighthawk.run", identity_attributes(self.execution_ref))
         with run_span, using_environment(self._environment):
             try:

@@ -98,8 +98,8 @@ def check_executor(executor: object) -> None:
     Raises:
         NighthawkError: The object implements neither protocol.
     """
-    if not isinstance(executor, AsyncStepExecutor | SyncStepExecutor):
+    if isinstance(executor, type) or not isinstance(executor, AsyncStepExecutor | SyncStepExecutor):
         raise NighthawkError(
-            f"{executor!r} is no step executor: it has neither run_step_async nor run_step. "
+            f"{executor!r} is no step executor: it has neither run_step_async nor run_step, or is a class. "
             "Use AgentStepExecutor.from_configuration(configuration=…) for a model."
         )

@@ -62,7 +62,7 @@ def _decorate(function: object, frame: FrameType | None) -> FunctionType:
     )
     bound = transformed.bind(function, run_step=_run_step(transformed, site), enter_call=_CallScope)
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
-        captured.setdefault(function.__name__, bound)  # it has no value yet where it is decorated
+        captured[function.__name__] = bound  # what the name is about to mean, where it has no value yet
     return bound
 
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 import anyio
 
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
-from ..runtime.oversight import Accept, Oversight, Reject, Rewrite, ToolCallInspection, inspect_tool_call
+from ..runtime.oversight import Oversight, Reject, Rewrite, ToolCallInspection, inspect_tool_call
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_function import ToolFunction
 from ..runtime.tool_outcome import ToolOutcome, ToolResultRenderingPolicy, outcome_of_failure, render_outcome
@@ -91,15 +91,12 @@ class Toolbox:
         inspection = ToolCallInspection(
             step_id=self._actor.context.step_id, tool_name=call.name, arguments=_parsed_arguments(call)
         )
-        match await inspect_tool_call(oversight, inspection):
-            case Accept():
-                return call
-            case Reject() as rejection:
-                raise ToolBoundaryError(
-                    kind="oversight", message=rejection.reason, guidance=rejection.guidance
-                )
-            case Rewrite() as rewrite:
-                return ToolCall(id=call.id, name=call.name, arguments=_encoded_arguments(rewrite))
+        decision = await inspect_tool_call(oversight, inspection)
+        if isinstance(decision, Reject):
+            raise ToolBoundaryError(kind="oversight", message=decision.reason, guidance=decision.guidance)
+        if isinstance(decision, Rewrite):
+            return ToolCall(id=call.id, name=call.name, arguments=_encoded_arguments(decision))
+        return call
 
     def _post(self, call: ToolCall) -> Pending[object]:
         if call.name in self._provided:

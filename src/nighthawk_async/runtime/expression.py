@@ -35,12 +35,8 @@ class _Builtins(dict[str, object]):
         self._context = context
 
     def __getitem__(self, name: str) -> object:
-        context = self._context
-        if name in context.step_locals:
-            return context.step_locals[name]
-        if name in context.step_globals:
-            return context.step_globals[name]
-        return vars(builtins)[name]
+        step_globals = self._context.step_globals
+        return step_globals[name] if name in step_globals else vars(builtins)[name]
 
 
 class StepNamespace:

@@ -1,0 +1,31 @@
+"""What a tool call gave, as the model sees it."""
+
+import json
+
+from nighthawk_async.prompt.tokens import TokenCounter
+from nighthawk_async.runtime.tool_outcome import (
+    ToolError,
+    ToolOutcome,
+    ToolResultRenderingPolicy,
+    project_outcome,
+    render_outcome,
+)
+
+
+def make_policy(max_tokens: int = 100) -> ToolResultRenderingPolicy:
+    counter = TokenCounter.resolve(encoding_name=None, model_name="gpt-5.4-nano")
+    return ToolResultRenderingPolicy(counter=counter, tool_result_max_tokens=max_tokens)
+
+
+def test_a_policy_names_its_tokenizer_encoding() -> None:
+    assert make_policy().tokenizer_encoding_name == "o200k_base"
+
+
+def test_a_failure_is_an_envelope_without_a_value() -> None:
+    outcome = ToolOutcome(error=ToolError(kind="internal", message="é", guidance=None))
+    (text,) = render_outcome(outcome, make_policy())
+    assert text == project_outcome(outcome, make_policy())
+    assert json.loads(str(text)) == {
+        "value": None,
+        "error": {"kind": "internal", "message": "é", "guidance": None},
+    }

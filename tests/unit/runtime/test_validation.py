@@ -1,0 +1,104 @@
+"""Values against types."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import pytest
+from pydantic import BaseModel, Field, PydanticUserError
+
+import nighthawk_async as nh
+from nighthawk_async.runtime.error_text import describe_error
+from nighthawk_async.runtime.validation import json_schema, type_adapter, type_name, validate_value
+
+
+class Point(BaseModel):
+    a: int
+    b: int
+    c: int
+    d: int
+    e: int
+    f: int
+    g: int
+
+
+class Other(BaseModel):
+    a: int
+
+
+class Plain:
+    pass
+
+
+@dataclass
+class Unfinished:
+    part: "Nowhere"  # type: ignore[name-defined]
+
+
+def test_the_same_type_has_one_adapter() -> None:
+    assert type_adapter(list[int]) is type_adapter(list[int])
+
+
+def test_a_type_that_is_not_hashable_has_an_adapter_too() -> None:
+    annotation: Any = Annotated[int, {}]
+    assert type_adapter(annotation).validate_python("3") == 3
+    assert validate_value("3", annotation, subject="it") == 3
+
+
+def test_a_model_brings_its_own_configuration() -> None:
+    assert type_adapter(Point).validate_python(dict.fromkeys("abcdefg", 1)).a == 1
+
+
+def test_a_type_that_pydantic_refuses_is_refused_with_its_error() -> None:
+    with pytest.raises(PydanticUserError):
+        type_adapter(Annotated[Point | Other, Field(discriminator="a")])
+
+
+def test_schemas_are_made_once() -> None:
+    assert json_schema(list[int]) is json_schema(list[int])
+    assert json_schema(list[int]) == {"items": {"type": "integer"}, "type": "array"}
+    with pytest.raises(PydanticUserError):
+        json_schema(Plain)
+
+
+@pytest.mark.parametrize("annotation", [object, Any])
+def test_some_types_accept_everything(annotation: object) -> None:
+    value = object()
+    assert validate_value(value, annotation, subject="it") is value
+
+
+def test_a_value_of_exactly_the_type_keeps_its_identity() -> None:
+    for value in ([1], {"a": 1}, Plain(), 5):
+        assert validate_value(value, type(value), subject="it") is value
+
+
+def test_an_instance_is_required_of_a_plain_class() -> None:
+    with pytest.raises(nh.ToolValidationError, match="it must be Plain"):
+        validate_value(5, Plain, subject="it")
+
+
+def test_an_annotation_that_cannot_be_validated_is_named() -> None:
+    with pytest.raises(nh.ToolValidationError, match="annotation that cannot be validated, Unfinished"):
+        validate_value({"part": 1}, Unfinished, subject="it")
+
+
+def test_the_first_few_problems_are_told_on_one_line_without_the_values() -> None:
+    with pytest.raises(nh.ToolValidationError) as caught:
+        validate_value(dict.fromkeys("abcdefg", "secret"), Point, subject="it")
+    message = str(caught.value)
+    assert message.startswith("it must be Point: at a: Input should be a valid integer")
+    assert message.endswith("; and 2 more")
+    assert "secret" not in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("annotation", "name"),
+    [(int, "int"), (list[int], "list[int]"), (int | None, "int | None"), (Any, "Any"), (None, "None")],
+)
+def test_types_are_named_as_a_person_would_write_them(annotation: object, name: str) -> None:
+    assert type_name(annotation) == name
+
+
+def test_an_error_without_a_message_is_its_type() -> None:
+    assert describe_error(KeyError()) == "KeyError"
+    assert describe_error(ValueError("a: ")) == "ValueError: a"

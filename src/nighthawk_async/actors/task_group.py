@@ -13,7 +13,7 @@ class BareTaskGroup:
 
     Entering gives the task group, leaving waits for its tasks. When several tasks failed, the exception group
     is the honest answer. Only the outermost layer is taken off: an exception group that a task raised on
-    purpose stays as it is.
+    purpose stays as it is. An error takes the place of a cancellation, as it does in a `finally` clause.
     """
 
     def __init__(self) -> None:
@@ -28,8 +28,13 @@ class BareTaskGroup:
         try:
             return await self._task_group.__aexit__(exc_type, exc, traceback)
         except BaseExceptionGroup as group:
-            error = group.exceptions[0] if len(group.exceptions) == 1 else group
+            error = _bare(group)
         if error is exc:
             return False  # what the body raised goes on by itself
         # Raised outside the handler, so that the error keeps its own context and does not refer to the group.
         raise error
+
+
+def _bare(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    errors = group.split(anyio.get_cancelled_exc_class())[1] or group
+    return errors.exceptions[0] if len(errors.exceptions) == 1 else errors

@@ -1,0 +1,377 @@
+"""The model loop through the agent executor: turns, calls, outcomes and limits."""
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.executors.agent_loop import AgentLoop
+from nighthawk_async.testing import ScriptedModel, model_response, tool_call
+
+pytestmark = pytest.mark.anyio
+
+DONE = tool_call("nh_outcome", kind="pass")
+
+
+@nh.natural_function
+async def act(number: int = 0) -> int:
+    """natural
+    Set <:number>.
+    """
+    return number
+
+
+def assigning(expression: str) -> nh.ToolCall:
+    return tool_call("nh_assign", target_path="number", expression=expression)
+
+
+def scripted(*answers: Any, **configuration: Any) -> tuple[ScriptedModel, nh.AgentStepExecutor]:
+    model = ScriptedModel(answers)
+    settings = nh.StepExecutorConfiguration(**configuration)
+    return model, nh.AgentStepExecutor.from_model(model=model, configuration=settings)
+
+
+def results_of(request: nh.ModelRequest) -> list[nh.ToolResult]:
+    message = request.messages[-1]
+    assert isinstance(message, nh.ToolResultsMessage)
+    return list(message.results)
+
+
+# ---- turns
+
+
+async def test_assignments_and_the_outcome_in_one_response_take_one_round_trip() -> None:
+    model, executor = scripted(model_response(assigning("1"), assigning("number + 1"), DONE))
+    async with nh.run(executor):
+        assert await act() == 2
+    assert len(model.requests) == 1
+
+
+async def test_the_requests_of_a_step_share_their_system_prompt_and_tools_and_grow_by_messages() -> None:
+    model, executor = scripted(
+        model_response(assigning("1"), text="First I set it."),
+        model_response(DONE),
+        model_settings={"temperature": 0},
+    )
+    async with nh.run(executor):
+        await act()
+    first, second = model.requests
+    assert (first.system_prompt, first.tools) == (second.system_prompt, second.tools)
+    assert second.messages[0] == first.messages[0]
+    answer = second.messages[1]
+    assert isinstance(answer, nh.AssistantMessage)
+    assert answer.text == "First I set it."
+    assert [call.name for call in answer.tool_calls] == ["nh_assign"]
+    assert first.tool_choice == "required"
+    assert first.settings == {"temperature": 0}
+
+
+async def test_reasoning_goes_back_to_the_model() -> None:
+    events = model_response(assigning("1")).events
+    response = model_response()
+    thinking = type(response)(events=(nh.ReasoningDelta(text="hm, "), nh.ReasoningDelta(text="one"), *events))
+    model, executor = scripted(thinking, model_response(DONE))
+    async with nh.run(executor):
+        await act()
+    answer = model.requests[1].messages[1]
+    assert isinstance(answer, nh.AssistantMessage)
+    assert answer.reasoning == "hm, one"
+
+
+# ---- outcomes
+
+
+async def test_an_outcome_after_a_failed_call_is_not_honoured() -> None:
+    model, executor = scripted(
+        model_response(assigning("'many'"), assigning("2"), DONE), model_response(assigning("3"), DONE)
+    )
+    async with nh.run(executor):
+        assert await act() == 3
+    failed, succeeded, outcome = results_of(model.requests[1])
+    assert (failed.is_error, succeeded.is_error, outcome.is_error) == (True, False, True)
+    assert "not honoured, because calls before it failed: nh_assign" in str(outcome.content[0])
+
+
+async def test_calls_after_the_outcome_are_not_carried_out() -> None:
+    _, executor = scripted(model_response(assigning("1"), DONE, assigning("2"), assigning("'many'")))
+    async with nh.run(executor):
+        assert await act() == 1
+
+
+async def test_calls_after_a_refused_outcome_are_told_so() -> None:
+    refused = tool_call("nh_outcome", kind="return", return_expression="'many'")
+    model, executor = scripted(model_response(refused, assigning("2"), DONE), model_response(DONE))
+    async with nh.run(executor):
+        assert await act(7) == 7
+    first, *others = results_of(model.requests[1])
+    assert "the return value must be int" in str(first.content[0])
+    assert all("came after nh_outcome" in str(result.content[0]) for result in others)
+    assert all(result.is_error for result in others)
+
+
+async def test_text_alone_is_answered_with_what_to_do() -> None:
+    model, executor = scripted(
+        model_response(text="All good."),
+        model_response(text="All g", finish_reason="length"),
+        model_response(text='  {"kind": "pass"}'),
+    )
+    async with nh.run(executor):
+        assert await act(7) == 7
+    assert "by calling nh_outcome" in str(model.requests[1].messages[-1])
+    assert "length limit" in str(model.requests[2].messages[-1])
+
+
+async def test_what_the_content_filter_withheld_is_an_error() -> None:
+    _, executor = scripted(model_response(text="I cannot", finish_reason="content_filter"))
+    async with nh.run(executor):
+        with pytest.raises(nh.ExecutionError, match="content filter withheld the answer: I cannot"):
+            await act()
+
+
+async def test_a_long_answer_is_quoted_in_part() -> None:
+    _, executor = scripted(model_response(text="x" * 10_000), max_corrective_turns=0)
+    async with nh.run(executor):
+        with pytest.raises(nh.ExecutionError, match=r"x{500}…$") as caught:
+            await act()
+    assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("wrap", ['{"result": %s}', "%s"])
+async def test_the_native_transport_asks_for_a_wrapped_union_and_takes_both_forms(wrap: str) -> None:
+    model, executor = scripted(
+        model_response(assigning("3")),
+        model_response(text=wrap % '{"kind": "return", "return_expression": "number"}'),
+        outcome_transport="native",
+    )
+    async with nh.run(executor):
+        assert await act() == 3
+    request = model.requests[0]
+    assert request.response_format is not None
+    schema = request.response_format.schema
+    kinds = [variant["properties"]["kind"]["enum"] for variant in schema["properties"]["result"]["anyOf"]]
+    assert kinds == [["pass"], ["return"], ["raise"]]
+    assert schema["required"] == ["result"]
+    assert request.tool_choice == "auto"
+    assert "nh_outcome" not in [tool.name for tool in request.tools]
+
+
+async def test_a_refused_native_outcome_is_told_in_a_message() -> None:
+    model, executor = scripted(
+        model_response(text='{"kind": "return", "return_expression": "\'many\'"}'),
+        model_response(text='{"kind": "pass"}'),
+        outcome_transport="native",
+    )
+    async with nh.run(executor):
+        assert await act(7) == 7
+    message = model.requests[1].messages[-1]
+    assert isinstance(message, nh.UserMessage)
+    assert "That outcome was refused" in str(message.content[0])
+
+
+async def test_a_native_error_type_is_required_and_may_be_null() -> None:
+    @nh.natural_function
+    async def fail() -> None:
+        """natural
+        Raise ValueError.
+        """
+
+    model, executor = scripted(
+        model_response(text='{"kind": "raise", "raise_message": "m", "raise_error_type": null}'),
+        outcome_transport="native",
+    )
+    async with nh.run(executor):
+        with pytest.raises(nh.ExecutionError, match=r"^m$"):
+            await fail()
+    assert model.requests[0].response_format is not None
+    variants = model.requests[0].response_format.schema["properties"]["result"]["anyOf"]
+    (raising,) = [variant for variant in variants if variant["properties"]["kind"]["enum"] == ["raise"]]
+    assert raising["required"] == ["kind", "raise_message", "raise_error_type"]
+    assert raising["properties"]["raise_error_type"]["enum"] == ["ValueError", None]
+
+
+# ---- limits
+
+
+async def test_max_turns_limits_model_requests() -> None:
+    model, executor = scripted(*[model_response(assigning("1"))] * 5, max_turns=3)
+    async with nh.run(executor):
+        with pytest.raises(nh.StepLimitError, match=r"after 3 model requests \(max_turns\)"):
+            await act()
+    assert len(model.requests) == 3
+
+
+async def test_max_tool_calls_limits_calls_over_all_turns_but_not_the_outcome() -> None:
+    answers = [model_response(assigning("1"), assigning("2")), model_response(assigning("3"), DONE)]
+    _, executor = scripted(*answers, max_tool_calls=3)
+    async with nh.run(executor):
+        assert await act() == 3
+    _, executor = scripted(*answers, max_tool_calls=2)
+    async with nh.run(executor) as run:
+        with pytest.raises(nh.StepLimitError, match=r"after 2 tool calls \(max_tool_calls\)"):
+            await act()
+    assert run.usage_meter.usage.requests == 2
+
+
+@pytest.mark.virtual_time
+async def test_step_timeout_limits_the_seconds_of_a_step() -> None:
+    async def take_long() -> None:
+        await anyio.sleep(3600)
+
+    _, executor = scripted(
+        model_response(tool_call("nh_eval", expression="take_long()")), step_timeout_seconds=90
+    )
+    async with nh.run(executor) as run:
+        started = anyio.current_time()
+        scope = nh.scope(implicit_references={"take_long": take_long})
+        with scope, pytest.raises(nh.StepLimitError, match="no outcome after 90 seconds"):
+            await act()
+        assert anyio.current_time() - started == pytest.approx(90)
+    assert run.usage_meter.usage.requests == 1
+
+
+# ---- streaming
+
+
+class StreamedModel:
+    """A model whose stream is an async generator function of the test."""
+
+    name = "streamed:model"
+    capabilities = nh.ModelCapabilities()
+
+    def __init__(self, *streams: Any) -> None:
+        self.streams = list(streams)
+        self.open_streams = 0
+
+    @asynccontextmanager
+    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
+        self.open_streams += 1
+        try:
+            yield self.streams.pop(0)()
+        finally:
+            self.open_streams -= 1
+
+
+def completed(call: nh.ToolCall, index: int = 0) -> nh.ToolCallCompleted:
+    identified = nh.ToolCall(id=f"call_{index}", name=call.name, arguments=call.arguments)
+    return nh.ToolCallCompleted(index=index, call=identified)
+
+
+async def test_a_tool_call_is_dispatched_while_the_response_still_streams() -> None:
+    called = anyio.Event()
+
+    async def stream() -> AsyncIterator[nh.ModelEvent]:
+        yield nh.ToolCallStarted(index=0, id="call_0", name="nh_eval")
+        yield nh.ToolCallArgumentsDelta(index=0, fragment="{")
+        yield completed(tool_call("nh_eval", expression="called.set()"))
+        await called.wait()  # the response goes on only when the call was carried out
+        yield completed(tool_call("nh_outcome", kind="pass"), index=1)
+        yield nh.ResponseFinished(reason="tool_calls")
+
+    async with nh.run(nh.AgentStepExecutor.from_model(model=StreamedModel(stream))) as run:
+        with nh.scope(implicit_references={"called": called}), anyio.fail_after(5):
+            assert await act(7) == 7
+    assert run.usage_meter.usage == nh.Usage(requests=1, is_complete=False)
+
+
+async def test_a_model_error_in_the_middle_of_a_stream_arrives_bare_and_cancels_calls_in_progress() -> None:
+    began, ended = anyio.Event(), []
+
+    async def wait_for_ever() -> None:
+        began.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("cancelled")
+
+    error = nh.ModelProviderError("overloaded", is_transient=True)
+
+    async def stream() -> AsyncIterator[nh.ModelEvent]:
+        yield nh.UsageReported(usage=nh.Usage(requests=1, input_tokens=7))
+        yield completed(tool_call("nh_eval", expression="wait_for_ever()"))
+        await began.wait()
+        raise error
+
+    model = StreamedModel(stream)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)) as run:
+        scope = nh.scope(implicit_references={"wait_for_ever": wait_for_ever})
+        with scope, pytest.raises(nh.ModelProviderError) as caught:
+            await act()
+    assert caught.value is error
+    assert ended == ["cancelled"]
+    assert model.open_streams == 0
+    assert run.usage_meter.usage == nh.Usage(requests=1, input_tokens=7)
+
+
+async def test_the_latest_usage_report_of_a_response_counts() -> None:
+    async def stream() -> AsyncIterator[nh.ModelEvent]:
+        yield nh.UsageReported(usage=nh.Usage(requests=1, input_tokens=7))
+        yield nh.UsageReported(usage=nh.Usage(requests=1, input_tokens=7, output_tokens=3))
+        yield completed(DONE)
+        yield nh.ResponseFinished(reason="tool_calls")
+
+    async with nh.run(nh.AgentStepExecutor.from_model(model=StreamedModel(stream))) as run:
+        await act()
+    assert run.usage_meter.usage == nh.Usage(requests=1, input_tokens=7, output_tokens=3)
+
+
+async def test_a_failing_call_that_breaks_the_contract_ends_the_response() -> None:
+    async def stream() -> AsyncIterator[nh.ModelEvent]:
+        yield completed(tool_call("nh_eval", expression="1"))
+        await anyio.sleep_forever()
+
+    class Wrong:
+        def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
+            return "yes"
+
+        def inspect_step_commit(self, commit: nh.StepCommit) -> Any:
+            return nh.Accept()
+
+    model = StreamedModel(stream)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+        with nh.scope(oversight=Wrong()), pytest.raises(nh.NighthawkError, match="answered 'yes'"):
+            await act()
+    assert model.open_streams == 0
+
+
+def test_the_loop_itself_needs_no_event_loop() -> None:
+    reports: list[Any] = []
+
+    async def unused(*_: Any) -> Any:
+        raise AssertionError
+
+    task = nh.AgentTask(
+        step_id="module:1",
+        system_prompt="system",
+        user_prompt=("user",),
+        tools=(),
+        begin_tool_call=unused,  # type: ignore[arg-type]
+        outcome_transport="tool",
+        allowed_kinds=("pass",),
+        raise_error_types=(),
+        conclude=unused,
+        settings={},
+        max_turns=2,
+        max_tool_calls=1,
+        max_corrective_turns=1,
+        take_steered=lambda: (),
+        stop_reason=lambda: None,
+        report_usage=lambda name, usage: reports.append(usage),
+    )
+    loop = AgentLoop(task)
+    request = loop.next_request(("Be quick.",))
+    assert request.messages[-1] == nh.UserMessage(content=("Be quick.",))
+    effect = loop.feed(completed(tool_call("nh_eval", expression="1")))
+    assert effect is not None
+    assert effect.position == 0
+    assert loop.feed(completed(DONE, index=1)) is None
+    result = nh.ToolResult(call_id="call_0", name="nh_eval", content=("1",))
+    loop.tool_finished(0, result)
+    assert getattr(loop.end_turn(), "outcome", None) == nh.PassStepOutcome()
+    loop.refuse("not yet")
+    second = loop.next_request()
+    assert [item.is_error for item in results_of(second)] == [False, True]
+    with pytest.raises(nh.StepLimitError):
+        loop.next_request()

@@ -1,0 +1,256 @@
+"""The direct outcome transport: at once, and piecemeal for small models."""
+
+import json
+from typing import Any, Literal
+
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.testing import ScriptedModel, model_response
+
+pytestmark = pytest.mark.anyio
+
+SMALL = nh.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
+LARGE = nh.ModelCapabilities(default_transport="direct", tools=False)
+
+
+class OwnError(Exception):
+    """Named by a block."""
+
+
+@nh.natural_function
+async def review(text: str) -> tuple[str, int]:
+    label: Literal["good", "bad"]
+    stars: int
+    """natural
+    Set <:label> and <:stars> for <text>.
+    """
+    return label, stars
+
+
+@nh.natural_function
+async def classify(text: str) -> str:
+    label: Literal["good", "bad"]
+    """natural
+    Set <:label> for <text>.
+    """
+    return label
+
+
+@nh.natural_function
+async def answer(question: str) -> int:
+    """natural
+    Return the answer to <question>.
+    """
+    raise AssertionError("the block returns")
+
+
+@nh.natural_function
+async def loop_over(words: list[str]) -> int:
+    count = 0
+    for word in words:
+        """natural
+        ---
+        deny: [pass, return]
+        ---
+        Stop at a fruit <word>, raise OwnError when it is none.
+        """
+        count += len(word)
+    return count
+
+
+def direct(
+    *texts: object, capabilities: nh.ModelCapabilities = LARGE, **configuration: Any
+) -> tuple[ScriptedModel, nh.AgentStepExecutor]:
+    answers = [model_response(text=text if isinstance(text, str) else json.dumps(text)) for text in texts]
+    model = ScriptedModel(answers, capabilities=capabilities)
+    settings = nh.StepExecutorConfiguration(**configuration)
+    return model, nh.AgentStepExecutor.from_model(model=model, configuration=settings)
+
+
+PASS = {"kind": "pass"}
+
+
+# ---- at once
+
+
+async def test_an_ordinary_model_answers_with_all_values_and_the_outcome_at_once() -> None:
+    model, executor = direct({"bindings": {"label": "good", "stars": "5"}, "outcome": PASS})
+    async with nh.run(executor):
+        assert await review("fine") == ("good", 5)
+    (request,) = model.requests
+    assert request.tools == ()
+    assert request.response_format is not None
+    schema = request.response_format.schema
+    assert schema["properties"]["bindings"]["properties"]["label"]["enum"] == ["good", "bad"]
+    assert schema["properties"]["bindings"]["properties"]["stars"]["type"] == "integer"
+    assert "<<<NH:LOCALS>>>" in str(request.messages[0])
+    assert "label, stars" in request.system_prompt
+
+
+async def test_the_return_value_travels_as_json_typed_by_its_schema() -> None:
+    model, executor = direct({"bindings": {}, "outcome": {"kind": "return", "return_value": 42}})
+    async with nh.run(executor):
+        assert await answer("the question") == 42
+    assert model.requests[0].response_format is not None
+    variants = model.requests[0].response_format.schema["properties"]["outcome"]["anyOf"]
+    (returning,) = [variant for variant in variants if variant["properties"]["kind"]["enum"] == ["return"]]
+    assert returning["properties"]["return_value"]["type"] == "integer"
+    assert returning["required"] == ["kind", "return_value"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("not json", "not JSON"),
+        ([], "not a JSON object"),
+        ({}, "no object in its field 'bindings'"),
+        ({"bindings": {"label": "good", "stars": 5}, "outcome": "pass"}, "no object in its field 'outcome'"),
+        ({"bindings": {"label": "fair", "stars": 5}, "outcome": PASS}, "write binding 'label'"),
+        ({"bindings": {"label": "good"}, "outcome": PASS}, "'stars' has no value"),
+        ({"bindings": {"other": 1}, "outcome": PASS}, "'other' cannot be committed"),
+        ({"bindings": {}, "outcome": {"kind": "break"}}, "'break' is not allowed"),
+        ({"bindings": {}, "outcome": {"kind": "return"}}, "fields 'kind' and 'return_value'"),
+        ({"bindings": {}, "outcome": {"kind": "return", "return_value": [1]}}, "the return value must be"),
+        ({"bindings": {}, "outcome": {"kind": "return", "return_value": float("nan")}}, "not JSON"),
+        ('{"bindings": "\ud800"}', "not JSON"),
+    ],
+)
+async def test_an_unacceptable_answer_is_told_why_and_may_be_mended(wrong: object, why: str) -> None:
+    right = {"bindings": {"label": "bad", "stars": 1}, "outcome": PASS}
+    model, executor = direct(wrong, right)
+    async with nh.run(executor) as run:
+        assert await review("fine") == ("bad", 1)
+    said, refusal = model.requests[1].messages[1:]
+    assert isinstance(said, nh.AssistantMessage)
+    assert isinstance(refusal, nh.UserMessage)
+    assert why in str(refusal.content[0])
+    assert run.usage_meter.usage.requests == 2
+
+    _, executor = direct(wrong, right, max_corrective_turns=0)
+    async with nh.run(executor):
+        with pytest.raises(nh.ExecutionError, match=r"after 0 corrections.*the model said") as caught:
+            await review("fine")
+    assert why in str(caught.value)
+
+
+async def test_an_answer_that_was_cut_off_says_so() -> None:
+    model = ScriptedModel(
+        [model_response(text='{"bindings": {"la', finish_reason="length")], capabilities=LARGE
+    )
+    configuration = nh.StepExecutorConfiguration(max_corrective_turns=0)
+    executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
+    async with nh.run(executor):
+        with pytest.raises(nh.ExecutionError, match="cut off at the length limit"):
+            await review("fine")
+
+
+async def test_a_type_without_a_schema_is_an_error_that_names_the_way_out() -> None:
+    @nh.natural_function
+    async def make() -> object:
+        thing: OwnError
+        """natural
+        Set <:thing>.
+        """
+        return thing
+
+    _, executor = direct()
+    async with nh.run(executor):
+        with pytest.raises(
+            nh.ExecutionError, match=r"'thing' has the type OwnError.*outcome_transport='tool'"
+        ):
+            await make()
+
+
+async def test_a_model_error_arrives_bare_and_is_counted() -> None:
+    model = ScriptedModel([nh.ModelTimeoutError("silent")], capabilities=LARGE)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)) as run:
+        with pytest.raises(nh.ModelTimeoutError, match="silent"):
+            await review("fine")
+    assert run.usage_meter.usage == nh.Usage(requests=1, is_complete=False)
+
+
+# ---- piecemeal
+
+
+async def test_a_small_model_is_asked_for_one_binding_at_a_time_and_never_for_the_outcome_pass() -> None:
+    model, executor = direct({"label": "good"}, {"stars": 4}, capabilities=SMALL)
+    async with nh.run(executor):
+        assert await review("fine") == ("good", 4)
+    first, second = model.requests
+    assert first.system_prompt == "Set <:label> and <:stars> for <text>."
+    assert "fine" in str(first.messages[0])
+    assert "NH:PROGRAM" not in str(first.messages[0])
+    assert str(first.messages[0].content[-1]).endswith("label?")  # type: ignore[union-attr]
+    assert str(second.messages[0].content[-1]).endswith("stars?")  # type: ignore[union-attr]
+    assert first.response_format is not None
+    assert list(first.response_format.schema["properties"]) == ["label"]
+
+
+async def test_a_single_binding_is_asked_for_with_the_variables_alone() -> None:
+    model, executor = direct({"label": "bad"}, capabilities=SMALL)
+    async with nh.run(executor):
+        assert await classify("awful") == "bad"
+    (message,) = model.requests[0].messages
+    assert isinstance(message, nh.UserMessage)
+    assert message.content == ('text: str = "awful"',)
+
+
+async def test_a_small_models_unacceptable_value_is_told_why() -> None:
+    model, executor = direct({"name": "bad"}, {"label": "so-so"}, {"label": "bad"}, capabilities=SMALL)
+    async with nh.run(executor):
+        assert await classify("awful") == "bad"
+    assert "has no field 'label'" in str(model.requests[1].messages[-1])
+    assert "write binding 'label'" in str(model.requests[2].messages[-1])
+
+
+async def test_a_small_model_without_bindings_is_asked_for_the_return_value() -> None:
+    model, executor = direct({"outcome": {"kind": "return", "return_value": 42}}, capabilities=SMALL)
+    async with nh.run(executor):
+        assert await answer("the question") == 42
+    assert model.requests[0].response_format is not None
+    outcome = model.requests[0].response_format.schema["properties"]["outcome"]
+    assert outcome["properties"]["kind"]["enum"] == ["return"]
+
+
+async def test_a_small_model_chooses_among_the_outcomes_that_are_left() -> None:
+    model, executor = direct(
+        {"outcome": {"kind": "continue"}},
+        {"outcome": {"kind": "raise", "raise_message": "no fruit", "raise_error_type": "OwnError"}},
+        capabilities=SMALL,
+    )
+    async with nh.run(executor):
+        with pytest.raises(OwnError, match="no fruit"):
+            await loop_over(["pear", "stone"])
+    assert model.requests[0].response_format is not None
+    variants = model.requests[0].response_format.schema["properties"]["outcome"]["anyOf"]
+    assert [variant["properties"]["kind"]["enum"] for variant in variants] == [
+        ["break"],
+        ["continue"],
+        ["raise"],
+    ]
+
+
+async def test_a_block_without_names_still_asks_something() -> None:
+    @nh.natural_function
+    async def nothing() -> None:
+        """natural
+        ---
+        deny: [return]
+        ---
+        Nothing to do.
+        """
+
+    model, executor = direct(capabilities=SMALL)
+    async with nh.run(executor):
+        await nothing()
+    assert model.requests == []
+
+
+async def test_fragments_reach_a_small_model_too() -> None:
+    model, executor = direct({"label": "bad"}, capabilities=SMALL)
+    async with nh.run(executor):
+        with nh.scope(system_prompt_suffix_fragments=["Be kind."], user_prompt_suffix_fragments=["Now."]):
+            await classify("awful")
+    assert model.requests[0].system_prompt.endswith("\n\nBe kind.")
+    assert str(model.requests[0].messages[0].content[-1]).endswith("\n\nNow.")  # type: ignore[union-attr]

@@ -1,0 +1,54 @@
+"""The usage meter adds up, upwards, from any thread."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+from nighthawk_async import Usage
+from nighthawk_async.runtime.unset import UNSET
+from nighthawk_async.runtime.usage_meter import UsageMeter
+
+
+def test_usage_is_added_by_model_and_in_every_enclosing_meter() -> None:
+    outer = UsageMeter()
+    inner = UsageMeter(outer)
+    outer.add("a", Usage(requests=1))
+    inner.add("a", Usage(requests=1, input_tokens=3))
+    inner.add("b", Usage(requests=1, is_complete=False))
+    inner.count_step()
+    assert inner.usage == Usage(requests=2, input_tokens=3, is_complete=False)
+    assert dict(outer.usage_by_model) == {
+        "a": Usage(requests=2, input_tokens=3),
+        "b": Usage(requests=1, is_complete=False),
+    }
+    assert (inner.steps, outer.steps) == (1, 1)
+
+
+def test_a_view_by_model_is_a_snapshot() -> None:
+    meter = UsageMeter()
+    before = meter.usage_by_model
+    meter.add("a", Usage(requests=1))
+    assert dict(before) == {}
+
+
+def test_threads_that_add_at_once_lose_nothing() -> None:
+    outer = UsageMeter()
+    meter = UsageMeter(outer)
+
+    def add(_: int) -> None:
+        for _ in range(500):
+            meter.add("a", Usage(requests=1))
+            meter.count_step()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(add, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert meter.usage == outer.usage == Usage(requests=2000)
+    assert meter.steps == outer.steps == 2000
+
+
+def test_an_unset_argument_shows_as_such_in_signatures() -> None:
+    assert repr(UNSET) == "UNSET"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import cast
+from typing import assert_never, cast
 
 from ..errors import ExecutionError, ToolBoundaryError, ToolEvaluationError, ToolValidationError
 from ..types.outcomes import (
@@ -64,6 +64,8 @@ async def conclude(actor: StepActor, outcome: StepOutcome, bindings: Mapping[str
             return replace(result, exception=_exception(context, outcome))
         case PassStepOutcome() | BreakStepOutcome() | ContinueStepOutcome():
             return result
+        case never:
+            assert_never(never)
 
 
 def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
@@ -118,10 +120,15 @@ def _check_nothing_missing(context: StepContext, bindings: Mapping[str, object])
     ]
     if missing:
         raise ExecutionError(
-            f"step {context.step_id}: the write binding {', '.join(map(repr, missing))} has no value: the "
+            f"step {context.step_id}: {_named(missing)} no value: the "
             "block did not assign it and it had none before; initialize it in Python if the block may leave "
             "it alone"
         )
+
+
+def _named(names: list[str]) -> str:
+    quoted = ", ".join(map(repr, names))
+    return f"the write binding {quoted} has" if len(names) == 1 else f"the write bindings {quoted} have"
 
 
 async def _return_value(actor: StepActor, expression: str) -> object:
@@ -129,7 +136,7 @@ async def _return_value(actor: StepActor, expression: str) -> object:
     if not isinstance(cast("object", expression), str):
         raise ExecutionError(f"step {context.step_id}: return_expression is no text: {expression!r}")
     try:
-        value = await actor.settle(actor.post_evaluate(expression))
+        value = await actor.settle(actor.post_evaluate(expression), may_await=context.is_async)
     except (ToolEvaluationError, ToolBoundaryError) as error:
         raise ExecutionError(f"step {context.step_id}: return_expression {expression!r}: {error}") from error
     try:

@@ -99,25 +99,21 @@ class Oversight(Protocol):
         ...
 
 
-async def inspect_tool_call(oversight: Oversight | None, inspection: ToolCallInspection) -> Decision:
+async def inspect_tool_call(oversight: Oversight, inspection: ToolCallInspection) -> Decision:
     """Ask about a tool call.
 
     Raises:
         NighthawkError: The hook's answer is no decision.
     """
-    if oversight is None:
-        return Accept()
     return await _decision(oversight.inspect_tool_call(inspection), "inspect_tool_call")
 
 
-async def inspect_commit(oversight: Oversight | None, commit: StepCommit) -> Decision:
+async def inspect_commit(oversight: Oversight, commit: StepCommit) -> Decision:
     """Ask about a commit.
 
     Raises:
         NighthawkError: The hook's answer is no decision.
     """
-    if oversight is None:
-        return Accept()
     return await _decision(oversight.inspect_step_commit(commit), "inspect_step_commit")
 
 

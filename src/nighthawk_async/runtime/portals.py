@@ -100,14 +100,13 @@ class PortalPool:
         with self._lock:
             while len(self._portals) <= depth and not self._is_closed:
                 self._portals.append(self._start_portal(len(self._portals)))
-            portal = None if self._is_closed else self._portals[depth]
+            if self._is_closed:
+                raise _run_ended()
+            portal = self._portals[depth]
         try:
-            if portal is not None:
-                return portal.start_task_soon(_deliver, answer, function, *args)
-        except RuntimeError:
-            if not self._is_closed:
-                raise
-        raise _run_ended()
+            return portal.start_task_soon(_deliver, answer, function, *args)
+        except RuntimeError as error:  # the pool was closed meanwhile, and the portal with it
+            raise _run_ended() from error
 
     def _start_portal(self, depth: int) -> BlockingPortal:
         with ExitStack() as stack:

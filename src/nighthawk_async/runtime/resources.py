@@ -49,7 +49,7 @@ class RunResources:
         async with self._locks.setdefault(key, anyio.Lock()):
             if key not in self._opened:
                 self._opened[key] = await self._stack.enter_async_context(opener())
-        return cast("Resource", self._opened[key])
+            return cast("Resource", self._opened[key])
 
     async def aclose(self) -> None:
         """Close every resource; shielded from cancellation, for 10 seconds at most."""

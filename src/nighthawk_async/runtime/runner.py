@@ -9,7 +9,7 @@ variable.
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import assert_never, cast
 
 import anyio.to_thread
 
@@ -151,8 +151,6 @@ async def _oversee(
     step_id = step.context.step_id
     commit = StepCommit(step_id=step_id, outcome=outcome, bindings=result.bindings)
     match await inspect_commit(environment.oversight, commit):
-        case Accept():
-            return result
         case Reject() as rejection:
             guidance = f" ({rejection.guidance})" if rejection.guidance else ""
             raise ExecutionError(
@@ -160,3 +158,7 @@ async def _oversee(
             ) from ToolBoundaryError(kind="oversight", message=rejection.reason, guidance=rejection.guidance)
         case Rewrite() as rewrite:
             return replace(result, bindings=validate_bindings(step.context, outcome, rewrite.values))
+        case Accept():
+            return result
+        case never:
+            assert_never(never)

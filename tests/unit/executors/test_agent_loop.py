@@ -375,3 +375,21 @@ def test_the_loop_itself_needs_no_event_loop() -> None:
     assert [item.is_error for item in results_of(second)] == [False, True]
     with pytest.raises(nh.StepLimitError):
         loop.next_request()
+
+
+@pytest.mark.parametrize("kind", ["continue", "break"])
+async def test_a_model_may_steer_a_loop(kind: str) -> None:
+    @nh.natural_function
+    async def count() -> int:
+        count = 0
+        for _ in range(3):
+            """natural
+            Skip or stop.
+            """
+            count += 1
+        return count
+
+    answers = [model_response(tool_call("nh_outcome", kind=each)) for each in ("pass", kind, "pass")]
+    _, executor = scripted(*answers)
+    async with nh.run(executor):
+        assert await count() == {"continue": 2, "break": 1}[kind]

@@ -254,3 +254,19 @@ async def test_fragments_reach_a_small_model_too() -> None:
             await classify("awful")
     assert model.requests[0].system_prompt.endswith("\n\nBe kind.")
     assert str(model.requests[0].messages[0].content[-1]).endswith("\n\nNow.")  # type: ignore[union-attr]
+
+
+async def test_a_binding_without_a_known_type_takes_any_json() -> None:
+    @nh.natural_function
+    async def note(text: str) -> object:
+        anything: object
+        """natural
+        Set <:anything> for <text>.
+        """
+        return anything
+
+    model, executor = direct({"anything": [1, None]}, capabilities=SMALL)
+    async with nh.run(executor):
+        assert await note("x") == [1, None]
+    assert model.requests[0].response_format is not None
+    assert model.requests[0].response_format.schema["properties"] == {"anything": {}}

@@ -19,8 +19,10 @@ import anyio.from_thread
 import anyio.to_thread
 import pytest
 import trio
+from anyio.from_thread import BlockingPortal
 
 import nighthawk_async as nh
+from nighthawk_async.runtime.portals import PortalPool
 from nighthawk_async.runtime.run_state import RunState
 from nighthawk_async.testing import (
     CallbackExecutor,
@@ -245,6 +247,31 @@ def test_leaving_the_run_does_not_wait_for_a_nested_call_that_would_start_anothe
             future.result()
 
 
+def test_a_call_that_meets_the_end_of_the_run_while_it_starts_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start = BlockingPortal.start_task_soon
+
+    def close_first(portal: BlockingPortal, function: Any, *args: Any, **options: Any) -> Any:
+        if getattr(function, "__name__", "") == "_deliver":
+            pools[0].close()
+        return start(portal, function, *args, **options)
+
+    pools: list[PortalPool] = []
+    monkeypatch.setattr(BlockingPortal, "start_task_soon", close_first)
+    monkeypatch.setattr(RunState, "__init__", remembering(RunState.__init__, pools))
+    with nh.run(CallbackExecutor(upper)), pytest.raises(nh.NighthawkError, match="has ended"):
+        shout("text")
+
+
+def remembering(make: Callable[..., None], pools: list[PortalPool]) -> Callable[..., None]:
+    def remember(state: RunState, **options: Any) -> None:
+        make(state, **options)
+        pools.append(state.portals)
+
+    return remember
+
+
 # ---- in worker threads of a running loop
 
 
@@ -399,6 +426,36 @@ async def test_the_agent_executors_synchronous_method_refuses_to_wait_on_the_ste
 
 
 # ---- interruption
+
+
+@pytest.mark.parametrize("place", ["script", "loop"])
+def test_an_interrupted_call_is_cancelled_and_awaited(place: str) -> None:
+    cancelled: list[bool] = []
+
+    async def answer(call: StepCall) -> StepResponse:
+        main_thread = threading.main_thread().ident
+        assert main_thread is not None
+        signal.pthread_kill(main_thread, signal.SIGINT)
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cancelled.append(True)
+        return return_response("text")
+
+    def interrupted() -> None:
+        with nh.run(CallbackExecutor(answer)):
+            with pytest.raises(KeyboardInterrupt), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
+                shout("text")
+            assert cancelled == [True]
+
+    async def main() -> None:
+        interrupted()
+
+    if place == "script":
+        interrupted()
+    else:
+        trio.run(main)
 
 
 SCRIPT = '''

@@ -1,0 +1,39 @@
+"""What the system prompt says."""
+
+import pytest
+
+from nighthawk_async.errors import ExecutionError
+from nighthawk_async.executors.instructions import (
+    direct_instructions,
+    outcome_instructions,
+    tool_instructions,
+)
+from nighthawk_async.executors.outcome_codec import outcome_from_mapping
+
+
+def test_only_the_tools_on_offer_are_mentioned() -> None:
+    every = tool_instructions(("nh_eval", "nh_assign", "nh_exec"), 100)
+    none = tool_instructions((), 100)
+    assert "nh_eval" in every
+    assert "nh_assign" in every
+    assert "nh_" not in none
+    assert "100 tokens" in none
+
+
+def test_every_allowed_outcome_is_described_and_no_other() -> None:
+    text = outcome_instructions("tool", ("pass", "raise"), ("ValueError", "KeyError"))
+    assert '"pass"' in text
+    assert "ValueError, KeyError" in text
+    assert '"break"' not in text
+    assert "nh_outcome" in text
+    assert "nh_outcome" not in outcome_instructions("native", ("pass",), ())
+
+
+def test_a_direct_answer_without_write_bindings_says_none() -> None:
+    assert "(none)" in direct_instructions(("return",), ())
+
+
+def test_an_error_type_is_refused_where_none_is_allowed() -> None:
+    data = {"kind": "raise", "raise_message": "m", "raise_error_type": "ValueError"}
+    with pytest.raises(ExecutionError, match="allowed: none, leave it out"):
+        outcome_from_mapping(data, allowed_kinds=("raise",), raise_error_types=())

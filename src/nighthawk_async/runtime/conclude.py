@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import assert_never, cast
+from typing import cast
 
 from ..errors import ExecutionError, ToolBoundaryError, ToolEvaluationError, ToolValidationError
 from ..types.outcomes import (
@@ -62,10 +62,8 @@ async def conclude(actor: StepActor, outcome: StepOutcome, bindings: Mapping[str
             return replace(result, return_value=await _return_value(actor, outcome.return_expression))
         case RaiseStepOutcome():
             return replace(result, exception=_exception(context, outcome))
-        case PassStepOutcome() | BreakStepOutcome() | ContinueStepOutcome():
+        case _:
             return result
-        case never:
-            assert_never(never)
 
 
 def _check_kind(context: StepContext, outcome: StepOutcome) -> None:

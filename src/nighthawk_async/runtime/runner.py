@@ -9,7 +9,7 @@ variable.
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import assert_never, cast
+from typing import cast
 
 import anyio.to_thread
 
@@ -21,7 +21,7 @@ from ..types.outcomes import StepOutcome
 from .bridge import run_from_sync
 from .conclude import StepResult, validate_bindings
 from .environment import Environment, get_environment, using_environment
-from .oversight import Accept, Reject, Rewrite, StepCommit, inspect_commit
+from .oversight import Reject, Rewrite, StepCommit, inspect_commit
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step
 from .step_actor import StepActor
@@ -150,15 +150,12 @@ async def _oversee(
         return result
     step_id = step.context.step_id
     commit = StepCommit(step_id=step_id, outcome=outcome, bindings=result.bindings)
-    match await inspect_commit(environment.oversight, commit):
-        case Reject() as rejection:
-            guidance = f" ({rejection.guidance})" if rejection.guidance else ""
-            raise ExecutionError(
-                f"step {step_id}: oversight rejected the commit: {rejection.reason}{guidance}"
-            ) from ToolBoundaryError(kind="oversight", message=rejection.reason, guidance=rejection.guidance)
-        case Rewrite() as rewrite:
-            return replace(result, bindings=validate_bindings(step.context, outcome, rewrite.values))
-        case Accept():
-            return result
-        case never:
-            assert_never(never)
+    decision = await inspect_commit(environment.oversight, commit)
+    if isinstance(decision, Reject):
+        guidance = f" ({decision.guidance})" if decision.guidance else ""
+        raise ExecutionError(
+            f"step {step_id}: oversight rejected the commit: {decision.reason}{guidance}"
+        ) from ToolBoundaryError(kind="oversight", message=decision.reason, guidance=decision.guidance)
+    if isinstance(decision, Rewrite):
+        return replace(result, bindings=validate_bindings(step.context, outcome, decision.values))
+    return result

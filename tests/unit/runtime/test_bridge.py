@@ -443,9 +443,9 @@ def test_an_interrupted_call_is_cancelled_and_awaited(place: str) -> None:
         return return_response("text")
 
     def interrupted() -> None:
-        with nh.run(CallbackExecutor(answer)):
-            with pytest.raises(KeyboardInterrupt), warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)
+        with nh.run(CallbackExecutor(answer)), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            with pytest.raises(KeyboardInterrupt):
                 shout("text")
             assert cancelled == [True]
 

@@ -1,36 +1,112 @@
 """Whether a JSON Schema keeps to the subset that endpoints enforce under `strict`. Floor 1.
 
-Source: structured outputs, "Supported schemas", of the OpenAI platform documentation: every object lists all
-its properties as required and forbids others.
+What is not known to be in the subset counts as outside: an endpoint refuses the whole request for one keyword
+it does not know, and without the claim it takes the same schema.
+
+Source: structured outputs, "Supported schemas", of the OpenAI platform documentation: the root is an object,
+every object lists all its properties as required and forbids others, every value has a type, and a reference
+stands alone.
 """
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeGuard, cast
 
 __all__ = ["is_strict_schema"]
 
-_SCHEMA_MAPS = ("properties", "$defs", "definitions")
-_NOT_IN_SUBSET = ("allOf", "oneOf", "not", "if", "patternProperties", "dependentRequired", "dependentSchemas")
+_Schema = Mapping[str, Any]
+
+_ANNOTATIONS = frozenset({"title", "description"})
+_DEFINITIONS = ("$defs", "definitions")
+_KEYWORDS = _ANNOTATIONS | {*_DEFINITIONS, "$schema", "type", "enum", "const", "anyOf"}
+_KEYWORDS_OF_TYPES: Mapping[str, frozenset[str]] = {
+    "array": frozenset({"items", "minItems", "maxItems"}),
+    "boolean": frozenset(),
+    "integer": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}),
+    "null": frozenset(),
+    "number": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}),
+    "object": frozenset({"properties", "required", "additionalProperties"}),
+    "string": frozenset({"pattern", "format"}),
+}
+_FORMATS = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"})
 
 
 def is_strict_schema(schema: Mapping[str, Any]) -> bool:
-    """Whether the schema, and every schema inside it, keeps to the subset.
+    """Whether the schema, as the root of a response format, and every schema inside it keep to the subset.
 
     Args:
         schema: A JSON Schema.
     """
-    if any(name in schema for name in _NOT_IN_SUBSET):
-        return False
-    if ("properties" in schema or schema.get("type") == "object") and not _is_closed_object(schema):
-        return False
-    inner: list[object] = [schema.get("items"), *(schema.get("anyOf") or ())]
-    for name in _SCHEMA_MAPS:
-        inner.extend(cast("Mapping[str, object]", schema.get(name) or {}).values())
-    schemas = [cast("Mapping[str, Any]", each) for each in inner if isinstance(each, Mapping)]
-    return all(map(is_strict_schema, schemas))
+    return schema.get("type") == "object" and "anyOf" not in schema and _is_strict(schema, schema)
 
 
-def _is_closed_object(schema: Mapping[str, Any]) -> bool:
-    properties: Mapping[str, Any] = schema.get("properties") or {}
+def _is_strict(schema: object, root: _Schema) -> bool:
+    if not _is_schema(schema):
+        return False
+    if "$ref" in schema:
+        return len(schema) == 1 and _is_resolvable(schema["$ref"], root)
+    types = _types(schema)
+    if not types and not schema.keys() & {"anyOf", "const", "enum"}:
+        return False
+    known = _KEYWORDS.union(*(_KEYWORDS_OF_TYPES.get(each, ()) for each in types))
+    return (
+        schema.keys() <= known
+        and all(each in _KEYWORDS_OF_TYPES for each in types)
+        and ("object" not in types or _is_closed_object(schema))
+        and ("array" not in types or "items" in schema)
+        and _has_plain_values(schema)
+        and _has_plain_text_rules(schema)
+        and all(_is_strict(each, root) for each in _inner_schemas(schema))
+    )
+
+
+def _types(schema: _Schema) -> tuple[str, ...]:
+    declared: object = schema.get("type", ())
+    return (declared,) if isinstance(declared, str) else tuple(map(str, cast("list[object]", declared)))
+
+
+def _is_closed_object(schema: _Schema) -> bool:
+    properties: object = schema.get("properties", {})
     required: set[str] = set(schema.get("required") or ())
-    return schema.get("additionalProperties") is False and required == set(properties)
+    return (
+        schema.get("additionalProperties") is False and _is_schema(properties) and required == set(properties)
+    )
+
+
+def _has_plain_values(schema: _Schema) -> bool:
+    """Whether the values that the schema lists, where it does, are scalars, and at least one."""
+    values: object = schema.get("enum", [schema.get("const")])
+    if not isinstance(values, list | tuple) or not values:
+        return False
+    listed = cast("list[object]", values)
+    return all(
+        value is None or isinstance(value, str | int | float) for value in (*listed, schema.get("const"))
+    )
+
+
+def _has_plain_text_rules(schema: _Schema) -> bool:
+    # The endpoint's regular expressions look neither ahead nor behind.
+    is_plain_pattern = not any(look in str(schema.get("pattern", "")) for look in ("(?=", "(?!", "(?<"))
+    return is_plain_pattern and schema.get("format", "uuid") in _FORMATS
+
+
+def _inner_schemas(schema: _Schema) -> Iterator[object]:
+    if "items" in schema:
+        yield schema["items"]
+    if "anyOf" in schema:
+        yield from schema["anyOf"] or (None,)
+    for name in ("properties", *_DEFINITIONS):
+        named: object = schema.get(name, {})
+        yield from named.values() if _is_schema(named) else (None,)
+
+
+def _is_resolvable(reference: object, root: _Schema) -> bool:
+    """Whether a reference leads to the root or to one of its definitions, the only ones there are."""
+    if reference == "#":
+        return True
+    return isinstance(reference, str) and any(
+        reference == f"#/{place}/{name}" for place in _DEFINITIONS for name in root.get(place, {})
+    )
+
+
+def _is_schema(value: object) -> TypeGuard[_Schema]:
+    return isinstance(value, Mapping)

@@ -83,8 +83,20 @@ def test_a_tool_choice_without_tools_is_left_out_or_refused() -> None:
 @pytest.mark.parametrize(
     ("schema", "strict"),
     [
-        ({"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False}, True),
-        ({"type": "object", "properties": {"a": {}}}, False),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "integer"}},
+                "required": ["a"],
+                "additionalProperties": False,
+            },
+            True,
+        ),
+        (
+            {"type": "object", "properties": {"a": {}}, "required": ["a"], "additionalProperties": False},
+            False,
+        ),
+        ({"type": "object", "properties": {"a": {"type": "integer"}}}, False),
     ],
 )
 def test_a_response_format_is_strict_where_its_schema_allows(schema: dict[str, Any], strict: bool) -> None:

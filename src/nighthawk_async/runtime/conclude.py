@@ -134,7 +134,7 @@ async def _return_value(actor: StepActor, expression: str) -> object:
     if not isinstance(cast("object", expression), str):
         raise ExecutionError(f"step {context.step_id}: return_expression is no text: {expression!r}")
     try:
-        value = await actor.settle(actor.post_evaluate(expression), may_await=context.is_async)
+        value = await actor.settle(actor.post_evaluate(expression))
     except (ToolEvaluationError, ToolBoundaryError) as error:
         raise ExecutionError(f"step {context.step_id}: return_expression {expression!r}: {error}") from error
     try:

@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-from .introspection import class_dictionary, find_class_attribute, has_base, is_one_of, type_name
+from .introspection import (
+    class_dictionary,
+    find_class_attribute,
+    has_base,
+    instance_dictionary,
+    is_one_of,
+    type_name,
+)
 from .plain_text import single_line
 from .signatures import find_function, find_signature, signature_text, without_first_parameter
 
@@ -20,6 +27,9 @@ _DOCUMENTATION_CHARACTERS = 160
 _DOCUMENTATION_READ = 4_000
 _DOCUMENTED_IN_C = (types.BuiltinFunctionType, types.MethodDescriptorType, types.ClassMethodDescriptorType)
 _NATURAL_SENTINEL = "natural\n"
+
+_ASYNC_CALL_MARK = "__nighthawk_async_call__"
+"""An attribute that says of a plain callable that its calls are awaited, as of what `blocking` makes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +116,17 @@ def _describe(value: Callable[..., object], is_bound: bool) -> CallableDescripti
 
 def _asynchrony(value: Callable[..., object]) -> str:
     function = find_function(value)
+    if _is_marked_async(value) or (function is not None and _is_marked_async(function)):
+        return "async"
     if function is None:
         return ""
     if inspect.iscoroutinefunction(function):
         return "async"
     return "async generator" if inspect.isasyncgenfunction(function) else ""
+
+
+def _is_marked_async(value: object) -> bool:
+    return instance_dictionary(value).get(_ASYNC_CALL_MARK) is True
 
 
 def _summary(value: Callable[..., object]) -> str:

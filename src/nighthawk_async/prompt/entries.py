@@ -14,6 +14,7 @@ from ..types.content import UserContent
 from .annotations import annotation_text, is_type_alias, is_type_expression
 from .callables import CallableDescription, callable_line, describe_callable
 from .containers import is_container_type
+from .enumerations import EnumerationDescription, describe_enumeration
 from .introspection import has_base, type_name
 from .multimodal import as_user_content
 from .objects import ObjectMembers, find_members, object_lines, readable_fields
@@ -45,7 +46,7 @@ class _Preview:
     """A scalar or a container."""
 
 
-_Kind: TypeAlias = _Text | _Inline | _Preview | CallableDescription | ObjectMembers
+_Kind: TypeAlias = _Text | _Inline | _Preview | CallableDescription | EnumerationDescription | ObjectMembers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,16 +123,18 @@ class EntryRenderer:
                 style=self._style,
                 counter=self._counter,
             )
+        elif isinstance(kind, EnumerationDescription):
+            yield self._preview_line(entry.name, kind.kind, kind.member_names)
         else:
-            yield self._preview_line(entry)
+            yield self._preview_line(entry.name, type_name(type(entry.value)), entry.value)
         for path, leaf in hoisted.items():
             yield from _inline(".".join((entry.name, *path)), leaf, as_user_content(leaf) or ())
 
-    def _preview_line(self, entry: Entry) -> str:
+    def _preview_line(self, name: str, kind: str, value: object) -> str:
         preview = render_preview(
-            entry.value, max_tokens=self._limits.value_max_tokens, style=self._style, counter=self._counter
+            value, max_tokens=self._limits.value_max_tokens, style=self._style, counter=self._counter
         )
-        return f"{entry.name}: {type_name(type(entry.value))} = {preview}"
+        return f"{name}: {kind} = {preview}"
 
     def _hoisted_leaves(self, entry: Entry) -> Mapping[tuple[str, ...], object]:
         """Resolve the paths below an entry that lead to inline content."""
@@ -157,6 +160,9 @@ def _kind_of(name: str, value: object, limits: StepContextLimits) -> _Kind:
         return _Text(f"{name}: type = {annotation_text(value)}")
     if has_base(cls, ModuleType):
         return _Text(f'{name}: module = "{module_name(cast(ModuleType, value))}"')
+    enumeration = describe_enumeration(value)
+    if enumeration is not None:
+        return enumeration
     if callable(value):
         return describe_callable(value)
     if find_scalar_text(cls) is not None:

@@ -55,7 +55,8 @@ def render_section(
     """Render the names of a section and what they hold.
 
     No code of the values runs. A section that does not fit ends with `<snipped>`, which itself is always
-    shown, and the logger `nighthawk` gets a record `prompt_context_truncated`.
+    shown, and the logger `nighthawk` gets a record that begins with
+    `prompt_context_truncated` and says which section, why, and at what limit.
 
     Args:
         entries: The names and their values; dunder names are left out.
@@ -167,7 +168,10 @@ def _section_limits(section: Section, limits: StepContextLimits) -> tuple[int, i
 def _log_truncation(section: Section, reason: str, *, max_tokens: int, max_items: int) -> None:
     limit = max_tokens if reason == "tokens" else max_items
     _logger.info(
-        "prompt_context_truncated",
+        "prompt_context_truncated: section %s, reason %s, limit %d",
+        section,
+        reason,
+        limit,
         extra={
             "section": section,
             "reason": reason,

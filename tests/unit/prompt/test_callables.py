@@ -141,6 +141,30 @@ def test_8_2_2_async_callables_are_marked() -> None:
     assert "async" not in _line(sorted)
 
 
+def test_8_2_2_callables_that_say_their_calls_are_awaited_are_marked_async() -> None:
+    def waits(x: int) -> int:
+        """Wait."""
+        return x
+
+    def plain(x: int) -> int:
+        return x
+
+    class Marked:
+        def __call__(self, x: int) -> int:
+            return x
+
+    vars(waits)["__nighthawk_async_call__"] = True
+    vars(plain)["__nighthawk_async_call__"] = "no"
+    marked = Marked()
+    vars(marked)["__nighthawk_async_call__"] = True
+    assert _line(waits) == "f: (x: int) -> int  # Wait. # async"
+    assert _line(functools.partial(waits, 1)) == "f: () -> int  # Wait. # async"
+    assert _line(types.MethodType(waits, 1)) == "f: () -> int  # Wait. # async"
+    assert _line(marked) == "f: (x: int) -> int  # async"
+    assert _line(plain) == "f: (x: int) -> int"
+    assert _line(Marked()) == "f: (x: int) -> int"
+
+
 def test_8_2_2_ambiguous_signatures_name_what_to_use() -> None:
     def work(x: int) -> int:
         """Work."""

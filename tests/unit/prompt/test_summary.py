@@ -1,6 +1,7 @@
 """The LOCALS and GLOBALS sections (specification 8.2.2 and 8.2.3)."""
 
 import dataclasses
+import enum
 import logging
 import math
 import sys
@@ -244,7 +245,7 @@ def test_8_2_2_section_budget_snips_the_rest(counter: TokenCounter, caplog: pyte
     assert text.endswith("\n" + SNIPPED)
     assert 200 < counter.count(text) <= 300
     (record,) = caplog.records
-    assert record.message == "prompt_context_truncated"
+    assert record.getMessage() == "prompt_context_truncated: section locals, reason tokens, limit 300"
     assert (record.section, record.reason, record.limit) == ("locals", "tokens", 300)
     assert record.max_tokens == 300
 
@@ -256,6 +257,7 @@ def test_8_2_2_item_limit_snips_the_rest(counter: TokenCounter, caplog: pytest.L
         parts=("a: int = 1\nb: int = 2\n<snipped>",), truncation_reason="items"
     )
     (record,) = caplog.records
+    assert record.getMessage() == "prompt_context_truncated: section locals, reason items, limit 2"
     assert (record.section, record.reason, record.limit) == ("locals", "items", 2)
 
 
@@ -330,3 +332,76 @@ def test_8_2_3_globals_have_limits_of_their_own(
 def test_8_2_3_globals_are_rendered_by_the_same_rules(counter: TokenCounter) -> None:
     entries = {"add": add, "photo": _PNG, "limit": 3}
     assert _render(entries, counter, section="globals") == _render(entries, counter)
+
+
+def test_8_2_2_enumeration_classes_name_their_members(counter: TokenCounter) -> None:
+    class Color(enum.Enum):
+        RED = 1
+        GREEN = 2
+        CRIMSON = 1
+
+    class Shade(str, enum.Enum):  # noqa: UP042  (older code is written like this)
+        DARK = "dark"
+
+    class Level(enum.IntEnum):
+        LOW = 1
+
+    class Word(enum.StrEnum):
+        YES = "yes"
+
+    class Right(enum.Flag):
+        READ = 1
+        WRITE = 2
+        BOTH = 3
+
+    entries = {
+        "color": Color.RED,
+        "Color": Color,
+        "Level": Level,
+        "Right": Right,
+        "Shade": Shade,
+        "Word": Word,
+    }
+    assert _lines(entries, counter) == [
+        'Color: Enum = ["RED", "GREEN"]',
+        'Level: IntEnum = ["LOW"]',
+        'Right: Flag = ["READ", "WRITE"]',
+        'Shade: Enum = ["DARK"]',
+        'Word: StrEnum = ["YES"]',
+        'color: Color = "Color.RED"',
+    ]
+
+
+def test_8_2_2_enumeration_classes_are_bounded_and_call_no_user_code(counter: TokenCounter) -> None:
+    is_ready = False
+
+    class LoudMeta(enum.EnumMeta):
+        def __getattribute__(cls, name: str) -> Any:
+            assert not is_ready, "user code ran"
+            return super().__getattribute__(name)
+
+        def __iter__(cls) -> Any:
+            raise AssertionError("user code ran")
+
+        __len__ = __bool__ = __iter__
+
+    class Loud(enum.Enum, metaclass=LoudMeta):
+        QUIET = 1
+
+    large = enum.Enum("Large", [f"MEMBER_{number}" for number in range(10_000)])
+    is_ready = True
+    loud, shown = _lines({"Loud": Loud, "large": large}, counter, value_max_tokens=40)
+    is_ready = False
+    assert loud == 'Loud: Enum = ["QUIET"]'
+    assert shown.startswith('large: Enum = ["MEMBER_0", ')
+    assert shown.endswith(" …]")
+    assert counter.count(shown.partition(" = ")[2]) <= 40
+
+
+def test_8_2_2_an_enumeration_class_without_members_is_a_callable(counter: TokenCounter) -> None:
+    class Base(enum.Enum):
+        def label(self) -> str:
+            return self.name.lower()
+
+    (line,) = _lines({"Base": Base}, counter)
+    assert line.startswith("Base: (")

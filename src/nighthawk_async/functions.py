@@ -4,6 +4,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from types import FrameType, FunctionType, MappingProxyType
 from typing import Any, TypeVar, cast
 
@@ -56,7 +57,7 @@ def _decorate(function: object, frame: FrameType | None) -> FunctionType:
     captured = _capture(function, transformed, frame)
     site = NaturalSite(
         module_globals=function.__globals__,
-        annotations=lambda: function.__annotations__,
+        annotations=partial(_annotations, function),
         is_generator=inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function),
         captured=MappingProxyType(captured),
     )
@@ -75,6 +76,24 @@ def _run_step(
     return lambda index, python_locals, literal: run_step_from_sync(
         blocks[index], site, python_locals, literal
     )
+
+
+def _annotations(function: FunctionType) -> Mapping[str, object]:
+    """The annotations of a function; those of `*args` and `**kwargs` are of one item each."""
+    annotations: dict[str, object] = dict(function.__annotations__)
+    code = function.__code__
+    position = code.co_argcount + code.co_kwonlyargcount
+    for flag, form in ((inspect.CO_VARARGS, "tuple[{}, ...]"), (inspect.CO_VARKEYWORDS, "dict[str, {}]")):
+        if not code.co_flags & flag:
+            continue
+        name = code.co_varnames[position]
+        position += 1
+        item = annotations.get(name, object)
+        if isinstance(item, str):
+            annotations[name] = form.format(item)
+        elif name in annotations:
+            annotations[name] = tuple[item, ...] if flag == inspect.CO_VARARGS else dict[str, item]
+    return annotations
 
 
 class _CallScope:

@@ -267,3 +267,46 @@ def test_a_loop_inside_a_loop_inside_a_step_does_not_disturb_the_run() -> None:
     with nh.run(nh.AgentStepExecutor.from_model(model=model)):
         assert ask() == "no"
     assert "Already running" in str(model.requests[1].messages[-1])
+
+
+class SynchronousByMistake:
+    def run_step_async(self, **arguments: Any) -> Any:
+        return nh.PassStepOutcome(), {}
+
+
+class WithoutMethods:
+    run_step_async = 5
+
+
+async def test_an_executor_that_forgot_async_is_named() -> None:
+    async with nh.run(SynchronousByMistake()):
+        with pytest.raises(
+            nh.ExecutionError, match=r"SynchronousByMistake\.run_step_async must be `async def`"
+        ):
+            await label_text("good")
+
+
+def test_an_executor_whose_method_cannot_be_called_is_refused() -> None:
+    with pytest.raises(nh.NighthawkError, match="no step executor"):
+        nh.run(WithoutMethods())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"implicit_references": {1: 1}},
+        {"implicit_references": {"class": 1}},
+        {"system_prompt_suffix_fragments": [1]},
+        {"user_prompt_suffix_fragments": "text"},
+        {"mode": "both"},
+    ],
+)
+def test_bad_arguments_of_a_scope_are_refused_at_once(arguments: dict[str, Any]) -> None:
+    with nh.run(ScriptedExecutor()), pytest.raises(nh.NighthawkError):
+        nh.scope(**arguments)
+
+
+@pytest.mark.parametrize("arguments", [{"run_id": 3}, {"sync_backend": "curio"}])
+def test_bad_arguments_of_a_run_are_refused_at_once(arguments: dict[str, Any]) -> None:
+    with pytest.raises(nh.NighthawkError, match=next(iter(arguments))):
+        nh.run(ScriptedExecutor(), **arguments)

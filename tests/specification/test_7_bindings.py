@@ -434,3 +434,21 @@ async def test_7_bindings_are_simple_names_while_targets_may_be_dotted() -> None
     steps = ScriptedSteps((assigning("item.name", "'new'"), PASS))
     async with nh.run(steps.executor):
         assert await renaming(Item("old")) == Item("new")
+
+
+@nh.natural_function
+async def collect(*numbers: int, **options: "str") -> object:
+    """natural
+    Set <:numbers> and <:options>.
+    """
+    return numbers, options
+
+
+async def test_7_the_annotations_of_variadic_parameters_are_those_of_their_items() -> None:
+    executor = ScriptedExecutor(
+        [pass_response(numbers=["1", 2], options={"a": "b"}), pass_response(numbers=3)]
+    )
+    async with nh.run(executor):
+        assert await collect(1, a="x") == ((1, 2), {"a": "b"})
+        with pytest.raises(nh.ExecutionError, match="write binding 'numbers' must be tuple"):
+            await collect(1)

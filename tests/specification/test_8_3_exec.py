@@ -106,7 +106,7 @@ async def test_8_3_an_error_is_reported_with_its_line_and_undoes_nothing() -> No
         "error": {
             "kind": "execution",
             "message": "line 3 (second = first / 0): ZeroDivisionError: division by zero",
-            "guidance": None,
+            "guidance": "Change the call, or go on without its result.",
         },
     }
 

@@ -12,6 +12,8 @@ from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, e
 
 pytestmark = pytest.mark.anyio
 
+GO_ON = "Change the call, or go on without its result."
+
 
 class Order(BaseModel):
     number: int
@@ -142,8 +144,8 @@ async def test_8_3_an_exception_of_a_tool_is_an_observation() -> None:
 
     steps = await results_of(call("fail"), call("fail_later"), tools=(fail, fail_later))
     assert [envelope["error"] for envelope in steps.envelopes] == [
-        {"kind": "execution", "message": "ValueError: first line\nsecond line", "guidance": None},
-        {"kind": "execution", "message": "OSError: no disk", "guidance": None},
+        {"kind": "execution", "message": "ValueError: first line\nsecond line", "guidance": GO_ON},
+        {"kind": "execution", "message": "OSError: no disk", "guidance": GO_ON},
     ]
     assert all(result.is_error for result in steps.results)
 

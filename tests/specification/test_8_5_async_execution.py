@@ -78,12 +78,10 @@ def test_8_5_a_sync_natural_function_that_returns_an_awaitable_fails() -> None:
         greet_from_sync("ada")
 
 
-@pytest.mark.parametrize("name", ["nh_eval", "nh_assign"])
-def test_8_5_a_sync_natural_function_that_meets_an_awaitable_in_a_tool_call_fails(name: str) -> None:
-    target = {"target_path": "result"} if name == "nh_assign" else {}
-    _, executor = calling(tool_call(name, expression="fetch(name)", **target))
-    with nh.run(executor), pytest.raises(nh.ExecutionError, match="awaitable"):
-        greet_from_sync("ada")
+def test_8_3_awaitables_of_tool_calls_are_awaited_in_sync_natural_functions_too() -> None:
+    _, executor = calling(tool_call("nh_assign", target_path="result", expression="fetch(name)"))
+    with nh.run(executor):
+        assert greet_from_sync("ada") == "ADA"
 
 
 async def test_8_5_an_error_of_an_awaited_return_value_is_an_execution_error_with_its_cause() -> None:

@@ -1,5 +1,7 @@
 """Specification 9: the value a natural function returns."""
 
+from typing import Self
+
 import pytest
 
 import nighthawk_async as nh
@@ -82,3 +84,37 @@ async def test_9_a_return_annotation_that_cannot_be_resolved_is_an_execution_err
     async with nh.run(ScriptedExecutor([return_response("3")])):
         with pytest.raises(nh.ExecutionError, match=r"annotation of the return value.*Nowhere"):
             await lost()
+
+
+class Builder:
+    @nh.natural_function
+    async def build(self) -> "Self":
+        """natural
+        Return <self>.
+        """
+        return self
+
+
+async def test_9_a_method_may_promise_to_return_itself() -> None:
+    builder = Builder()
+    async with nh.run(ScriptedExecutor([return_response("self")])):
+        assert await builder.build() is builder
+
+
+@nh.natural_function
+async def add_one(number: int) -> int:
+    total: int = 0
+    """natural
+    Set <:total> to <number> and return one more.
+    """
+    return total
+
+
+class CommittingExecutor:
+    async def run_step_async(self, **arguments: object) -> tuple[nh.StepOutcome, dict[str, object]]:
+        return nh.ReturnStepOutcome(return_expression="total + 1"), {"total": "41"}
+
+
+async def test_9_the_return_expression_sees_the_validated_bindings_that_are_committed_with_it() -> None:
+    async with nh.run(CommittingExecutor()):
+        assert await add_one(1) == 42

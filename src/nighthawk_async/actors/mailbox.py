@@ -1,9 +1,8 @@
 """A typed mailbox: the one way into an actor. Floor 1."""
 
 from collections import deque
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import anyio
 
@@ -110,10 +109,11 @@ class Mailbox(Generic[Message]):
             waiting=len(self._messages), capacity=self._capacity, is_closed=self._is_closed
         )
 
-    async def __aiter__(self) -> AsyncIterator[Message]:
-        while True:
-            try:
-                message = await self.receive()
-            except MailboxClosedError:
-                return
-            yield message
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        try:
+            return await self.receive()
+        except MailboxClosedError:
+            raise StopAsyncIteration from None

@@ -29,12 +29,24 @@ class BareTaskGroup:
             return await self._task_group.__aexit__(exc_type, exc, traceback)
         except BaseExceptionGroup as group:
             error = _bare(group)
-        if error is exc:
+        if error is exc or _is_copy(error, exc):
             return False  # what the body raised goes on by itself
         # Raised outside the handler, so that the error keeps its own context and does not refer to the group.
         raise error
 
 
+def _is_copy(error: BaseException, original: BaseException | None) -> bool:
+    """Whether an error is what Trio makes of a group that it has looked through for cancellations."""
+    return (
+        isinstance(error, BaseExceptionGroup)
+        and isinstance(original, BaseExceptionGroup)
+        and error.exceptions == original.exceptions
+    )
+
+
 def _bare(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    errors = group.split(anyio.get_cancelled_exc_class())[1] or group
-    return errors.exceptions[0] if len(errors.exceptions) == 1 else errors
+    cancelled = anyio.get_cancelled_exc_class()
+    errors = [error for error in group.exceptions if not isinstance(error, cancelled)]
+    if len(errors) == 1:
+        return errors[0]
+    return group.derive(errors) if errors else group

@@ -19,10 +19,10 @@ from ..runtime.tool_outcome import ToolResultRenderingPolicy
 from ..types.model import OutcomeTransport
 from .agent_protocol import AgentTask, StepExecutionAgent
 from .direct import answer_at_once, answer_piecemeal
-from .instructions import outcome_instructions, tool_instructions
+from .instructions import outcome_instructions, tool_instructions, variable_instructions
 from .model_agent import ModelAgent
 from .question import Asker
-from .step_prompt import StepPrompt
+from .step_prompt import StepPrompt, binding_type_names, return_type_name
 from .toolbox import Toolbox
 
 __all__ = ["AgentStepExecutor"]
@@ -95,7 +95,9 @@ class AgentStepExecutor:
         Raises:
             ConfigurationError: The object is no agent.
         """
-        if not isinstance(cast("object", agent), StepExecutionAgent):
+        if isinstance(cast("object", agent), type) or not isinstance(
+            cast("object", agent), StepExecutionAgent
+        ):
             raise ConfigurationError(f"{agent!r} is no agent: it has no method run(task).")
         return cls(
             agent=agent, configuration=configuration or StepExecutorConfiguration(), agent_is_managed=False
@@ -217,10 +219,10 @@ class AgentStepExecutor:
         return AgentTask(
             step_id=context.step_id,
             system_prompt=prompt.system(
-                tools=tool_instructions(
-                    configuration.provided_tools, configuration.context_limits.tool_result_max_tokens
+                tools=self._tool_instructions(context),
+                outcome=outcome_instructions(
+                    transport, context.allowed_kinds, error_types, return_type_name(context)
                 ),
-                outcome=outcome_instructions(transport, context.allowed_kinds, error_types),
             ),
             user_prompt=prompt.user(),
             tools=toolbox.definitions,
@@ -237,3 +239,11 @@ class AgentStepExecutor:
             stop_reason=lambda: step.actor.stop_reason,
             report_usage=environment.usage_meter.add,
         )
+
+    def _tool_instructions(self, context: StepContext) -> str:
+        limit = self.configuration.context_limits.tool_result_max_tokens
+        parts = (
+            variable_instructions(binding_type_names(context)),
+            tool_instructions(self.configuration.provided_tools, limit),
+        )
+        return "\n\n".join(part for part in parts if part)

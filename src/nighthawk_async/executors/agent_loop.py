@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..errors import ExecutionError, StepLimitError
+from ..runtime.tool_outcome import ToolError, project_error
 from ..types.content import UserContent
 from ..types.messages import (
     AssistantMessage,
@@ -112,7 +113,8 @@ class AgentLoop:
         """
         if self._turns >= self._task.max_turns:
             raise StepLimitError(
-                f"step {self._task.step_id}: no outcome after {self._turns} model requests (max_turns)"
+                f"step {self._task.step_id}: no outcome after {self._turns} model requests (max_turns); "
+                f"the model last said: {self._quoted()}"
             )
         self._turns += 1
         self._turn = _Turn()
@@ -208,7 +210,8 @@ class AgentLoop:
             return None
         if self._tool_calls >= self._task.max_tool_calls:
             raise StepLimitError(
-                f"step {self._task.step_id}: no outcome after {self._tool_calls} tool calls (max_tool_calls)"
+                f"step {self._task.step_id}: no outcome after {self._tool_calls} tool calls "
+                f"(max_tool_calls); the model last said: {self._quoted()}"
             )
         self._tool_calls += 1
         return RunToolCall(position=position, call=call)
@@ -219,10 +222,16 @@ class AgentLoop:
             for place, result in sorted(self._turn.results.items())
             if place < position and result.is_error
         ]
+        reason = None
         if failed:
             reason = (
                 f"not honoured, because calls before it failed: {', '.join(failed)}; mend them and end again"
             )
+        elif position < len(self._turn.calls) - 1:
+            reason = (
+                "not honoured, because calls came after it, which were not carried out; make it the last call"
+            )
+        if reason is not None:
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
             self._append_results()
             return NextTurn()
@@ -268,4 +277,5 @@ class AgentLoop:
 
 
 def _error_result(call: ToolCall, reason: str) -> ToolResult:
-    return ToolResult(call_id=call.id, name=call.name, content=(reason,), is_error=True)
+    error = ToolError(kind="invalid_input", message=reason, guidance="End the block again.")
+    return ToolResult(call_id=call.id, name=call.name, content=(project_error(error),), is_error=True)

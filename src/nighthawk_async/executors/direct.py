@@ -20,7 +20,7 @@ from ..types.outcomes import PassStepOutcome, ReturnStepOutcome, StepOutcome
 from .instructions import direct_instructions
 from .outcome_codec import outcome_from_mapping, outcome_variants
 from .question import Asker, Question
-from .step_prompt import StepPrompt
+from .step_prompt import StepPrompt, binding_type_names
 
 __all__ = ["answer_at_once", "answer_piecemeal"]
 
@@ -43,7 +43,10 @@ async def answer_at_once(
         name="step",
         schema=_object_schema({"bindings": bindings_schema, "outcome": {"anyOf": _outcome_schemas(context)}}),
         system_prompt=prompt.system(
-            tools="", outcome=direct_instructions(context.allowed_kinds, context.write_names)
+            tools="",
+            outcome=direct_instructions(
+                context.allowed_kinds, tuple(context.raise_error_types), binding_type_names(context)
+            ),
         ),
         user_prompt=prompt.user(),
     )
@@ -63,12 +66,9 @@ async def answer_piecemeal(
     """Ask for one short thing at a time. Arguments, result and errors are those of `answer_at_once`."""
     context = step.context
     bindings = {name: await _ask_binding(asker, context, prompt, name) for name in context.write_names}
-    if "pass" in context.allowed_kinds and (bindings or "return" not in context.allowed_kinds):
+    if "pass" in context.allowed_kinds and (bindings or len(context.allowed_kinds) == 1):
         return PassStepOutcome(), bindings
-    kinds = ["return"] if "return" in context.allowed_kinds and not bindings else context.allowed_kinds
-    schemas = [
-        schema for schema in _outcome_schemas(context) if schema["properties"]["kind"]["enum"][0] in kinds
-    ]
+    schemas = _outcome_schemas(context)
     question = _short_question(
         context, prompt, "outcome", {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
     )
@@ -100,14 +100,19 @@ def _short_question(
 
     Small models attend to little: with the full prompt they classify markedly worse.
     """
-    shown = [*prompt.section("locals", only=_read_roots(context)).parts]
-    asked_for = f"\n\n{name}?" if len(context.write_names) > 1 else ""
-    content = prompt.with_user_fragments((*shown, asked_for) if asked_for or not shown else tuple(shown))
+    values = [name for name, value in context.referenced_globals.items() if not callable(value)]
+    shown = prompt.section("locals", only=_read_roots(context)).parts
+    if values:
+        shown = (*shown, "\n" if shown else "", *prompt.section("globals", only=values).parts)
+    if len(context.write_names) > 1:
+        shown = (*shown, f"\n\n{name}?")
+    if all(isinstance(part, str) for part in shown):
+        shown = ("".join(map(str, shown)),)
     return Question(
         name=name,
         schema=_object_schema({name: schema}),
         system_prompt=prompt.with_system_fragments(prompt.program.strip()),
-        user_prompt=content,
+        user_prompt=prompt.with_user_fragments(shown),
     )
 
 

@@ -147,7 +147,9 @@ def parse_json_object(text: str) -> dict[str, Any]:
     try:
         data = msgspec.json.decode(text)  # strict: unlike the standard library it takes no NaN
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
-        raise ExecutionError(f"the answer is not JSON: {error}") from error
+        raise ExecutionError(
+            f"the answer is not JSON: {error}; write JSON alone, without a fence or other text"
+        ) from error
     if not isinstance(data, dict):
         raise ExecutionError(f"the answer is not a JSON object but {type(data).__name__}")
     return cast("dict[str, Any]", data)

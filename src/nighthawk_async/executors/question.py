@@ -71,8 +71,10 @@ class Asker:
         messages: tuple[Message, ...] = (UserMessage(content=question.user_prompt),)
         corrections = 0
         while True:
-            text = await self._stream_text(question, messages)
+            text, is_cut_off = await self._stream_text(question, messages)
             try:
+                if is_cut_off:
+                    raise ExecutionError("the answer was cut off at its length limit")
                 return await check(parse_json_object(text))
             except (ExecutionError, ToolValidationError) as error:
                 if corrections >= self.max_corrective_turns:
@@ -86,7 +88,8 @@ class Asker:
                 )
                 messages = (*messages, AssistantMessage(text=text), refusal)
 
-    async def _stream_text(self, question: Question, messages: tuple[Message, ...]) -> str:
+    async def _stream_text(self, question: Question, messages: tuple[Message, ...]) -> tuple[str, bool]:
+        """The text of one response, and whether it was cut off at the length limit."""
         request = ModelRequest(
             system_prompt=question.system_prompt,
             messages=messages,
@@ -94,6 +97,7 @@ class Asker:
             settings=self.settings,
         )
         parts: list[str] = []
+        is_cut_off = False
         usage = Usage(requests=1, is_complete=False)
         try:
             async with self.model.stream(request) as events:
@@ -103,10 +107,10 @@ class Asker:
                             parts.append(event.text)
                         case UsageReported():
                             usage = event.usage
-                        case ResponseFinished(reason="length"):
-                            parts.append(" (cut off at the length limit)")
+                        case ResponseFinished():
+                            is_cut_off = event.reason == "length"
                         case _:
                             pass
         finally:
             self.report_usage(self.model.name, usage)
-        return "".join(parts)
+        return "".join(parts), is_cut_off

@@ -1,17 +1,23 @@
 """The prompts of one step (specification 8.2). Floor 4."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ..configuration import StepExecutorConfiguration
+from ..errors import ExecutionError
 from ..prompt.summary import RenderedSection, render_section
 from ..prompt.template import render_system_prompt, render_user_prompt
 from ..prompt.tokens import TokenCounter
+from ..runtime.annotations import return_type
 from ..runtime.step_context import StepContext
+from ..runtime.validation import type_name
 from ..types.content import UserContent
 
-__all__ = ["StepPrompt"]
+__all__ = ["StepPrompt", "binding_type_names", "return_type_name"]
+
+_BLANK_LINES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,6 +45,8 @@ class StepPrompt:
         rendered = render_system_prompt(
             self.configuration.prompts.step_system_prompt_template, tools=tools, outcome=outcome
         )
+        if not tools:
+            rendered = _BLANK_LINES.sub("\n\n", rendered)
         return self.with_system_fragments(rendered.strip())
 
     def with_system_fragments(self, text: str) -> str:
@@ -83,3 +91,16 @@ class StepPrompt:
             style=self.configuration.json_renderer_style,
             counter=self.counter,
         )
+
+
+def binding_type_names(context: StepContext) -> Mapping[str, str]:
+    """The type of each write binding, as a person would write it."""
+    return {name: type_name(context.binding_types.get(name, object)) for name in context.write_names}
+
+
+def return_type_name(context: StepContext) -> str:
+    """The type of the return value, as a person would write it; `object` where it cannot be told."""
+    try:
+        return type_name(return_type(context))
+    except ExecutionError:
+        return type_name(object)  # whoever returns a value is told; a block that returns none has no need

@@ -18,7 +18,7 @@ __all__ = ["SENTINEL", "NaturalProgram", "parse_program", "permitted_kinds", "pr
 SENTINEL = "natural\n"
 """What the literal of a natural block starts with, exactly (specification 6)."""
 
-_WORD = re.compile(r"\b[^\W\d_]\w*")
+_WORD = re.compile(r"(?<![\w.])[^\W\d_]\w*+(?!\.\w)")  # no part of a dotted name: that means something else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

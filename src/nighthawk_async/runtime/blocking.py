@@ -45,4 +45,5 @@ def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, Blo
     def call_later(*args: Parameters.args, **kwargs: Parameters.kwargs) -> BlockingCall[Result]:
         return BlockingCall(functools.partial(function, *args, **kwargs))
 
+    vars(call_later)["__nighthawk_async_call__"] = True  # so that prompts show it as `async`
     return call_later

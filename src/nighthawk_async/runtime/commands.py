@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from ..errors import ToolEvaluationError
 from .assignment import AssignmentTarget, assign
+from .awaitable import is_awaitable
 from .error_text import describe_error
 from .expression import StepNamespace, bound_names, compile_expression, compile_statements, mentioned_names
 from .step_context import StepContext
@@ -88,7 +89,7 @@ class Evaluate:
             raise ToolEvaluationError(f"not a Python expression: {describe_error(error)}") from error
         with _running(_functions_in(code, state), describe_error):
             value = state.namespace.run(code)
-        return Awaited(awaitable=value) if inspect.isawaitable(value) else value
+        return Awaited(awaitable=value) if is_awaitable(value) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,7 @@ class Assign:
             The stored value.
         """
         value = Evaluate(expression=self.expression).carry_out(state)
-        if isinstance(value, Awaited):
+        if type(value) is Awaited:
             return Awaited(awaitable=value.awaitable, continuation=self._store)
         return self._store(state, value)
 
@@ -148,7 +149,7 @@ class Execute:
             name
             for name in mentioned_names(code)
             if not callable(value := _value_of(name, state.context))
-            and not isinstance(value, types.ModuleType)
+            and not issubclass(type(value), types.ModuleType)
             and value is not _MISSING
         )
 
@@ -178,7 +179,7 @@ class Execute:
 
         with _running(_functions_in(code, state), describe):
             pending = state.namespace.run(code)
-        if inspect.isawaitable(pending):
+        if is_awaitable(pending):
             return Awaited(awaitable=pending, describe=describe, continuation=changed_names)
         return changed_names(state, None)
 
@@ -215,7 +216,7 @@ class Call:
         """
         with _running(lambda: [self.name], describe_error):
             value = self.call()
-        return Awaited(awaitable=value) if inspect.isawaitable(value) else value
+        return Awaited(awaitable=value) if is_awaitable(value) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +247,11 @@ def _value_of(name: str, context: StepContext) -> object:
 
 
 def _changed_names(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    return sorted(name for name, value in after.items() if before.get(name, _MISSING) is not value)
+    return sorted(
+        name
+        for name, value in after.items()
+        if before.get(name, _MISSING) is not value and not name.startswith("__")
+    )
 
 
 _reported_names: set[str] = set()
@@ -260,7 +265,11 @@ def _running(
     started = time.perf_counter()
     try:
         yield
-    except (Exception, SystemExit) as error:  # code of the user or the model; a stray `exit()` ends nothing
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # Code of the user or the model: a stray `exit()` ends nothing, and nothing here can be cancelled, so
+        # that a cancellation is somebody else's.
         raise ToolEvaluationError(describe(error)) from error
     finally:
         seconds = time.perf_counter() - started

@@ -59,6 +59,7 @@ async def conclude(actor: StepActor, outcome: StepOutcome, bindings: Mapping[str
     result = StepResult(kind=outcome.kind, bindings=validate_bindings(context, outcome, bindings))
     match outcome:
         case ReturnStepOutcome():
+            context.step_locals.update(result.bindings)  # what is committed is what the expression sees
             return replace(result, return_value=await _return_value(actor, outcome.return_expression))
         case RaiseStepOutcome():
             return replace(result, exception=_exception(context, outcome))
@@ -134,7 +135,7 @@ async def _return_value(actor: StepActor, expression: str) -> object:
     if not isinstance(cast("object", expression), str):
         raise ExecutionError(f"step {context.step_id}: return_expression is no text: {expression!r}")
     try:
-        value = await actor.settle(actor.post_evaluate(expression))
+        value = await actor.settle(actor.post_evaluate(expression), may_await=context.is_async)
     except (ToolEvaluationError, ToolBoundaryError) as error:
         raise ExecutionError(f"step {context.step_id}: return_expression {expression!r}: {error}") from error
     try:

@@ -8,7 +8,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import TypeVar, TypeVarTuple
 
-from anyio import NoEventLoopError, get_cancelled_exc_class
+from anyio import get_cancelled_exc_class
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from anyio.lowlevel import current_token
 
@@ -31,7 +31,8 @@ def is_loop_thread() -> bool:
     """Whether an event loop is running in the present thread."""
     try:
         current_token()
-    except NoEventLoopError:
+    except RuntimeError:
+        # NoEventLoopError, or what AnyIO raises in a thread that inherited the context of a loop's thread.
         return False
     return True
 

@@ -4,6 +4,7 @@ import builtins
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import cast
 
 from ..errors import ExecutionError
 from ..natural.blocks import NaturalBlock
@@ -189,8 +190,10 @@ def _raise_error_types(
     names = program.words.union(reference for reference in program.references if "." not in reference)
     for name in sorted(names):
         value = site.captured.get(name, _lookup(name, context))
-        if isinstance(value, type) and issubclass(value, Exception):
-            types[name] = value
+        if not issubclass(type(value), type):  # not isinstance, which asks the value for its __class__
+            continue
+        if issubclass(error_type := cast("type", value), Exception):
+            types[name] = error_type
     return types
 
 

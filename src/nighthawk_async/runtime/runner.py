@@ -18,6 +18,7 @@ from ..errors import ExecutionError, ToolBoundaryError
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
 from ..types.outcomes import StepOutcome
+from .awaitable import is_awaitable
 from .bridge import run_from_sync
 from .conclude import StepResult, validate_bindings
 from .environment import Environment, get_environment, using_environment
@@ -115,12 +116,17 @@ async def _call_executor(executor: StepExecutor, step: Step, program: NaturalPro
     names = list(context.write_names)
     kinds: tuple[str, ...] = context.allowed_kinds
     if isinstance(executor, AsyncStepExecutor):
-        return await executor.run_step_async(
+        answer: object = executor.run_step_async(
             processed_natural_program=program.text,
             step_context=context,
             binding_names=names,
             allowed_step_kinds=kinds,
         )
+        if not is_awaitable(answer):
+            raise ExecutionError(
+                f"step {context.step_id}: {type(executor).__name__}.run_step_async must be `async def`"
+            )
+        return await answer
     return await anyio.to_thread.run_sync(
         partial(
             executor.run_step,

@@ -1,11 +1,12 @@
 """`run` and `scope`: what surrounds steps (specification 10). Floor 3."""
 
+import keyword
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 import anyio
 import anyio.to_thread
@@ -141,8 +142,12 @@ def run(step_executor: StepExecutor, *, run_id: str | None = None, sync_backend:
         A context manager, for `async with` and for `with`.
 
     Raises:
-        NighthawkError: The object is no step executor.
+        NighthawkError: The object is no step executor, or another argument has a bad value.
     """
+    if sync_backend not in get_args(SyncBackend):
+        raise NighthawkError(f"sync_backend must be one of {get_args(SyncBackend)}, not {sync_backend!r}")
+    if run_id is not None and not isinstance(cast("object", run_id), str):
+        raise NighthawkError(f"run_id must be a text, not {run_id!r}")
     return Run(step_executor, run_id=run_id, sync_backend=sync_backend)
 
 
@@ -256,8 +261,8 @@ def _resolve_executor(
 def _fragments(current: tuple[str, ...], given: Sequence[str] | None, *, is_added: bool) -> tuple[str, ...]:
     if given is None:
         return current
-    if isinstance(given, str):
-        raise NighthawkError("Prompt suffix fragments must be a sequence of texts, not one text.")
+    if isinstance(given, str) or not all(isinstance(cast("object", text), str) for text in given):
+        raise NighthawkError(f"Prompt suffix fragments must be a sequence of texts, not {given!r}.")
     return (*current, *given) if is_added else tuple(given)
 
 
@@ -267,13 +272,22 @@ def _references(
     if given is None:
         return current
     for name in given:
-        if not name.isidentifier() or name.startswith("__"):
+        if not _is_usable_name(name):
             raise NighthawkError(f"The implicit reference {name!r} is no name a block can use.")
         if is_added and name in current and current[name] is not given[name]:
             raise NighthawkError(
                 f"The implicit reference {name!r} is already bound to another object; use mode='replace'."
             )
     return MappingProxyType({**current, **given} if is_added else dict(given))
+
+
+def _is_usable_name(name: object) -> bool:
+    return (
+        isinstance(name, str)
+        and name.isidentifier()
+        and not keyword.iskeyword(name)
+        and not name.startswith("__")
+    )
 
 
 def _new_id() -> str:

@@ -18,6 +18,7 @@ from ..actors import Mailbox, MailboxClosedError
 from ..errors import ExecutionError, StepEndedError, ToolEvaluationError
 from ..types.content import UserContent
 from .assignment import parse_target_path
+from .awaitable import await_value
 from .blocking import BlockingCall
 from .commands import Assign, Awaited, Call, Command, Evaluate, Execute, Resume, StepState
 from .expression import StepNamespace
@@ -76,7 +77,7 @@ class Pending(Generic[Result]):
             await self._arrived.wait()
         except BaseException:  # cancelled
             self.is_abandoned = True
-            if isinstance(self._value, Awaited):
+            if type(self._value) is Awaited:
                 self._value.close()
             raise
         if self._error is not None:
@@ -155,21 +156,25 @@ class StepActor:
         """Ask for a function to be called in the actor's turn."""
         return self._post(Call(name=name, call=call))
 
-    async def settle(self, pending: Pending[object]) -> object:
+    async def settle(self, pending: Pending[object], *, may_await: bool = True) -> object:
         """Wait for a reply, and for its value when that is awaitable.
+
+        Args:
+            pending: What a `post_…` method gave.
+            may_await: Whether the value may be awaitable; a `BlockingCall` always may.
 
         Raises:
             ToolEvaluationError: What was evaluated is not Python, or raised.
             ToolValidationError: The value does not match the type of the binding or field it was assigned to.
             ToolBoundaryError: The target cannot be assigned.
-            ExecutionError: The value is awaitable and the surrounding function is not async.
+            ExecutionError: The value is awaitable and must not be.
             StepEndedError: The step has ended.
         """
         try:
             reply = await pending.wait()
-            if not isinstance(reply, Awaited):
+            if type(reply) is not Awaited:
                 return reply
-            value = await self._await_value(reply)
+            value = await self._await_value(reply, may_await=may_await)
             if reply.continuation is None:
                 return value
             return await self._post(Resume(continuation=reply.continuation, value=value)).wait()
@@ -210,15 +215,15 @@ class StepActor:
         self._steered.clear()
         return content
 
-    async def _await_value(self, reply: Awaited) -> object:
-        if not self.context.is_async and not isinstance(reply.awaitable, BlockingCall):
+    async def _await_value(self, reply: Awaited, *, may_await: bool) -> object:
+        if not may_await and type(reply.awaitable) is not BlockingCall:
             reply.close()
             raise ExecutionError(
-                f"step {self.context.step_id}: a synchronous natural function met an awaitable; "
-                "make the function `async def`, or wrap a synchronous function with nighthawk_async.blocking"
+                f"step {self.context.step_id}: a synchronous natural function cannot return an awaitable; "
+                "make the function `async def`"
             )
         try:
-            return await reply.awaitable
+            return await await_value(reply.awaitable)
         except (Exception, SystemExit) as error:  # as for what is called in the actor's turn
             raise ToolEvaluationError(reply.describe(error)) from error
 
@@ -253,7 +258,7 @@ class StepActor:
         except Exception as error:  # whatever it is belongs to whoever asked
             envelope.reply.fail(error)
             return
-        if isinstance(reply, Awaited):
+        if type(reply) is Awaited:
             self._claimed[envelope.reply] = envelope.command.claims(self._state)
         envelope.reply.resolve(reply)
 

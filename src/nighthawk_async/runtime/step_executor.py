@@ -98,7 +98,8 @@ def check_executor(executor: object) -> None:
     Raises:
         NighthawkError: The object implements neither protocol.
     """
-    if isinstance(executor, type) or not isinstance(executor, AsyncStepExecutor | SyncStepExecutor):
+    methods = [getattr(executor, name, None) for name in ("run_step_async", "run_step")]
+    if isinstance(executor, type) or not any(callable(method) for method in methods):
         raise NighthawkError(
             f"{executor!r} is no step executor: it has neither run_step_async nor run_step, or is a class. "
             "Use AgentStepExecutor.from_configuration(configuration=…) for a model."

@@ -1,7 +1,7 @@
 """What a tool call gave, and how the model sees it (specification 8.3, 8.3.1). Floor 3."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from ..configuration import JsonRendererStyle
 from ..errors import (
@@ -21,6 +21,7 @@ __all__ = [
     "ToolOutcome",
     "ToolResultRenderingPolicy",
     "outcome_of_failure",
+    "project_error",
     "project_outcome",
     "render_outcome",
 ]
@@ -109,18 +110,19 @@ def _evaluation_failure(error: NighthawkError) -> ToolError:
             guidance = "The same call may succeed later."
             return ToolError(kind="transient", message=str(error), guidance=guidance)
         case _:
-            return ToolError(kind="execution", message=str(error))
+            guidance = "Change the call, or go on without its result."
+            return ToolError(kind="execution", message=str(error), guidance=guidance)
+
+
+def project_error(error: ToolError) -> str:
+    """The preview of a failure."""
+    return json.dumps({"value": None, "error": asdict(error)}, ensure_ascii=False)
 
 
 def project_outcome(outcome: ToolOutcome, policy: ToolResultRenderingPolicy) -> str:
     """The preview `{"value": …, "error": …}`, its value bounded by the policy."""
     if outcome.error is not None:
-        error = {
-            "kind": outcome.error.kind,
-            "message": outcome.error.message,
-            "guidance": outcome.error.guidance,
-        }
-        return json.dumps({"value": None, "error": error}, ensure_ascii=False)
+        return project_error(outcome.error)
     preview = render_preview(
         outcome.payload,
         max_tokens=policy.tool_result_max_tokens,

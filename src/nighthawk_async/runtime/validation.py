@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from pydantic import (
     ConfigDict,
@@ -17,7 +17,7 @@ from .error_text import describe_error, describe_validation_error
 
 __all__ = ["json_schema", "type_adapter", "type_name", "validate_value"]
 
-_ACCEPTING_EVERYTHING: tuple[object, ...] = (object, Any)
+_ACCEPTING_EVERYTHING = cast("tuple[object, ...]", (object, Any, Self))
 
 
 def type_adapter(annotation: object) -> TypeAdapter[Any]:

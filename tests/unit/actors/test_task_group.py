@@ -86,3 +86,15 @@ async def test_an_error_takes_the_place_of_a_cancellation_and_is_raised_bare() -
 
     with pytest.raises(LookupError, match="cleanup"):
         await cancelled_group()
+
+
+class OwnGroup(ExceptionGroup[ValueError]):
+    """A group of the user's own, with data on it."""
+
+
+async def test_an_exception_group_raised_on_purpose_stays_the_same_object() -> None:
+    own = OwnGroup("mine", [ValueError("inside")])
+    with pytest.raises(OwnGroup) as caught:
+        async with BareTaskGroup():
+            raise own
+    assert caught.value is own

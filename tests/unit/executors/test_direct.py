@@ -85,7 +85,9 @@ async def test_an_ordinary_model_answers_with_all_values_and_the_outcome_at_once
     assert schema["properties"]["bindings"]["properties"]["label"]["enum"] == ["good", "bad"]
     assert schema["properties"]["bindings"]["properties"]["stars"]["type"] == "integer"
     assert "<<<NH:LOCALS>>>" in str(request.messages[0])
-    assert "label, stars" in request.system_prompt
+    assert "- label: Literal['good', 'bad']\n- stars: int" in request.system_prompt
+    assert "evaluate an expression" not in request.system_prompt
+    assert "\n\n\n" not in request.system_prompt
 
 
 async def test_the_return_value_travels_as_json_typed_by_its_schema() -> None:
@@ -134,15 +136,21 @@ async def test_an_unacceptable_answer_is_told_why_and_may_be_mended(wrong: objec
     assert why in str(caught.value)
 
 
-async def test_an_answer_that_was_cut_off_says_so() -> None:
+async def test_an_answer_that_was_cut_off_is_refused_as_that_and_quoted_as_it_was() -> None:
     model = ScriptedModel(
-        [model_response(text='{"bindings": {"la', finish_reason="length")], capabilities=LARGE
+        [model_response(text='{"bindings": {"la', finish_reason="length") for _ in range(2)],
+        capabilities=LARGE,
     )
-    configuration = nh.StepExecutorConfiguration(max_corrective_turns=0)
+    configuration = nh.StepExecutorConfiguration(max_corrective_turns=1)
     executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
     async with nh.run(executor):
-        with pytest.raises(nh.ExecutionError, match="cut off at the length limit"):
+        with pytest.raises(
+            nh.ExecutionError, match=r'cut off at its length limit; the model said: {"bindings": {"la$'
+        ):
             await review("fine")
+    said, refusal = model.requests[1].messages[1:]
+    assert said == nh.AssistantMessage(text='{"bindings": {"la')
+    assert "cut off at its length limit" in str(refusal)
 
 
 async def test_a_type_without_a_schema_is_an_error_that_names_the_way_out() -> None:
@@ -204,13 +212,14 @@ async def test_a_small_models_unacceptable_value_is_told_why() -> None:
     assert "write binding 'label'" in str(model.requests[2].messages[-1])
 
 
-async def test_a_small_model_without_bindings_is_asked_for_the_return_value() -> None:
+async def test_a_small_model_without_bindings_chooses_among_all_outcomes() -> None:
     model, executor = direct({"outcome": {"kind": "return", "return_value": 42}}, capabilities=SMALL)
     async with nh.run(executor):
         assert await answer("the question") == 42
     assert model.requests[0].response_format is not None
-    outcome = model.requests[0].response_format.schema["properties"]["outcome"]
-    assert outcome["properties"]["kind"]["enum"] == ["return"]
+    variants = model.requests[0].response_format.schema["properties"]["outcome"]["anyOf"]
+    kinds = [variant["properties"]["kind"]["enum"] for variant in variants]
+    assert kinds == [["pass"], ["return"], ["raise"]]
 
 
 async def test_a_small_model_chooses_among_the_outcomes_that_are_left() -> None:
@@ -231,12 +240,12 @@ async def test_a_small_model_chooses_among_the_outcomes_that_are_left() -> None:
     ]
 
 
-async def test_a_block_without_names_still_asks_something() -> None:
+async def test_a_block_that_can_only_pass_asks_nothing() -> None:
     @nh.natural_function
     async def nothing() -> None:
         """natural
         ---
-        deny: [return]
+        deny: [return, raise]
         ---
         Nothing to do.
         """
@@ -270,3 +279,28 @@ async def test_a_binding_without_a_known_type_takes_any_json() -> None:
         assert await note("x") == [1, None]
     assert model.requests[0].response_format is not None
     assert model.requests[0].response_format.schema["properties"] == {"anything": {}}
+
+
+LIMIT = 5
+
+
+def helper(text: str) -> int:
+    return len(text)
+
+
+@nh.natural_function
+async def judge(text: str) -> str:
+    """natural
+    Set <:label> for <text> against <LIMIT>, as <helper> would.
+    """
+    label: str
+    return label
+
+
+async def test_a_small_model_sees_the_global_values_that_the_program_reads_but_no_functions() -> None:
+    model, executor = direct({"label": "short"}, capabilities=SMALL)
+    async with nh.run(executor):
+        await judge("spam")
+    (message,) = model.requests[0].messages
+    assert isinstance(message, nh.UserMessage)
+    assert message.content == ('text: str = "spam"\nLIMIT: int = 5',)

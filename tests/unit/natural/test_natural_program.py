@@ -87,9 +87,14 @@ def test_backslashes_that_escape_nothing_stay():
 
 def test_words_are_identifiers_that_start_with_an_upper_case_letter():
     program = parse(
-        "natural\nRaise ValueError or errors.NotFound_2, <CustomError>, not keyError or _Private, xY."
+        "natural\nRaise ValueError or NotFound_2, <CustomError>, not keyError or _Private, xY. Or LastError."
     )
-    assert program.words == {"Raise", "ValueError", "NotFound_2", "CustomError"}
+    assert program.words == {"Raise", "ValueError", "NotFound_2", "CustomError", "Or", "LastError"}
+
+
+def test_parts_of_dotted_names_are_no_words():
+    program = parse("natural\nRaise requests.ConnectionError, <Errors.Late> or Errors.Early.\n")
+    assert program.words == {"Raise"}
 
 
 def test_8_4_program_without_frontmatter_denies_nothing_and_keeps_its_blank_lines():

@@ -546,3 +546,14 @@ def test_running_from_a_trio_thread_without_anyio_uses_a_portal() -> None:
             return await trio.to_thread.run_sync(partial(shout, "text"))
 
     assert trio.run(main) == "TEXT"
+
+
+@pytest.mark.anyio
+async def test_a_thread_that_inherited_the_context_of_a_loop_uses_the_portal() -> None:
+    results: list[str] = []
+    executor = CallbackExecutor(lambda call: return_response("text.upper()"))
+    async with nh.run(executor):
+        thread = threading.Thread(target=copy_context().run, args=(lambda: results.append(shout("hey")),))
+        thread.start()
+        await anyio.to_thread.run_sync(thread.join)
+    assert results == ["HEY"]

@@ -187,6 +187,31 @@ async def test_what_is_no_event_stream_is_a_typed_error_that_quotes_it(
     assert re.search(message, str(error)), str(error)
 
 
+@pytest.mark.parametrize(
+    ("body", "message", "error_type", "is_transient"),
+    [
+        (b'{"error":{"message":"kaputt"}}', "kaputt", None, False),
+        (b'{"error":{"message":"kaputt"}}\n\n', "kaputt", None, False),
+        (
+            b'{\n  "error": {\n    "message": "kaputt",\n    "type": "teapot"\n  }\n}\n',
+            "kaputt",
+            "teapot",
+            False,
+        ),
+        (b'{"error":{"message":"later","code":503}}', "later", None, True),
+        (b'{"error":"kaputt"}', "kaputt", None, False),
+    ],
+)
+async def test_an_error_object_in_place_of_an_event_stream_is_the_providers_error(
+    body: bytes, message: str, error_type: str | None, is_transient: bool
+) -> None:
+    error = await error_from(ModelReply(body=body), max_retries=0)
+    assert isinstance(error, ModelProviderError)
+    assert str(error).endswith(f": the provider reported an error: {message}")
+    assert error.error_type == error_type
+    assert error.is_transient is is_transient
+
+
 @pytest.mark.parametrize("number", range(8))
 async def test_a_stream_cut_short_is_an_error_after_the_events_before_it(number: int) -> None:
     reply = ModelReply(**fields_of(GOOD), ending="close", ending_after=number)

@@ -1,41 +1,51 @@
 """Fits a request to what its model can do, before anything is sent. Floor 4.
 
-What a protocol cannot carry is the codec's to refuse; this is about the model behind it. Content of the
-prompt that the model cannot take is an error. Content of a tool result is replaced by a text that describes
+Content of the prompt that the model cannot take is an error, and so is, before that, content that the
+protocol cannot carry, which no setting changes. Content of a tool result is replaced by a text that describes
 it, since the model may go on without it (specification 8.3).
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 from ..errors import ConfigurationError, UnsupportedContentError
-from ..types.content import UserContent
+from ..types.content import MultimodalContent, UserContent
 from ..types.messages import AssistantMessage, Message, ToolResult, ToolResultsMessage, UserMessage
 from ..types.model import ModelCapabilities, ModelRequest
 from ..wire.media import MediaKind, describe_media, is_all_text, media_kind
 
-__all__ = ["fit_request"]
+__all__ = ["FindRefusal", "fit_request"]
+
+FindRefusal: TypeAlias = Callable[[MultimodalContent], str | None]
+"""Says why a protocol cannot carry a media item, or None when it can."""
 
 
-def fit_request(request: ModelRequest, capabilities: ModelCapabilities, *, model_id: str) -> ModelRequest:
+def fit_request(
+    request: ModelRequest, capabilities: ModelCapabilities, *, model_id: str, find_refusal: FindRefusal
+) -> ModelRequest:
     """The request as the model can take it; the same object when nothing had to change.
 
     Args:
         request: The request.
         capabilities: What the model can do.
         model_id: The model's id, for errors.
+        find_refusal: What the protocol cannot carry.
 
     Raises:
         ConfigurationError: It offers tools or demands a schema, and the model has no such thing.
-        UnsupportedContentError: A user message holds content that the model cannot take.
+        UnsupportedContentError: A user message holds content that the protocol cannot carry or the model
+            cannot take.
     """
     if request.tools and not capabilities.tools:
-        raise ConfigurationError(f"{model_id} does not call tools.{_remedy('tools')}")
+        raise ConfigurationError(f"{model_id}: the model does not call tools.{_remedy('tools')}")
     if request.response_format is not None and not capabilities.structured_output:
         raise ConfigurationError(
-            f"{model_id} does not hold its answer to a JSON Schema.{_remedy('structured_output')}"
+            f"{model_id}: the model does not hold its answers to a JSON Schema.{_remedy('structured_output')}"
         )
     missing = _missing_kinds(capabilities)
-    messages = tuple([_fit_message(message, missing, model_id) for message in request.messages])
+    _check_user_content(request, missing, model_id, find_refusal)
+    messages = tuple([_fit_message(message, missing) for message in request.messages])
     is_same = all(new is old for new, old in zip(messages, request.messages, strict=True))
     return request if is_same else replace(request, messages=messages)
 
@@ -52,16 +62,29 @@ def _missing_kinds(capabilities: ModelCapabilities) -> dict[MediaKind, str]:
     return missing
 
 
-def _fit_message(message: Message, missing: dict[MediaKind, str], model_id: str) -> Message:
+def _check_user_content(
+    request: ModelRequest, missing: dict[MediaKind, str], model_id: str, find_refusal: FindRefusal
+) -> None:
+    # First what nobody can change: a setting that the other message recommends would not help.
+    for item in _user_media(request):
+        if (refusal := find_refusal(item)) is not None:
+            raise UnsupportedContentError(f"{model_id}: {refusal}.")
+    for item in _user_media(request):
+        if (name := missing.get(media_kind(item))) is not None:
+            raise UnsupportedContentError(
+                f"{model_id}: the model cannot take {describe_media(item)}.{_remedy(name)}"
+            )
+
+
+def _user_media(request: ModelRequest) -> Iterator[MultimodalContent]:
+    for message in request.messages:
+        if isinstance(message, UserMessage):
+            yield from (item for item in message.content if not isinstance(item, str))
+
+
+def _fit_message(message: Message, missing: dict[MediaKind, str]) -> Message:
     match message:
-        case UserMessage():
-            for item in message.content:
-                if not isinstance(item, str) and (name := missing.get(media_kind(item))) is not None:
-                    raise UnsupportedContentError(
-                        f"{model_id} cannot take {describe_media(item)}.{_remedy(name)}"
-                    )
-            return message
-        case AssistantMessage():
+        case UserMessage() | AssistantMessage():
             return message
         case ToolResultsMessage():
             if all(is_all_text(result.content) for result in message.results):

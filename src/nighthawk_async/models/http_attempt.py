@@ -11,9 +11,10 @@ from typing import Self
 
 import anyio
 
-from ..errors import ModelError, ModelProtocolError
+from ..errors import ModelError, ModelProtocolError, ModelProviderError
 from ..types.model import ModelEvent
 from ..wire.codec import Codec, EncodedRequest
+from ..wire.provider_errors import find_bare_error
 from ..wire.redaction import excerpt
 from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEventDecoder
 from .endpoint import Endpoint
@@ -142,9 +143,7 @@ class HttpAttempt:
                         events += self._decoder.feed(line_event)
                 events += self._decoder.finish()
         except ModelProtocolError as error:
-            if self._lines.stray:
-                error = ModelProtocolError(f"{error.message} It held: {excerpt(self._lines.stray)}")
-            self._failure = error
+            self._failure = _explain(error, self._lines.stray)
         return events
 
     async def _drain(self) -> None:
@@ -155,6 +154,20 @@ class HttpAttempt:
                     pass
             except ModelError:
                 return  # the response was complete; the broken connection is closed
+
+
+def _explain(error: ModelProtocolError, stray: bytes) -> ModelError:
+    """The error together with what arrived outside the event stream, which is often the reason itself."""
+    if not stray:
+        return error
+    reason = find_bare_error(stray)
+    if reason is None:
+        return ModelProtocolError(f"{error.message} It held: {excerpt(stray)}")
+    return ModelProviderError(
+        f"the provider reported an error: {reason.message}",
+        error_type=reason.error_type,
+        is_transient=reason.is_transient,
+    )
 
 
 def _media_type(headers: Mapping[str, str]) -> str:

@@ -80,7 +80,9 @@ class HttpModel:
         """
         settings = {**self._settings, **request.settings}
         transport = TransportSettings.from_settings(settings)
-        fitted = fit_request(request, self._capabilities, model_id=self.name)
+        fitted = fit_request(
+            request, self._capabilities, model_id=self.name, find_refusal=self._codec.find_refusal
+        )
         encoded = self._codec.encode(
             _with_settings(fitted, self._rename(settings)), model_name=self._model_name
         )

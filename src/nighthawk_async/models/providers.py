@@ -95,7 +95,7 @@ def _model_facts(model_id: ModelId) -> ModelFacts:
 def _endpoint(
     model_id: ModelId, facts: ProviderFacts, settings: TransportSettings, environment: Mapping[str, str]
 ) -> Endpoint:
-    base_url = settings.base_url or environment.get(facts.base_url_variable) or facts.base_url
+    base_url = settings.base_url or environment.get(facts.base_url_variable, "").strip() or facts.base_url
     endpoint = Endpoint(model_id=str(model_id), base_url=parse_base_url(base_url), headers={})
     key = settings.api_key.get_secret_value() if settings.api_key else environment.get(facts.key_variable, "")
     key = key.strip()

@@ -6,12 +6,14 @@ All other settings go into the request's body; `wire.transport_settings` names t
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
 
 from ..errors import ConfigurationError
 
 __all__ = ["TransportSettings"]
 
+# An empty URL is more likely a variable that was never filled than a wish for the provider's own.
+_Url = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -34,7 +36,7 @@ class TransportSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
-    base_url: str | None = None
+    base_url: _Url | None = None
     api_key: SecretStr | None = None
     extra_headers: dict[str, str] = Field(default_factory=dict[str, str])
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)

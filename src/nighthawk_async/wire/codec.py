@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ..errors import ModelStatusError
+from ..types.content import MultimodalContent
 from ..types.model import ModelEvent, ModelRequest
 from .sse import ServerSentEvent
 
@@ -64,6 +65,14 @@ class Codec(Protocol):
     @property
     def name(self) -> str:
         """The protocol's name, as the catalog's provider rows give it."""
+        ...
+
+    def find_refusal(self, item: MultimodalContent) -> str | None:
+        """Why the protocol cannot carry a media item in a user message; None when it can.
+
+        Args:
+            item: The media item.
+        """
         ...
 
     def encode(self, request: ModelRequest, *, model_name: str) -> EncodedRequest:

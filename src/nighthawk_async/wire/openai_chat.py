@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from ..errors import ModelStatusError
+from ..types.content import MultimodalContent
 from ..types.model import ModelEvent, ModelRequest
 from .codec import EncodedRequest
+from .openai_chat_content import find_refusal
 from .openai_chat_request import encode_body
 from .openai_chat_response import ChatResponseDecoder
 from .provider_errors import status_error
@@ -18,6 +20,10 @@ class OpenAIChatCodec:
     """Speaks Chat Completions. See `wire.codec.Codec`."""
 
     name = "openai-chat"
+
+    def find_refusal(self, item: MultimodalContent) -> str | None:
+        """Why the protocol cannot carry a media item; see `wire.codec.Codec`."""
+        return find_refusal(item)
 
     def encode(self, request: ModelRequest, *, model_name: str) -> EncodedRequest:
         """A request as HTTP parts; see `wire.codec.Codec`."""

@@ -11,7 +11,7 @@ from ..errors import UnsupportedContentError
 from ..types.content import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
 from .media import data_url, describe_media, is_all_text, media_kind
 
-__all__ = ["encode_media", "encode_user_content"]
+__all__ = ["encode_media", "encode_user_content", "find_refusal"]
 
 FILE_PROVIDERS = frozenset({"openai", "openai-chat", "openai-responses"})
 """The providers whose uploaded files an endpoint of this protocol may know."""
@@ -26,12 +26,11 @@ _AUDIO_FORMATS = {
 }
 
 
-def encode_user_content(content: tuple[UserContent, ...], *, model_name: str) -> str | list[dict[str, Any]]:
+def encode_user_content(content: tuple[UserContent, ...]) -> str | list[dict[str, Any]]:
     """The content of a user message: a plain text where there is no media, which every server understands.
 
     Args:
         content: The items, in order.
-        model_name: The model's name, for the error.
 
     Raises:
         UnsupportedContentError: The protocol cannot carry an item.
@@ -39,9 +38,25 @@ def encode_user_content(content: tuple[UserContent, ...], *, model_name: str) ->
     if is_all_text(content):
         return "\n\n".join(str(item) for item in content)
     return [
-        {"type": "text", "text": item} if isinstance(item, str) else _encode_or_refuse(item, model_name)
+        {"type": "text", "text": item} if isinstance(item, str) else _encode_or_refuse(item)
         for item in content
     ]
+
+
+def find_refusal(item: MultimodalContent) -> str | None:
+    """Why the protocol cannot carry a media item; None when it can.
+
+    Args:
+        item: The media item.
+    """
+    if isinstance(item, UploadedFile):
+        is_carried = item.provider_name in FILE_PROVIDERS
+    elif isinstance(item, FileUrl):
+        is_carried = media_kind(item) == "image"
+    else:
+        kind = media_kind(item)
+        is_carried = _audio_format(item) is not None if kind == "audio" else kind != "video"
+    return None if is_carried else f"the Chat Completions protocol cannot carry {describe_media(item)}"
 
 
 def encode_media(item: MultimodalContent) -> dict[str, Any] | None:
@@ -50,34 +65,34 @@ def encode_media(item: MultimodalContent) -> dict[str, Any] | None:
     Args:
         item: The media item.
     """
+    return None if find_refusal(item) else _encode_media(item)
+
+
+def _encode_or_refuse(item: MultimodalContent) -> dict[str, Any]:
+    refusal = find_refusal(item)
+    if refusal is not None:
+        raise UnsupportedContentError(f"{refusal}.")
+    return _encode_media(item)
+
+
+def _encode_media(item: MultimodalContent) -> dict[str, Any]:
     if isinstance(item, UploadedFile):
-        is_known = item.provider_name in FILE_PROVIDERS
-        return {"type": "file", "file": {"file_id": item.file_id}} if is_known else None
-    kind = media_kind(item)
+        return {"type": "file", "file": {"file_id": item.file_id}}
     if isinstance(item, FileUrl):
-        return {"type": "image_url", "image_url": {"url": item.url}} if kind == "image" else None
+        return {"type": "image_url", "image_url": {"url": item.url}}
+    kind = media_kind(item)
     if kind == "image":
         return {"type": "image_url", "image_url": {"url": data_url(item)}}
-    if kind == "audio":
-        return _encode_audio(item)
-    return _encode_document(item) if kind == "document" else None
+    return _encode_audio(item) if kind == "audio" else _encode_document(item)
 
 
-def _encode_or_refuse(item: MultimodalContent, model_name: str) -> dict[str, Any]:
-    part = encode_media(item)
-    if part is None:
-        raise UnsupportedContentError(
-            f"Model {model_name!r}: the Chat Completions protocol cannot carry {describe_media(item)}."
-        )
-    return part
+def _audio_format(item: BinaryContent) -> str | None:
+    return _AUDIO_FORMATS.get(item.media_type.partition(";")[0].strip().lower())
 
 
-def _encode_audio(item: BinaryContent) -> dict[str, Any] | None:
-    audio_format = _AUDIO_FORMATS.get(item.media_type.partition(";")[0].strip().lower())
-    if audio_format is None:
-        return None
+def _encode_audio(item: BinaryContent) -> dict[str, Any]:
     data = base64.b64encode(item.data).decode()
-    return {"type": "input_audio", "input_audio": {"data": data, "format": audio_format}}
+    return {"type": "input_audio", "input_audio": {"data": data, "format": _audio_format(item)}}
 
 
 def _encode_document(item: BinaryContent) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def encode_body(request: ModelRequest, *, model_name: str) -> bytes:
     body |= _encode_tools(request)
     if request.response_format is not None:
         body["response_format"] = _encode_response_format(request.response_format)
-    body["messages"] = _encode_messages(request, model_name)
+    body["messages"] = _encode_messages(request)
     body |= extra_body(request.settings)
     return _to_json(body)
 
@@ -70,19 +70,19 @@ def _encode_response_format(response_format: ResponseFormat) -> dict[str, Any]:
     }
 
 
-def _encode_messages(request: ModelRequest, model_name: str) -> list[dict[str, Any]]:
+def _encode_messages(request: ModelRequest) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     if request.system_prompt:
         messages.append({"role": "system", "content": request.system_prompt})
     for message in request.messages:
-        messages.extend(_encode_message(message, model_name))
+        messages.extend(_encode_message(message))
     return messages
 
 
-def _encode_message(message: Message, model_name: str) -> list[dict[str, Any]]:
+def _encode_message(message: Message) -> list[dict[str, Any]]:
     match message:
         case UserMessage():
-            return [{"role": "user", "content": encode_user_content(message.content, model_name=model_name)}]
+            return [{"role": "user", "content": encode_user_content(message.content)}]
         case AssistantMessage():
             return [_encode_assistant_message(message)]
         case ToolResultsMessage():

@@ -14,7 +14,7 @@ from ..errors import ModelStatusError
 from .redaction import excerpt
 from .retry_advice import is_transient_status, retry_after_seconds
 
-__all__ = ["ProviderMessage", "provider_message", "status_error"]
+__all__ = ["ProviderMessage", "find_bare_error", "provider_message", "status_error"]
 
 _TRANSIENT_WORDS = (
     "internal",
@@ -61,6 +61,22 @@ def provider_message(content: object, secrets: Sequence[str] = ()) -> ProviderMe
         error_type=excerpt(name, secrets, limit=100) if name is not None else None,
         is_transient=any(_says_transient(each) for each in names),
     )
+
+
+def find_bare_error(content: bytes) -> ProviderMessage | None:
+    """The message of an error object that stands where a response should; None when there is no such object.
+
+    Args:
+        content: What arrived, or its beginning.
+    """
+    try:
+        decoded: object = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if not isinstance(decoded, Mapping):
+        return None
+    fields = cast("Mapping[str, object]", decoded)
+    return provider_message(fields) if fields.get("error") else None
 
 
 def status_error(

@@ -27,7 +27,7 @@ def request(*messages: Any, **fields: Any) -> ModelRequest:
 
 
 def fit(given: ModelRequest, capabilities: ModelCapabilities = PLAIN) -> ModelRequest:
-    return fit_request(given, capabilities, model_id="p:m")
+    return fit_request(given, capabilities, model_id="p:m", find_refusal=lambda item: None)
 
 
 def result(*content: Any) -> ToolResultsMessage:
@@ -40,14 +40,14 @@ def test_a_request_that_fits_is_the_same_object() -> None:
 
 
 def test_tools_for_a_model_without_them_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="p:m does not call tools"):
+    with pytest.raises(ConfigurationError, match="p:m: the model does not call tools"):
         fit(request(tools=(TOOL,)), ModelCapabilities(tools=False))
 
 
 def test_a_schema_for_a_model_without_structured_output_is_refused() -> None:
     given = request(response_format=ResponseFormat(name="x", schema={"type": "object"}))
     with pytest.raises(
-        ConfigurationError, match=r"p:m does not hold.*capabilities=\{'structured_output': True\}"
+        ConfigurationError, match=r"p:m: the model does not hold.*capabilities=\{'structured_output': True\}"
     ):
         fit(given)
     assert fit(given, ModelCapabilities(structured_output=True)) is given
@@ -70,7 +70,7 @@ def test_media_of_a_prompt_that_the_model_cannot_take_is_refused_by_name(
     item: MultimodalContent, capability: str
 ) -> None:
     given = request(UserMessage(content=("see", item)))
-    with pytest.raises(UnsupportedContentError, match=f"p:m cannot take .*{capability}"):
+    with pytest.raises(UnsupportedContentError, match=f"^p:m: the model cannot take .*{capability}"):
         fit(given)
     assert fit(given, ModelCapabilities(**{capability: True})) is given
 
@@ -91,3 +91,15 @@ def test_media_of_a_tool_result_that_the_model_cannot_take_is_described_in_its_p
 def test_media_of_a_tool_result_that_the_model_can_take_stays() -> None:
     given = request(result("before", PNG))
     assert fit(given, ModelCapabilities(images=True)).messages == given.messages
+
+
+def test_what_the_protocol_cannot_carry_is_refused_first_and_without_recommending_a_setting() -> None:
+    video = VideoUrl(url="http://x/y.mp4")
+    given = request(UserMessage(content=(PNG,)), UserMessage(content=("see", video)))
+
+    def refuse_video(item: MultimodalContent) -> str | None:
+        return "the protocol carries no video" if item is video else None
+
+    with pytest.raises(UnsupportedContentError) as raised:
+        fit_request(given, PLAIN, model_id="p:m", find_refusal=refuse_video)
+    assert str(raised.value) == "p:m: the protocol carries no video."

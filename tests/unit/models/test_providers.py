@@ -86,6 +86,25 @@ def test_an_empty_base_url_in_the_environment_is_none() -> None:
         create("openai-chat:x", {"OPENAI_BASE_URL": ""})
 
 
+def test_a_blank_base_url_in_the_environment_is_none() -> None:
+    with pytest.raises(MissingCredentialError):
+        create("openai-chat:x", {"OPENAI_BASE_URL": " \t"})
+
+
+@pytest.mark.parametrize("base_url", ["", " ", "\n"])
+@pytest.mark.parametrize("environment", [{}, {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}])
+def test_an_empty_base_url_among_the_settings_is_refused_by_name(
+    base_url: str, environment: dict[str, str]
+) -> None:
+    with pytest.raises(ConfigurationError, match="model setting 'base_url'"):
+        create("openai-chat:x", {"OPENAI_API_KEY": SECRET, **environment}, settings={"base_url": base_url})
+
+
+def test_a_base_url_of_none_takes_the_environments() -> None:
+    environment = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    assert create("openai-chat:x", environment, settings={"base_url": None}).name == "openai-chat:x"
+
+
 @pytest.mark.parametrize(
     "base_url",
     ["localhost:8080", "ftp://localhost", "http://", "http://[::1", "http://h:99999", "//host", "http://h:0"],

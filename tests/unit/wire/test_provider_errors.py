@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nighthawk_async.wire.openai_chat import OpenAIChatCodec
+from nighthawk_async.wire.provider_errors import ProviderMessage, find_bare_error
 from nighthawk_async.wire.redaction import excerpt, redact
 from nighthawk_async.wire.retry_advice import is_transient_status, retry_after_seconds
 
@@ -107,3 +108,17 @@ def test_the_delay_a_server_asks_for_is_understood(headers: dict[str, str], seco
 
 def test_a_date_is_compared_with_the_clock() -> None:
     assert retry_after_seconds({"retry-after": "Thu, 01 Jan 2009 12:00:30 GMT"}) == 0.0
+
+
+def test_an_error_object_that_stands_alone_is_found() -> None:
+    assert find_bare_error(b'{"error": {"message": "kaputt", "type": "server_error"}}') == ProviderMessage(
+        message="kaputt", error_type="server_error", is_transient=True
+    )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"<html>", b'{"error": {"mess', b'{"error": null}', b'{"id": 1}', b"[1]", b'"error"', b"\xff"],
+)
+def test_what_is_no_error_object_is_not_taken_for_one(content: bytes) -> None:
+    assert find_bare_error(content) is None

@@ -87,14 +87,18 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def _group_failed(group: BaseExceptionGroup[BaseException]) -> int:
-    """Errors of several tasks at once; what is not the library's own goes on as it is."""
+    """Errors of several tasks at once; what is not the library's own goes on as it is.
+
+    rich ends a task with `SystemExit` when nobody reads its output any more: there is nobody to tell.
+    """
     leaves = list(_leaves(group))
     if any(isinstance(leaf, KeyboardInterrupt) for leaf in leaves):
         return _interrupted()
     known = [leaf for leaf in leaves if isinstance(leaf, NighthawkError)]
-    if len(known) < len(leaves):
+    exits = [leaf for leaf in leaves if isinstance(leaf, SystemExit)]
+    if len(known) + len(exits) < len(leaves):
         raise group
-    return _failed(known)
+    return EXIT_FAILURE if exits else _failed(known)
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:

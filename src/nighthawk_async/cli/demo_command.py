@@ -16,14 +16,13 @@ __all__ = ["demo"]
 DEFAULT_MODEL = "local:smollm2-135m"
 
 SMALL_MODEL_REMARK = (
-    "This model has 135 million parameters and runs on your processor. It is good for one short answer at a "
-    "time: a label, a number, a few words. It is no good at reasoning, tools or long texts, and the "
-    "sentences it writes may be beside the point. Use --model "
-    "provider:name to see the same functions on another model."
+    "This is a small model. It is good for one short answer at a time: a label, a number, a few words. It is "
+    "no good at reasoning, tools or long texts, and the sentences it writes may be beside the point. Use "
+    "--model provider:name to see the same functions on another model."
 )
 OTHER_MODEL_REMARK = (
     "The shipped reviews are easier than most work. Run the demonstration without --model to see what a "
-    "model of 135 million parameters makes of them on your processor."
+    "model of 135 million parameters makes of them on this machine's processor."
 )
 
 
@@ -47,7 +46,8 @@ def demo(
     executor = AgentStepExecutor.from_configuration(configuration=StepExecutorConfiguration(model=model))
     view = DemoView(console, model)
     record = run_demo(executor, load_reviews(reviews), view, concurrency=concurrency)
-    view.summarize(record, remark=SMALL_MODEL_REMARK if model == DEFAULT_MODEL else OTHER_MODEL_REMARK)
+    is_small = executor.model is not None and executor.model.capabilities.is_small
+    view.summarize(record, remark=SMALL_MODEL_REMARK if is_small else OTHER_MODEL_REMARK)
 
 
 def _prepare_local_model(model: str) -> None:

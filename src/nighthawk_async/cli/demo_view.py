@@ -8,15 +8,15 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
-from rich.table import Table
 from rich.text import Text
 
 from .demo_record import Classification, DemoRecord
 
-__all__ = ["DemoView"]
+__all__ = ["DemoView", "live_view"]
 
 _ROWS = 12
-_QUOTE_CHARACTERS = 60
+_BAR_CHARACTERS = 40
+_PLAIN_LINE_CHARACTERS = 79
 _FRAMES_PER_SECOND = 10
 
 
@@ -41,7 +41,9 @@ class DemoView:
             yield
             return
         with Live(
-            get_renderable=lambda: _live(record), console=self._console, refresh_per_second=_FRAMES_PER_SECOND
+            get_renderable=lambda: live_view(record, self._console.width),
+            console=self._console,
+            refresh_per_second=_FRAMES_PER_SECOND,
         ):
             yield
 
@@ -50,7 +52,8 @@ class DemoView:
         if not self._console.is_terminal:
             classification = record.classifications[-1]
             counter = f"[{record.done:{len(str(record.total))}}/{record.total}]"
-            self._line(f"   {counter} {_verdict(classification):<15} {_quote(classification.review.review)}")
+            head = f"   {counter} {_verdict(classification):<15} "
+            self._line(head + _quote(classification.review.review, _PLAIN_LINE_CHARACTERS - len(head)))
 
     def begin(self, title: str) -> None:
         """Begin another part."""
@@ -93,24 +96,39 @@ class DemoView:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def _live(record: DemoRecord) -> RenderableType:
-    """The latest verdicts above a bar and the running figures."""
-    table = Table.grid(padding=(0, 1))
-    for classification in record.classifications[-_ROWS:]:
-        style = "green" if classification.is_right else "yellow"
-        seconds = f"{classification.seconds:5.2f} s"
-        table.add_row(
-            " ", Text(_verdict(classification), style), seconds, _quote(classification.review.review)
-        )
+def live_view(record: DemoRecord, width: int) -> RenderableType:
+    """The latest verdicts above a bar and the running figures; nothing wraps, so that frames have one height.
+
+    Args:
+        record: What was counted so far.
+        width: The number of columns.
+    """
     usage = record.usage
     outcomes = ", ".join(f"{count} {kind}" for kind, count in sorted(record.outcomes.items()))
-    figures = Text(
-        f"   {record.in_flight} steps in flight   {record.done}/{record.total} done   {record.right} right   "
-        f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out   outcomes: {outcomes or 'none yet'}"
-    )
+    bar = ProgressBar(total=record.total, completed=record.done, width=min(_BAR_CHARACTERS, width - 6))
     return Group(
-        table, Padding(ProgressBar(total=record.total, completed=record.done, width=40), (0, 3)), figures
+        *(_live_line(classification, width) for classification in record.classifications[-_ROWS:]),
+        Padding(bar, (0, 3)),
+        _one_line(
+            f"   {record.in_flight} steps in flight   {record.done}/{record.total} done"
+            f"   {record.right} right"
+        ),
+        _one_line(
+            f"   {usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+            f"   outcomes: {outcomes or 'none yet'}"
+        ),
     )
+
+
+def _live_line(classification: Classification, width: int) -> Text:
+    verdict = _verdict(classification)
+    line = _one_line(f"   {verdict:<15} {classification.seconds:5.2f} s  ")
+    line.stylize("green" if classification.is_right else "yellow", 3, 3 + len(verdict))
+    return line.append(_quote(classification.review.review, width - 1 - len(line)))
+
+
+def _one_line(text: str) -> Text:
+    return Text(text, no_wrap=True, overflow="crop")
 
 
 def _verdict(classification: Classification) -> str:
@@ -119,5 +137,5 @@ def _verdict(classification: Classification) -> str:
     return f"{classification.label} {'right' if classification.is_right else 'WRONG'}"
 
 
-def _quote(review: str) -> str:
-    return review if len(review) <= _QUOTE_CHARACTERS else f"{review[: _QUOTE_CHARACTERS - 3]}..."
+def _quote(review: str, characters: int) -> str:
+    return review if len(review) <= characters else f"{review[: max(0, characters - 3)]}..."

@@ -79,6 +79,21 @@ def test_errors_of_several_tasks_are_one_line_each_and_repeated_ones_one(
     assert capsys.readouterr().err == "nighthawk-async: first\nnighthawk-async: second\n"
 
 
+def test_an_exit_inside_a_task_group_ends_silently_with_exit_code_1(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = BaseExceptionGroup("inner", [SystemExit(1)])
+    group = BaseExceptionGroup("tasks", [inner, ExecutionError("x")])
+    assert demo_that_raises(group, monkeypatch) == 1
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_an_exit_hides_no_error_that_is_not_the_librarys_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BaseExceptionGroup):
+        demo_that_raises(BaseExceptionGroup("tasks", [SystemExit(1), ZeroDivisionError()]), monkeypatch)
+
+
 def test_an_error_that_is_not_the_librarys_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ZeroDivisionError):
         demo_that_raises(ZeroDivisionError(), monkeypatch)

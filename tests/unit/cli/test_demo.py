@@ -2,7 +2,11 @@
 
 import io
 import json
+import os
 import socket
+import subprocess
+import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +16,12 @@ import pytest
 from rich.console import Console
 
 import nighthawk_async as nh
+from nighthawk_async.catalog.models import ModelFacts
 from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.cli.demo import run_demo
 from nighthawk_async.cli.demo_functions import Review, load_reviews
 from nighthawk_async.cli.demo_record import DemoRecord
-from nighthawk_async.cli.demo_view import DemoView
+from nighthawk_async.cli.demo_view import DemoView, live_view
 from nighthawk_async.models.weights import PullProgress
 from nighthawk_async.testing import (
     CallbackExecutor,
@@ -50,10 +55,11 @@ def demonstrate(
     *,
     reviews: list[Review] | None = None,
     terminal: bool = False,
+    width: int = 160,
     concurrency: int = 4,
 ) -> tuple[DemoRecord, str, CallbackExecutor]:
     output = io.StringIO()
-    view = DemoView(Console(file=output, force_terminal=terminal, width=160), "test:model")
+    view = DemoView(Console(file=output, force_terminal=terminal, width=width), "test:model")
     executor = CallbackExecutor(callback)
     shown = load_reviews() if reviews is None else reviews
     record = run_demo(executor, shown, view, concurrency=concurrency)
@@ -148,6 +154,46 @@ def test_in_a_terminal_the_figures_move() -> None:
     assert "\x1b[" in output
 
 
+def frame(record: DemoRecord, width: int) -> list[str]:
+    """The lines that one frame of the live view draws."""
+    output = io.StringIO()
+    Console(file=output, width=width).print(live_view(record, width))
+    return output.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 81, 160])
+def test_a_frame_in_a_terminal_has_one_line_per_review_a_bar_and_two_lines_of_figures(width: int) -> None:
+    record, _, _ = demonstrate()
+    record.meters.clear()
+    meter = nh.UsageMeter()
+    meter.add("test:model", nh.Usage(requests=34, input_tokens=1_234_567, output_tokens=123_456))
+    record.meters.append(meter)
+    record.outcomes["fail"] = 30
+    lines = frame(record, width)
+    assert len(lines) == 12 + 1 + 2
+    assert all(len(line) <= width for line in lines)
+    if width >= 80:
+        assert lines[-2].split("   ")[1:] == ["0 steps in flight", "32/32 done", f"{record.right} right"]
+        assert "1,234,567 tokens in, 123,456 out" in lines[-1]
+        assert lines[-1].rstrip().endswith("outcomes: 30 fail, 33 pass, 1 raise")
+
+
+def test_long_reviews_fit_into_the_lines_of_a_terminal_and_of_plain_output() -> None:
+    long = Review(review="word " * 100, label="negative")
+
+    def wrong(call: StepCall) -> StepResponse:
+        return pass_response(label="positive") if "label" in call.binding_names else well_behaved(call)
+
+    record, output, _ = demonstrate(wrong, reviews=[long] * 120, width=80)
+    reviews = [line for line in output.splitlines() if line.startswith("   [")]
+    assert len(reviews) == 120
+    assert all(len(line) <= 79 and line.endswith("...") for line in reviews)
+    lines = frame(record, 80)
+    assert len(lines) == 12 + 1 + 2
+    assert all(line.rstrip().endswith("...") for line in lines[:12])
+    assert all(len(line.rstrip()) >= 75 for line in lines[:12])
+
+
 def test_a_step_that_fails_is_counted_and_the_others_go_on() -> None:
     def sometimes(call: StepCall) -> StepResponse:
         if "kettle" in str(call.step_locals.get("review")):
@@ -228,6 +274,51 @@ def test_another_model_runs_the_same_demonstration(capsys: Captured, monkeypatch
     assert "accuracy           2 of 4 labels right (50%)" in output
     assert "raised AdvertisingError: watches" in output
     assert "135 million parameters" in output
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+def test_the_remark_is_about_what_the_model_can_do_whatever_its_name(
+    is_small: bool, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = ModelFacts(pattern="*", capabilities=nh.ModelCapabilities(is_small=is_small))
+    monkeypatch.setattr("nighthawk_async.models.providers.UNKNOWN_MODEL", facts)
+    with ModelServer.in_thread(over_the_wire) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert run_command_line(["demo", "--model", "openai-chat:any", "--reviews", "1"]) == 0
+    output = " ".join(capsys.readouterr().out.split())
+    assert ("This is a small model" in output) is is_small
+    assert ("Run the demonstration without --model" in output) is not is_small
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a closed pipe is another error elsewhere")
+def test_a_reader_that_goes_away_ends_the_demonstration_silently() -> None:
+    is_closed = threading.Event()
+
+    def answer_when_closed(request: RecordedRequest) -> ModelReply:
+        assert is_closed.wait(20)
+        return over_the_wire(request)
+
+    with (
+        ModelServer.in_thread(answer_when_closed) as server,
+        subprocess.Popen(
+            [sys.executable, "-m", "nighthawk_async", "demo", "--model", "openai-chat:any", "--reviews", "4"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "OPENAI_BASE_URL": server.base_url},
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline().startswith(b"Natural functions on openai-chat:any")
+            assert process.stdout.readline().startswith(b"1  4 reviews")
+            process.stdout.close()
+            is_closed.set()
+            assert process.wait(20) == 1
+            assert process.stderr.read() == b""
+        finally:
+            is_closed.set()
+            process.kill()
 
 
 def test_missing_weights_are_pulled_before_anything_is_shown(

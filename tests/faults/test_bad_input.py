@@ -310,3 +310,29 @@ def test_bad_arguments_of_a_scope_are_refused_at_once(arguments: dict[str, Any])
 def test_bad_arguments_of_a_run_are_refused_at_once(arguments: dict[str, Any]) -> None:
     with pytest.raises(nh.NighthawkError, match=next(iter(arguments))):
         nh.run(ScriptedExecutor(), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("transport", "capabilities", "named"),
+    [
+        ("native", {}, "'structured_output'"),
+        ("direct", {}, "'structured_output'"),
+        ("tool", {"tools": False}, "'tools'"),
+    ],
+)
+def test_a_transport_that_the_model_cannot_serve_is_refused_at_construction(
+    transport: Any, capabilities: dict[str, bool], named: str
+) -> None:
+    settings = {"base_url": "http://127.0.0.1:9/v1", "capabilities": capabilities}
+    configuration = nh.StepExecutorConfiguration(
+        model="openai-chat:unknown-model", model_settings=settings, outcome_transport=transport
+    )
+    with pytest.raises(nh.ConfigurationError, match=named):
+        nh.AgentStepExecutor.from_configuration(configuration=configuration)
+
+
+def test_what_is_no_model_and_no_configuration_is_refused_at_construction() -> None:
+    with pytest.raises(nh.ConfigurationError, match="no model"):
+        nh.AgentStepExecutor.from_model(model=None)  # type: ignore[arg-type]
+    with pytest.raises(nh.ConfigurationError, match="no StepExecutorConfiguration"):
+        nh.AgentStepExecutor.from_configuration(configuration=None)  # type: ignore[arg-type]

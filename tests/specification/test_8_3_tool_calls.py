@@ -414,7 +414,7 @@ async def test_8_3_a_function_that_holds_the_loop_is_logged_once_with_its_name(
 
     clock = iter(range(0, 10_000, 1))
     monkeypatch.setattr(commands.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(commands, "_reported_names", set())
+    monkeypatch.setattr(commands, "_reported_calls", set())
 
     def slow(number: int) -> int:
         return number
@@ -422,13 +422,18 @@ async def test_8_3_a_function_that_holds_the_loop_is_logged_once_with_its_name(
     steps = await results_of(
         evaluating("value(1)"),
         evaluating("value(2)"),
-        evaluating("1"),
+        evaluating("'no function'.upper()"),
+        evaluating("'no function'.upper()"),
         call("slow", '{"number": 1}'),
         tools=(slow,),
         value=slow,
     )
     assert not any(result.is_error for result in steps.results)
-    assert [record.getMessage().partition(" held")[0] for record in caplog.records] == ["value", "slow"]
+    assert [record.getMessage().partition(" held")[0] for record in caplog.records] == [
+        "value",
+        "'no function'.upper()",
+        "slow",
+    ]
     assert "nighthawk_async.blocking" in caplog.text
 
 

@@ -1,6 +1,7 @@
 """A task group whose one error leaves as it is. Floor 1."""
 
 from types import TracebackType
+from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -37,11 +38,10 @@ class BareTaskGroup:
 
 def _is_copy(error: BaseException, original: BaseException | None) -> bool:
     """Whether an error is what Trio makes of a group that it has looked through for cancellations."""
-    return (
-        isinstance(error, BaseExceptionGroup)
-        and isinstance(original, BaseExceptionGroup)
-        and error.exceptions == original.exceptions
-    )
+    if not isinstance(error, BaseExceptionGroup) or not isinstance(original, BaseExceptionGroup):
+        return False
+    groups = cast("list[BaseExceptionGroup[BaseException]]", [error, original])
+    return groups[0].exceptions == groups[1].exceptions
 
 
 def _bare(group: BaseExceptionGroup[BaseException]) -> BaseException:

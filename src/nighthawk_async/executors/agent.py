@@ -4,6 +4,7 @@ from functools import partial
 from typing import cast
 
 import anyio
+import anyio.to_thread
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
@@ -67,8 +68,12 @@ class AgentStepExecutor:
             MissingCredentialError: The provider's API key is not set.
             ConfigurationError: Another setting is wrong.
         """
+        if not isinstance(cast("object", configuration), StepExecutorConfiguration):
+            raise ConfigurationError(f"{configuration!r} is no StepExecutorConfiguration.")
         model = create_model(configuration.model, settings=configuration.model_settings)
-        return cls(agent=ModelAgent(model), configuration=configuration, agent_is_managed=True)
+        executor = cls(agent=ModelAgent(model), configuration=configuration, agent_is_managed=True)
+        _check_transport(executor.outcome_transport, model)
+        return executor
 
     @classmethod
     def from_model(
@@ -79,7 +84,14 @@ class AgentStepExecutor:
         Args:
             model: The model.
             configuration: The configuration; its `model` is not used.
+
+        Raises:
+            ConfigurationError: The object is no model, or cannot do what the configuration asks for.
         """
+        if not isinstance(cast("object", model), Model):
+            raise ConfigurationError(
+                f"{model!r} is no model: it has no stream(request), name and capabilities."
+            )
         return cls.from_agent(agent=ModelAgent(model), configuration=configuration)
 
     @classmethod
@@ -183,11 +195,21 @@ class AgentStepExecutor:
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
         )
+        await self._load_tokenizer(step.context)
         transport = self.outcome_transport
         if transport == "direct":
             return await self._answer_directly(environment, step, prompt)
         outcome = await self.agent.run(self._task(environment, step, prompt, transport))
         return outcome, step.context.changed_bindings()
+
+    async def _load_tokenizer(self, context: StepContext) -> None:
+        """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
+        if self.token_encoding.is_loaded:
+            return
+        limit = self.configuration.context_limits.value_max_tokens
+        values = (*context.step_locals.values(), *context.referenced_globals.values())
+        if not all(_is_short(value, limit) for value in values):
+            await anyio.to_thread.run_sync(self.token_encoding.load)
 
     async def _answer_directly(
         self, environment: Environment, step: Step, prompt: StepPrompt
@@ -247,3 +269,26 @@ class AgentStepExecutor:
             tool_instructions(self.configuration.provided_tools, limit),
         )
         return "\n\n".join(part for part in parts if part)
+
+
+def _is_short(value: object, limit: int) -> bool:
+    """Whether a value surely fits a token limit: a text of n bytes has at most n tokens."""
+    kind = type(value)
+    if kind in (str, bytes):
+        return 8 * len(cast("str", value)) <= limit  # bytes per character, escapes and quotes included
+    return kind in (int, float, bool, type(None)) or callable(value)
+
+
+def _check_transport(transport: OutcomeTransport, model: Model) -> None:
+    """Refuse a transport that the model cannot serve, before anything is sent.
+
+    Raises:
+        ConfigurationError: The model lacks the capability.
+    """
+    needed = "tools" if transport == "tool" else "structured_output"
+    if not getattr(model.capabilities, needed):
+        raise ConfigurationError(
+            f"{model.name}: outcome_transport={transport!r} needs a model with the capability {needed!r}; if "
+            f"it has that, say so with the model setting capabilities={{{needed!r}: True}}, otherwise choose "
+            "another outcome_transport."
+        )

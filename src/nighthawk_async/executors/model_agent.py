@@ -2,6 +2,8 @@
 
 from collections.abc import Awaitable, Callable
 
+from anyio.lowlevel import checkpoint_if_cancelled
+
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError
 from ..ports import Model
@@ -28,6 +30,7 @@ class ModelAgent:
         """Carry out a step; see `StepExecutionAgent.run`."""
         loop = AgentLoop(task)
         while True:
+            await checkpoint_if_cancelled()  # a call in a worker thread may have outlasted a cancellation
             stop_reason = task.stop_reason()
             if stop_reason is not None:
                 raise ExecutionError(f"step {task.step_id} was stopped: {stop_reason}")

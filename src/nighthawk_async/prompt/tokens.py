@@ -63,6 +63,11 @@ class TokenCounter:
         return _counter(name)
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether the tokenizer, or the estimate in its place, is ready; loads nothing."""
+        return self._count is not None
+
+    @property
     def is_exact(self) -> bool:
         """Whether counts come from the encoding's own tokenizer; loads it."""
         self.load()

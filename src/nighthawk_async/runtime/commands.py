@@ -6,6 +6,7 @@ once that has a value.
 
 import inspect
 import logging
+import textwrap
 import time
 import traceback
 import types
@@ -25,6 +26,7 @@ __all__ = ["Assign", "Awaited", "Call", "Command", "Evaluate", "Execute", "Resum
 
 _LOGGER = logging.getLogger("nighthawk")
 _SLOW_CALL_SECONDS = 0.1
+_QUOTED_CHARACTERS = 80
 _MISSING = object()
 
 
@@ -87,7 +89,7 @@ class Evaluate:
             code = compile_expression(self.expression)
         except SyntaxError as error:
             raise ToolEvaluationError(f"not a Python expression: {describe_error(error)}") from error
-        with _running(_functions_in(code, state), describe_error):
+        with _running(lambda: _slow_call_in(code, self.expression, state.context), describe_error):
             value = state.namespace.run(code)
         return Awaited(awaitable=value) if is_awaitable(value) else value
 
@@ -177,7 +179,7 @@ class Execute:
         def changed_names(state: StepState, _: object) -> object:
             return _changed_names(before, state.context.step_locals)
 
-        with _running(_functions_in(code, state), describe):
+        with _running(lambda: _slow_call_in(code, self.statements, state.context), describe):
             pending = state.namespace.run(code)
         if is_awaitable(pending):
             return Awaited(awaitable=pending, describe=describe, continuation=changed_names)
@@ -214,7 +216,7 @@ class Call:
         Raises:
             ToolEvaluationError: The function raised.
         """
-        with _running(lambda: [self.name], describe_error):
+        with _running(lambda: self.name, describe_error):
             value = self.call()
         return Awaited(awaitable=value) if is_awaitable(value) else value
 
@@ -254,14 +256,14 @@ def _changed_names(before: Mapping[str, object], after: Mapping[str, object]) ->
     )
 
 
-_reported_names: set[str] = set()
+_reported_calls: set[str] = set()
 
 
 @contextmanager
 def _running(
-    functions: Callable[[], list[str]], describe: Callable[[BaseException], str]
+    call: Callable[[], str], describe: Callable[[BaseException], str]
 ) -> Generator[None, None, None]:
-    """Turn what user code raises into `ToolEvaluationError`; say once which functions hold the event loop."""
+    """Turn what user code raises into `ToolEvaluationError`; say once which call holds the event loop."""
     started = time.perf_counter()
     try:
         yield
@@ -274,22 +276,21 @@ def _running(
     finally:
         seconds = time.perf_counter() - started
         if seconds > _SLOW_CALL_SECONDS:
-            _report_slow_functions(functions(), seconds)
+            _report_slow_call(call(), seconds)
 
 
-def _functions_in(code: types.CodeType, state: StepState) -> Callable[[], list[str]]:
-    return lambda: [
-        name for name in sorted(mentioned_names(code)) if callable(_value_of(name, state.context))
-    ]
+def _slow_call_in(code: types.CodeType, text: str, context: StepContext) -> str:
+    """What to call a slow call: the function where the code names just one, else the code."""
+    functions = [name for name in mentioned_names(code) if callable(_value_of(name, context))]
+    return functions[0] if len(functions) == 1 else textwrap.shorten(text, _QUOTED_CHARACTERS)
 
 
-def _report_slow_functions(names: list[str], seconds: float) -> None:
-    for name in names:
-        if name not in _reported_names:
-            _reported_names.add(name)
-            _LOGGER.warning(
-                "%s held the event loop for %.0f ms; wrap slow synchronous functions with "
-                "nighthawk_async.blocking",
-                name,
-                seconds * 1000,
-            )
+def _report_slow_call(call: str, seconds: float) -> None:
+    if call not in _reported_calls:
+        _reported_calls.add(call)
+        _LOGGER.warning(
+            "%s held the event loop for %.0f ms; wrap slow synchronous functions with "
+            "nighthawk_async.blocking",
+            call,
+            seconds * 1000,
+        )

@@ -1,5 +1,6 @@
 """The model loop through the agent executor: turns, calls, outcomes and limits."""
 
+import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.executors.agent_loop import AgentLoop
+from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 
 pytestmark = pytest.mark.anyio
@@ -388,3 +390,28 @@ async def test_a_model_may_steer_a_loop(kind: str) -> None:
     _, executor = scripted(*answers)
     async with nh.run(executor):
         assert await count() == {"continue": 2, "break": 1}[kind]
+
+
+@nh.natural_function
+async def look_at(rows: list[int]) -> None:
+    """natural
+    Look at <rows>.
+    """
+
+
+async def test_a_tokenizer_that_may_be_needed_is_loaded_in_a_worker_thread() -> None:
+    loaded_in: list[str] = []
+
+    class Counter(TokenCounter):
+        def load(self) -> None:
+            loaded_in.append(threading.current_thread().name)
+            super().load()
+
+    _, executor = scripted(model_response(DONE), model_response(DONE))
+    executor.token_encoding = Counter(encoding_name="o200k_base")
+    async with nh.run(executor):
+        await act(7)
+        assert loaded_in == []
+        await look_at([1, 2, 3])
+    assert len(loaded_in) == 1
+    assert loaded_in[0] != threading.current_thread().name

@@ -1,13 +1,21 @@
 """User code that misbehaves while a step calls it: the model sees the failure, the step goes on."""
 
 import asyncio
+import types
+from collections.abc import Generator
 from typing import Any, NoReturn
 
 import anyio.lowlevel
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.testing import ScriptedModel, model_response, tool_call
+from nighthawk_async.testing import (
+    ScriptedExecutor,
+    ScriptedModel,
+    model_response,
+    return_response,
+    tool_call,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -72,3 +80,28 @@ async def test_a_cancellation_that_is_not_the_steps_is_an_observation(expression
 async def test_exceptions_that_are_no_errors_end_nothing(error_type: str) -> None:
     (error,) = await errors_of(tool_call("nh_exec", statements=f"raise {error_type}('out')"))
     assert error_type in error
+
+
+@types.coroutine
+def from_a_generator() -> Generator[Any, Any, int]:
+    yield from anyio.lowlevel.checkpoint().__await__()
+    return 7
+
+
+def numbers() -> Generator[int, None, None]:
+    yield 1
+
+
+@nh.natural_function
+async def use_generators() -> object:
+    """natural
+    Return something of <from_a_generator> or <numbers>.
+    """
+    raise AssertionError("the block returns")
+
+
+async def test_generator_based_coroutines_are_awaited_and_generators_are_values() -> None:
+    executor = ScriptedExecutor([return_response("from_a_generator()"), return_response("numbers()")])
+    async with nh.run(executor):
+        assert await use_generators() == 7
+        assert list(await use_generators()) == [1]  # type: ignore[call-overload]

@@ -415,3 +415,34 @@ async def test_a_tokenizer_that_may_be_needed_is_loaded_in_a_worker_thread() -> 
         await look_at([1, 2, 3])
     assert len(loaded_in) == 1
     assert loaded_in[0] != threading.current_thread().name
+
+
+async def test_an_annotation_that_cannot_be_resolved_matters_only_when_a_value_is_returned() -> None:
+    @nh.natural_function
+    async def promise() -> "NoSuchType":
+        """natural
+        Return, or go on.
+        """
+        return None
+
+    model, executor = scripted(model_response(DONE))
+    async with nh.run(executor):
+        assert await promise() is None
+    assert "the value must be" not in model.requests[0].system_prompt
+
+
+async def test_short_texts_need_no_tokenizer() -> None:
+    _, executor = scripted(model_response(DONE), model_response(DONE))
+    executor.token_encoding = TokenCounter(encoding_name="o200k_base")
+
+    @nh.natural_function
+    async def greet(name: str) -> None:
+        """natural
+        Greet <name>.
+        """
+
+    async with nh.run(executor):
+        await greet("ada")
+        assert not executor.token_encoding.is_loaded
+        await greet("ada" * 1000)
+    assert executor.token_encoding.is_loaded

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.testing import ScriptedModel, model_response
+from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response
 
 pytestmark = pytest.mark.anyio
 
@@ -304,3 +304,24 @@ async def test_a_small_model_sees_the_global_values_that_the_program_reads_but_n
     (message,) = model.requests[0].messages
     assert isinstance(message, nh.UserMessage)
     assert message.content == ('text: str = "spam"\nLIMIT: int = 5',)
+
+
+async def test_a_small_model_gets_media_in_their_place_and_reasoning_is_passed_over() -> None:
+    photo = nh.ImageUrl(url="http://127.0.0.1/cat.png")
+
+    @nh.natural_function
+    async def describe(photo: nh.ImageUrl) -> str:
+        """natural
+        Set <:label> for <photo>.
+        """
+        label: str
+        return label
+
+    events = model_response(text='{"label": "cat"}').events
+    answer = ModelResponse(events=(nh.ReasoningDelta(text="hm"), *events))
+    model = ScriptedModel([answer], capabilities=SMALL)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+        assert await describe(photo) == "cat"
+    (message,) = model.requests[0].messages
+    assert isinstance(message, nh.UserMessage)
+    assert photo in message.content

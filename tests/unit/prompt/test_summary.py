@@ -404,4 +404,5 @@ def test_8_2_2_an_enumeration_class_without_members_is_a_callable(counter: Token
             return self.name.lower()
 
     (line,) = _lines({"Base": Base}, counter)
-    assert line.startswith("Base: (")
+    # From Python 3.13 on, inspect finds no signature of such a class.
+    assert line.startswith(("Base: (", "Base: <callable"))

@@ -13,7 +13,7 @@ from .pull_view import showing_pull
 
 __all__ = ["demo"]
 
-DEFAULT_MODEL = "local:smollm2-135m"
+DEMO_MODEL = "local:smollm2-135m"
 
 SMALL_MODEL_REMARK = (
     "This is a small model. It is good for one short answer at a time: a label, a number, a few words. It is "
@@ -27,7 +27,7 @@ OTHER_MODEL_REMARK = (
 
 
 def demo(
-    model: Annotated[str, typer.Option(help="The model, provider:name.")] = DEFAULT_MODEL,
+    model: Annotated[str, typer.Option(help="The model, provider:name.")] = DEMO_MODEL,
     concurrency: Annotated[int, typer.Option(min=1, help="Reviews classified at the same time.")] = 8,
     reviews: Annotated[
         int | None, typer.Option(min=1, help="Number of reviews; more than are shipped repeats them.")

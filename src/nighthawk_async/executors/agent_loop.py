@@ -37,10 +37,9 @@ from ..types.usage import Usage
 from .agent_protocol import AgentTask
 from .outcome_codec import flat_outcome_schema, parse_outcome, wrapped_outcome_schema
 from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
+from .quotation import quote
 
 __all__ = ["AgentLoop", "NextTurn", "ProposedOutcome", "RunToolCall"]
-
-_MAX_QUOTED_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,8 +271,7 @@ class AgentLoop:
 
     def _quoted(self) -> str:
         calls = [f"{call.name}({call.arguments})" for call in self._turn.calls]
-        said = " ".join(["".join(self._turn.text), *calls]).strip() or "nothing"
-        return said if len(said) <= _MAX_QUOTED_CHARACTERS else said[:_MAX_QUOTED_CHARACTERS] + "…"
+        return quote(" ".join(["".join(self._turn.text), *calls]))
 
 
 def _error_result(call: ToolCall, reason: str) -> ToolResult:

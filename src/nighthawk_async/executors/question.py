@@ -11,12 +11,11 @@ from ..types.messages import AssistantMessage, Message, UserMessage
 from ..types.model import ModelRequest, ResponseFinished, ResponseFormat, TextDelta, UsageReported
 from ..types.usage import Usage
 from .outcome_codec import parse_json_object
+from .quotation import quote
 
 __all__ = ["Asker", "Question"]
 
 Answer = TypeVar("Answer")
-
-_MAX_QUOTED_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,7 +79,7 @@ class Asker:
                 if corrections >= self.max_corrective_turns:
                     raise ExecutionError(
                         f"step {self.step_id}: no acceptable answer after {corrections} corrections: "
-                        f"{error}; the model said: {text[:_MAX_QUOTED_CHARACTERS] or 'nothing'}"
+                        f"{error}; the model said: {quote(text)}"
                     ) from error
                 corrections += 1
                 refusal = UserMessage(

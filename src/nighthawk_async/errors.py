@@ -15,7 +15,11 @@
     ├── ToolBoundaryError           what a tool raises to send a structured failure to the model
     └── ModelError                  a model request failed
         ├── ModelConnectionError        no connection, or a broken one
-        ├── ModelTimeoutError           the endpoint was silent for too long
+        ├── ModelTimeoutError           something took too long
+        │   ├── ConnectTimeoutError         the connection
+        │   ├── FirstEventTimeoutError      the beginning of the response
+        │   ├── IdleTimeoutError            the next sign of life in the response
+        │   └── RequestTimeoutError         the whole request
         ├── ModelStatusError            the endpoint answered with an HTTP error status
         ├── ModelProviderError          the provider reported an error inside its stream
         └── ModelProtocolError          the answer is not what the protocol promises
@@ -28,8 +32,11 @@ from typing import Literal, TypeAlias
 
 __all__ = [
     "ConfigurationError",
+    "ConnectTimeoutError",
     "ErrorKind",
     "ExecutionError",
+    "FirstEventTimeoutError",
+    "IdleTimeoutError",
     "MissingCredentialError",
     "ModelConnectionError",
     "ModelError",
@@ -39,6 +46,7 @@ __all__ = [
     "ModelTimeoutError",
     "NaturalParseError",
     "NighthawkError",
+    "RequestTimeoutError",
     "StepEndedError",
     "StepLimitError",
     "ToolBoundaryError",
@@ -145,12 +153,16 @@ class ModelError(NighthawkError):
     Args:
         message: What happened, naming the model or the endpoint.
         is_transient: Whether the same request may succeed later.
+
+    Attributes:
+        retries: How often the request had been sent again before this error.
     """
 
     def __init__(self, message: str, *, is_transient: bool = False) -> None:
         super().__init__(message)
         self.message = message
         self.is_transient = is_transient
+        self.retries = 0
 
 
 class ModelConnectionError(ModelError):
@@ -158,7 +170,23 @@ class ModelConnectionError(ModelError):
 
 
 class ModelTimeoutError(ModelError):
-    """The endpoint was silent for too long."""
+    """Something took too long; the subclasses say what."""
+
+
+class ConnectTimeoutError(ModelTimeoutError):
+    """The connection was not there in time (`connect_timeout_seconds`)."""
+
+
+class FirstEventTimeoutError(ModelTimeoutError):
+    """The response did not begin in time (`first_event_timeout_seconds`)."""
+
+
+class IdleTimeoutError(ModelTimeoutError):
+    """A response that had begun was silent for too long (`idle_timeout_seconds`)."""
+
+
+class RequestTimeoutError(ModelTimeoutError):
+    """The whole request, its retries included, took too long (`timeout_seconds`)."""
 
 
 class ModelStatusError(ModelError):

@@ -16,6 +16,7 @@ from ..types.content import UserContent
 from ..types.messages import (
     AssistantMessage,
     Message,
+    ProviderContent,
     ToolCall,
     ToolResult,
     ToolResultsMessage,
@@ -75,6 +76,7 @@ class _Turn:
     results: dict[int, ToolResult] = field(default_factory=dict[int, ToolResult])
     outcome_position: int | None = None
     finish_reason: FinishReason | None = None
+    provider_content: ProviderContent | None = None
     usage: Usage | None = None
 
 
@@ -145,6 +147,7 @@ class AgentLoop:
                 self._turn.usage = event.usage
             case ResponseFinished():
                 self._turn.finish_reason = event.reason
+                self._turn.provider_content = event.provider_content
             case _:
                 pass
         return None
@@ -172,7 +175,10 @@ class AgentLoop:
             )
         self._messages.append(
             AssistantMessage(
-                text="".join(turn.text), reasoning="".join(turn.reasoning), tool_calls=tuple(turn.calls)
+                text="".join(turn.text),
+                reasoning="".join(turn.reasoning),
+                tool_calls=tuple(turn.calls),
+                provider_content=turn.provider_content,
             )
         )
         if turn.outcome_position is not None:

@@ -1,11 +1,20 @@
 """The messages of a conversation with a model. Floor 0."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from .content import UserContent
 
-__all__ = ["AssistantMessage", "Message", "ToolCall", "ToolResult", "ToolResultsMessage", "UserMessage"]
+__all__ = [
+    "AssistantMessage",
+    "Message",
+    "ProviderContent",
+    "ToolCall",
+    "ToolResult",
+    "ToolResultsMessage",
+    "UserMessage",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +57,22 @@ class UserMessage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderContent:
+    """A whole response in its provider's own form: what it wants back unchanged, in its order.
+
+    Reasoning items, thinking blocks and signatures stand among the text and the tool calls, and a provider
+    may refuse a conversation in which one of them is missing or moved.
+
+    Args:
+        protocol: The wire protocol that understands the items.
+        items: The items as JSON objects, in order.
+    """
+
+    protocol: str
+    items: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AssistantMessage:
     """One response of the model.
 
@@ -55,11 +80,14 @@ class AssistantMessage:
         text: The visible text; empty when there was none.
         reasoning: The reasoning text the provider showed; empty when there was none.
         tool_calls: The calls it asked for, in order.
+        provider_content: The same in the provider's own form, when it wants more back than text and tool
+            calls. A request of the same protocol sends it in their place; other protocols ignore it.
     """
 
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    provider_content: ProviderContent | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

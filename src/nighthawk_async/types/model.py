@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
-from .messages import Message, ToolCall
+from .messages import Message, ProviderContent, ToolCall
 from .tools import ToolDefinition
 from .usage import Usage
 
@@ -12,8 +13,11 @@ __all__ = [
     "FinishReason",
     "ModelCapabilities",
     "ModelEvent",
+    "ModelPrice",
     "ModelRequest",
+    "NamedToolChoice",
     "OutcomeTransport",
+    "ReasoningControl",
     "ReasoningDelta",
     "ResponseFailed",
     "ResponseFinished",
@@ -29,10 +33,43 @@ __all__ = [
 OutcomeTransport: TypeAlias = Literal["tool", "native", "direct"]
 """How outcomes travel: as a tool call, as the provider's structured output, or as one JSON answer."""
 
-ToolChoice: TypeAlias = Literal["auto", "required", "none"]
+ReasoningControl: TypeAlias = Literal["effort", "budget"]
+"""How an endpoint is told how much a model should reason: by a word, or by a number of tokens."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedToolChoice:
+    """The model must call this tool.
+
+    Args:
+        name: The tool's name.
+    """
+
+    name: str
+
+
+ToolChoice: TypeAlias = Literal["auto", "required", "none"] | NamedToolChoice
+"""Whether the model may, must or may not call tools, or which one it must call."""
 
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "other"]
 """Why a response ended, the same for every provider."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPrice:
+    """What a model costs, in US dollars per million tokens.
+
+    Args:
+        input: Tokens sent, as far as no other price holds for them.
+        output: Tokens received, reasoning included.
+        cache_read: Tokens sent that the provider reads from its cache; None for the price of `input`.
+        cache_write: Tokens sent that the provider writes to its cache; None for the price of `input`.
+    """
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,23 +78,38 @@ class ModelCapabilities:
 
     Args:
         tools: Whether it calls tools.
+        parallel_tool_calls: Whether one response may hold several tool calls, and a request may allow or
+            forbid that.
         structured_output: Whether the endpoint holds the answer to a JSON Schema.
         images: Whether it takes images.
         audio: Whether it takes audio.
+        video: Whether it takes video.
         documents: Whether it takes documents.
+        prompt_caching: Whether a request may say which of its parts the provider should cache.
+        reasoning: Whether a request may say how much the model should reason.
+        reasoning_control: How the request says it.
         is_small: Whether it is so small that it should be asked one short thing at a time.
         default_transport: How its outcomes travel unless the configuration says otherwise.
         context_window: Size of the context in tokens, when known.
+        max_output_tokens: Tokens that one response can hold, when known.
+        price: What it costs, when known.
     """
 
     tools: bool = True
+    parallel_tool_calls: bool = True
     structured_output: bool = False
     images: bool = False
     audio: bool = False
+    video: bool = False
     documents: bool = False
+    prompt_caching: bool = False
+    reasoning: bool = False
+    reasoning_control: ReasoningControl = "effort"
     is_small: bool = False
     default_transport: OutcomeTransport = "tool"
     context_window: int | None = None
+    max_output_tokens: int | None = None
+    price: ModelPrice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +133,7 @@ class ModelRequest:
         system_prompt: The system prompt; empty when there is none.
         messages: The conversation so far, oldest first.
         tools: The tools on offer.
-        tool_choice: Whether the model must, may or must not call tools.
+        tool_choice: Whether the model may, must or may not call tools, or which one it must call.
         response_format: The schema the text answer must follow, when there is one.
         settings: Settings of the endpoint (`temperature`, `max_tokens`, `seed`, …) as the configuration gave
             them.
@@ -143,9 +195,22 @@ class UsageReported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseFinished:
-    """The response is complete. The last event of a good stream, exactly once."""
+    """The response is complete. The last event of a good stream, exactly once.
+
+    Args:
+        reason: Why it ended.
+        provider_content: The response in the provider's own form, when the provider wants more of it back
+            than text and tool calls.
+        provider_reason: The provider's own word for the reason, when it gave one.
+        response_id: The provider's identifier of the response, when it gave one.
+        model_name: The name of the model that answered, when the provider told it.
+    """
 
     reason: FinishReason
+    provider_content: ProviderContent | None = None
+    provider_reason: str | None = field(default=None, compare=False)
+    response_id: str | None = field(default=None, compare=False)
+    model_name: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

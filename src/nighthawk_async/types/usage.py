@@ -1,6 +1,7 @@
 """What model requests consumed. Floor 0."""
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 __all__ = ["Usage"]
 
@@ -16,6 +17,9 @@ class Usage:
         cache_read_tokens: The part of `input_tokens` that the provider read from its cache.
         cache_write_tokens: The part of `input_tokens` that the provider wrote to its cache.
         reasoning_tokens: The part of `output_tokens` spent on reasoning.
+        retries: How often a request was sent again because an earlier attempt failed.
+        cost: What the priced requests cost, in US dollars.
+        unpriced_requests: The part of `requests` whose cost is unknown, because the price of the model is.
         is_complete: False when a request ended before the provider told its usage.
     """
 
@@ -25,6 +29,9 @@ class Usage:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+    retries: int = 0
+    cost: Decimal = Decimal(0)
+    unpriced_requests: int = 0
     is_complete: bool = True
 
     def __add__(self, other: "Usage") -> "Usage":
@@ -35,5 +42,8 @@ class Usage:
             cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
             cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
             reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            retries=self.retries + other.retries,
+            cost=self.cost + other.cost,
+            unpriced_requests=self.unpriced_requests + other.unpriced_requests,
             is_complete=self.is_complete and other.is_complete,
         )

@@ -10,10 +10,13 @@ from typing import Protocol
 
 from ..errors import ModelStatusError
 from ..types.content import MultimodalContent
-from ..types.model import ModelEvent, ModelRequest
+from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .sse import ServerSentEvent
 
-__all__ = ["Codec", "EncodedRequest", "ResponseDecoder"]
+__all__ = ["UNKNOWN_CAPABILITIES", "Codec", "EncodedRequest", "ResponseDecoder"]
+
+UNKNOWN_CAPABILITIES = ModelCapabilities()
+"""What is assumed of a model of which nothing is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +78,19 @@ class Codec(Protocol):
         """
         ...
 
-    def encode(self, request: ModelRequest, *, model_name: str) -> EncodedRequest:
+    def encode(
+        self,
+        request: ModelRequest,
+        *,
+        model_name: str,
+        capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES,
+    ) -> EncodedRequest:
         """A request as HTTP parts.
 
         Args:
             request: The request; its settings go into the body, transport settings excepted.
             model_name: The model's name at the provider.
+            capabilities: What the model can do, where the form of the request depends on it.
 
         Raises:
             ConfigurationError: The protocol cannot carry the request.

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from ..errors import ModelStatusError
 from ..types.content import MultimodalContent
-from ..types.model import ModelEvent, ModelRequest
-from .codec import EncodedRequest
+from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
+from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
 from .openai_chat_content import find_refusal
 from .openai_chat_request import encode_body
 from .openai_chat_response import ChatResponseDecoder
@@ -25,7 +25,13 @@ class OpenAIChatCodec:
         """Why the protocol cannot carry a media item; see `wire.codec.Codec`."""
         return find_refusal(item)
 
-    def encode(self, request: ModelRequest, *, model_name: str) -> EncodedRequest:
+    def encode(
+        self,
+        request: ModelRequest,
+        *,
+        model_name: str,
+        capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES,
+    ) -> EncodedRequest:
         """A request as HTTP parts; see `wire.codec.Codec`."""
         body = encode_body(request, model_name=model_name)
         return EncodedRequest(path="/chat/completions", headers=_HEADERS, body=body)

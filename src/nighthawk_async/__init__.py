@@ -110,6 +110,15 @@ from .types.model import (
     UsageReported,
 )
 from .types.outcomes import OutcomeKind
+from .types.settings import (
+    AnthropicSettings,
+    CacheLifetime,
+    GoogleSettings,
+    ModelSettings,
+    OpenAIChatSettings,
+    OpenAIResponsesSettings,
+    ReasoningEffort,
+)
 from .types.tools import ToolDefinition
 from .types.usage import Usage
 
@@ -117,11 +126,13 @@ __all__ = [
     "Accept",
     "AgentStepExecutor",
     "AgentTask",
+    "AnthropicSettings",
     "AssistantMessage",
     "AsyncStepExecutor",
     "AudioUrl",
     "BinaryContent",
     "BreakStepOutcome",
+    "CacheLifetime",
     "ConfigurationError",
     "ConnectTimeoutError",
     "ContinueStepOutcome",
@@ -132,6 +143,7 @@ __all__ = [
     "FileUrl",
     "FinishReason",
     "FirstEventTimeoutError",
+    "GoogleSettings",
     "IdleTimeoutError",
     "ImageUrl",
     "JsonableValue",
@@ -146,11 +158,14 @@ __all__ = [
     "ModelProtocolError",
     "ModelProviderError",
     "ModelRequest",
+    "ModelSettings",
     "ModelStatusError",
     "ModelTimeoutError",
     "NamedToolChoice",
     "NaturalParseError",
     "NighthawkError",
+    "OpenAIChatSettings",
+    "OpenAIResponsesSettings",
     "OutcomeKind",
     "OutcomeTransport",
     "Oversight",
@@ -159,6 +174,7 @@ __all__ = [
     "RaiseStepOutcome",
     "ReasoningControl",
     "ReasoningDelta",
+    "ReasoningEffort",
     "Reject",
     "RequestTimeoutError",
     "ResponseFailed",

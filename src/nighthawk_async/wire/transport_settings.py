@@ -15,9 +15,14 @@ TRANSPORT_SETTINGS = frozenset(
         "connect_timeout_seconds",
         "extra_body",
         "extra_headers",
+        "first_event_timeout_seconds",
+        "idempotency_header",
         "idle_timeout_seconds",
+        "max_concurrent_requests",
         "max_retries",
+        "requests_per_minute",
         "timeout_seconds",
+        "tokens_per_minute",
     }
 )
 """The names of those settings."""

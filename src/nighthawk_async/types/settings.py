@@ -39,6 +39,7 @@ class ModelSettings(TypedDict, total=False):
         parallel_tool_calls: Whether one response may hold several tool calls.
         reasoning_effort: How much the model should reason.
         service_tier: The provider's name of the tier that serves the request.
+        stream: False asks for the response in one piece, for endpoints that cannot stream.
         base_url: The URL below which the protocol's paths lie.
         api_key: The API key.
         extra_headers: More headers.
@@ -63,6 +64,7 @@ class ModelSettings(TypedDict, total=False):
     parallel_tool_calls: bool | None
     reasoning_effort: ReasoningEffort | None
     service_tier: str | None
+    stream: bool | None
     base_url: str
     api_key: str
     extra_headers: Mapping[str, str]

@@ -1,15 +1,14 @@
 """However a response is cut, and however its server streams it, the same model events come out."""
 
 import json
-from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
 from nighthawk_async.types.model import ResponseFinished, TextDelta, ToolCallCompleted
+from tests.property.splitting import check_cuts, check_every_cut, check_forms, pieces, places, sizes
 from tests.unit.wire.chat import DONE, call_chunk, chunk, decode, fragment, names_and_arguments, text_in
 
 values = st.recursive(
@@ -18,20 +17,11 @@ values = st.recursive(
     max_leaves=8,
 )
 arguments = st.dictionaries(st.text(max_size=4), values, max_size=3).map(json.dumps)
+styles = st.sampled_from(["indexed", "always zero", "no index", "no ids"])
 calls = st.lists(st.tuples(st.sampled_from(["look", "assign"]), arguments), max_size=4)
-cuts = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
-def pieces(text: str, sizes: list[int]) -> list[str]:
-    found: list[str] = []
-    while text:
-        size = sizes[len(found) % len(sizes)]
-        found.append(text[:size])
-        text = text[size:]
-    return found
-
-
-def stream_of(call_list: list[tuple[str, str]], sizes: list[int], *, style: str) -> list[bytes]:
+def stream_of(call_list: list[tuple[str, str]], lengths: list[int], *, style: str) -> list[bytes]:
     """The chunks in which a server of that style streams calls."""
     chunks: list[bytes] = []
     for position, (name, text) in enumerate(call_list):
@@ -43,15 +33,17 @@ def stream_of(call_list: list[tuple[str, str]], sizes: list[int], *, style: str)
         }[style]
         first = keys if style == "no ids" else {**keys, "id": f"call{position}"}
         chunks.append(call_chunk(fragment("", name=name, **first)))
-        chunks += [call_chunk(fragment(piece, **keys)) for piece in pieces(text, sizes)]
+        chunks += [call_chunk(fragment(piece, **keys)) for piece in pieces(text, lengths)]
     return [*chunks, chunk({}, "tool_calls"), DONE]
 
 
-@given(call_list=calls, sizes=cuts, style=st.sampled_from(["indexed", "always zero", "no index", "no ids"]))
+@given(
+    call_list=calls, lengths=sizes, style=st.sampled_from(["indexed", "always zero", "no index", "no ids"])
+)
 def test_every_style_of_streaming_gives_the_same_calls(
-    call_list: list[tuple[str, str]], sizes: list[int], style: str
+    call_list: list[tuple[str, str]], lengths: list[int], style: str
 ) -> None:
-    events = decode(*stream_of(call_list, sizes, style=style))
+    events = decode(*stream_of(call_list, lengths, style=style))
     assert names_and_arguments(events) == call_list
     indexes = [event.index for event in events if isinstance(event, ToolCallCompleted)]
     assert indexes == list(range(len(call_list)))
@@ -59,37 +51,39 @@ def test_every_style_of_streaming_gives_the_same_calls(
 
 
 @settings(max_examples=50)
-@given(text=st.text(max_size=20), call_list=calls, sizes=cuts, places=st.lists(st.floats(0, 1), max_size=20))
+@given(text=st.text(max_size=20), call_list=calls, lengths=sizes, shares=places)
 def test_a_response_cut_at_any_bytes_gives_the_same_events(
-    text: str, call_list: list[tuple[str, str]], sizes: list[int], places: list[float]
+    text: str, call_list: list[tuple[str, str]], lengths: list[int], shares: list[float]
 ) -> None:
-    chunks = [chunk({"content": piece}) for piece in pieces(text, sizes)]
-    stream = b"".join(chunks + stream_of(call_list, sizes, style="indexed"))
-    whole = decode(stream)
-    assert text_in(whole) == text
-    bounds = [0, *sorted(int(place * len(stream)) for place in places), len(stream)]
-    assert decode(*[stream[start:end] for start, end in pairwise(bounds)]) == whole
+    chunks = [chunk({"content": piece}) for piece in pieces(text, lengths)]
+    stream = b"".join(chunks + stream_of(call_list, lengths, style="indexed"))
+    assert text_in(decode(stream)) == text
+    check_cuts(decode, stream, shares)
 
 
-@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
-def test_a_response_cut_at_every_single_byte_gives_the_same_events(line_end: bytes) -> None:
-    stream = chunk({"content": "größe 🙂\u2028"}) + b"".join(
-        stream_of([("look", '{"é\\"": "}"}')], [3], style="indexed")
-    )
-    stream = stream.replace(b"\n", line_end)
-    whole = decode(stream)
-    assert names_and_arguments(whole) == [("look", '{"é\\"": "}"}')]
-    for place in range(len(stream)):
-        assert decode(stream[:place], stream[place:]) == whole
-    assert decode(*[stream[place : place + 1] for place in range(len(stream))]) == whole
+FIXTURE = chunk({"content": "größe 🙂\u2028"}) + b"".join(
+    stream_of([("look", '{"é\\"": "}"}')], [3], style="indexed")
+)
+
+
+def test_the_fixture_holds_what_it_should() -> None:
+    assert names_and_arguments(decode(FIXTURE)) == [("look", '{"é\\"": "}"}')]
+
+
+def test_a_response_cut_at_every_single_byte_gives_the_same_events() -> None:
+    check_every_cut(decode, FIXTURE)
+
+
+def test_every_form_of_an_event_stream_gives_the_same_events() -> None:
+    check_forms(decode, FIXTURE)
 
 
 @settings(max_examples=50)
-@given(call_list=calls, sizes=cuts, share=st.floats(0, 1))
+@given(call_list=calls, lengths=sizes, share=st.floats(0, 1))
 def test_a_stream_that_breaks_off_completes_no_call_that_is_cut(
-    call_list: list[tuple[str, str]], sizes: list[int], share: float
+    call_list: list[tuple[str, str]], lengths: list[int], share: float
 ) -> None:
-    stream = b"".join(stream_of(call_list, sizes, style="indexed")[:-2])
+    stream = b"".join(stream_of(call_list, lengths, style="indexed")[:-2])
     stream = stream[: int(len(stream) * share)]
     try:
         decode(stream)

@@ -13,11 +13,13 @@ from ..errors import ConfigurationError
 from ..types.content import UserContent
 from ..types.messages import AssistantMessage, Message, ToolCall, ToolResult, ToolResultsMessage, UserMessage
 from ..types.model import ModelRequest, ResponseFormat
+from ..types.settings import OpenAIChatSettings
 from ..types.tools import ToolDefinition
 from .media import describe_media
 from .openai_chat_content import encode_media, encode_user_content
+from .setting_checks import checked_settings, refuse_reserved_settings
 from .strict_schema import is_strict_schema
-from .transport_settings import body_settings, extra_body
+from .transport_settings import merge_extra_body
 
 __all__ = ["encode_body"]
 
@@ -36,15 +38,15 @@ def encode_body(request: ModelRequest, *, model_name: str) -> bytes:
             demands a tool call without offering a tool, or it holds content that the protocol cannot carry.
     """
     body: dict[str, Any] = {"model": model_name, "stream": True, "stream_options": {"include_usage": True}}
-    body |= body_settings(request.settings, reserved=_RESERVED)
+    refuse_reserved_settings(request.settings, _RESERVED)
+    body |= checked_settings(request.settings, OpenAIChatSettings)
     if body["stream"] is False:
         del body["stream_options"]
     body |= _encode_tools(request)
     if request.response_format is not None:
         body["response_format"] = _encode_response_format(request.response_format)
     body["messages"] = _encode_messages(request)
-    body |= extra_body(request.settings)
-    return _to_json(body)
+    return _to_json(merge_extra_body(body, request.settings))
 
 
 def _encode_tools(request: ModelRequest) -> dict[str, Any]:

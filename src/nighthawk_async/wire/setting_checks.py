@@ -9,7 +9,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from ..errors import ConfigurationError
 from .transport_settings import TRANSPORT_SETTINGS
 
-__all__ = ["checked_settings", "refuse_settings"]
+__all__ = ["checked_settings", "refuse_reserved_settings", "refuse_settings"]
 
 _OPEN = ConfigDict(extra="allow", hide_input_in_errors=True)
 
@@ -58,6 +58,22 @@ def refuse_settings(settings: Mapping[str, Any], names: frozenset[str], *, proto
                 f"The {protocol} protocol has no setting {name!r}; leave it out, or pass what the endpoint "
                 "understands in its place through extra_body."
             )
+
+
+def refuse_reserved_settings(settings: Mapping[str, Any], names: frozenset[str]) -> None:
+    """Refuse settings whose names belong to parts of the body that only the library writes.
+
+    Args:
+        settings: Settings of a request.
+        names: The names of those parts.
+
+    Raises:
+        ConfigurationError: One of them is there.
+    """
+    for name in sorted(names & settings.keys()):
+        raise ConfigurationError(
+            f"Model setting {name!r} is written by the library; leave it out, or give it through extra_body."
+        )
 
 
 @cache

@@ -1,11 +1,11 @@
 """Which model settings steer the transport and never reach a request's body. Floor 1."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from ..errors import ConfigurationError
 
-__all__ = ["TRANSPORT_SETTINGS", "body_settings", "extra_body"]
+__all__ = ["TRANSPORT_SETTINGS", "merge_extra_body"]
 
 TRANSPORT_SETTINGS = frozenset(
     {
@@ -28,36 +28,30 @@ TRANSPORT_SETTINGS = frozenset(
 """The names of those settings."""
 
 
-def body_settings(settings: Mapping[str, Any], *, reserved: frozenset[str]) -> dict[str, Any]:
-    """The settings that go into the body, known and unknown ones alike; those that are None are left out.
+def merge_extra_body(body: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """A body with what the setting `extra_body` adds to it, which has the last word over everything else.
+
+    Objects are merged at every depth; whatever else both hold is replaced.
 
     Args:
-        settings: All settings of a request.
-        reserved: Names of the body that only the library writes.
-
-    Raises:
-        ConfigurationError: A setting has a reserved name.
-    """
-    taken = sorted(reserved & settings.keys())
-    if taken:
-        raise ConfigurationError(f"Model setting {taken[0]!r} is written by the library; leave it out.")
-    return {
-        name: value
-        for name, value in settings.items()
-        if name not in TRANSPORT_SETTINGS and value is not None
-    }
-
-
-def extra_body(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the setting `extra_body` adds to the body as it is, with the last word over everything else.
-
-    Args:
+        body: A request's body; it stays as it is.
         settings: All settings of a request.
 
     Raises:
-        ConfigurationError: It is not a mapping.
+        ConfigurationError: The setting is not a mapping.
     """
     extra: object = settings.get("extra_body") or {}
     if not isinstance(extra, Mapping):
         raise ConfigurationError(f"Model setting 'extra_body' must be a mapping, not {type(extra).__name__}.")
-    return extra  # pyright: ignore[reportUnknownVariableType]
+    return _merged(body, cast("Mapping[str, Any]", extra))
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        former: object = merged.get(name)
+        if isinstance(former, Mapping) and isinstance(value, Mapping):
+            merged[name] = _merged(cast("Mapping[str, Any]", former), cast("Mapping[str, Any]", value))
+        else:
+            merged[name] = value
+    return merged

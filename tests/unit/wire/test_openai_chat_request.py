@@ -154,7 +154,7 @@ def test_settings_that_only_the_library_writes_are_refused(name: str) -> None:
 
 def test_a_setting_that_is_not_json_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="not JSON"):
-        encode(settings={"temperature": object()})
+        encode(settings={"some_new_setting": object()})
 
 
 def test_a_request_that_is_not_streamed_does_not_ask_for_usage_in_the_stream() -> None:

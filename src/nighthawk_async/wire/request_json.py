@@ -1,0 +1,67 @@
+"""Requests as JSON bytes, whatever the conversation holds. Floor 1.
+
+A conversation holds texts from everywhere, and arguments as models wrote them. Neither may break a request.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from ..errors import ConfigurationError
+
+__all__ = ["arguments_object", "request_json"]
+
+
+def request_json(body: Mapping[str, Any]) -> bytes:
+    """The body of a request as JSON, its entries in their order.
+
+    Args:
+        body: The body.
+
+    Raises:
+        ConfigurationError: It holds a value that is not JSON.
+    """
+    try:
+        return msgspec.json.encode(body, enc_hook=_plain)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_without_lone_surrogates(body), enc_hook=_plain)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"The model settings or tool schemas hold a value that is not JSON: {error}"
+        ) from error
+
+
+def arguments_object(arguments: str) -> msgspec.Raw | dict[str, Any]:
+    """The arguments of a past tool call, for protocols that carry them as an object.
+
+    What the model wrote goes back as it is, byte for byte, where it is a JSON object. Anything else is
+    wrapped, so that the model sees what it wrote and the endpoint does not refuse the conversation.
+
+    Args:
+        arguments: The text of `ToolCall.arguments`.
+    """
+    try:
+        decoded: object = msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        decoded = None
+    return msgspec.Raw(arguments) if isinstance(decoded, dict) else {"malformed_arguments": arguments}
+
+
+def _plain(value: object) -> object:
+    """A mapping of any kind, such as a read-only view, as a dictionary."""
+    if isinstance(value, Mapping):
+        return dict(cast("Mapping[str, object]", value))
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _without_lone_surrogates(value: object) -> object:
+    """The same value with every lone surrogate, which no UTF-8 text may hold, replaced by U+FFFD."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, Mapping):
+        entries = cast("Mapping[object, object]", value).items()
+        return {_without_lone_surrogates(key): _without_lone_surrogates(each) for key, each in entries}
+    if isinstance(value, list | tuple):
+        return [_without_lone_surrogates(each) for each in cast("list[object]", value)]
+    return value

@@ -23,20 +23,23 @@ class FunctionFragment(msgspec.Struct):
 
 
 class ToolCallDelta(msgspec.Struct):
-    """A fragment of a tool call."""
+    """A fragment of a tool call; Google signs calls in `extra_content`."""
 
     index: int | None = None
     id: str | None = None
     function: FunctionFragment | None = None
+    extra_content: Any = None
 
 
 class Delta(msgspec.Struct):
-    """More of the answer, or all of it."""
+    """More of the answer, or all of it; OpenRouter sends reasoning in `reasoning_details` as well."""
 
     content: str | None = None
     refusal: str | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
+    reasoning_details: Any = None
+    extra_content: Any = None
     tool_calls: list[ToolCallDelta] | None = None
     function_call: FunctionFragment | None = None
 
@@ -89,6 +92,8 @@ class WireUsage(msgspec.Struct):
 class Chunk(msgspec.Struct):
     """One event of a stream, or a whole answer, or an error in place of either."""
 
+    id: Any = None
+    model: Any = None
     choices: list[Choice] | None = None
     usage: WireUsage | None = None
     error: msgspec.Raw = msgspec.Raw()

@@ -4,19 +4,19 @@ What stays the same during a conversation comes first in the body and always in 
 bodies of successive requests share a prefix byte for byte.
 """
 
-from collections.abc import Mapping
-from typing import Any, cast
-
-import msgspec
+from collections.abc import Sequence
+from typing import Any
 
 from ..errors import ConfigurationError
 from ..types.content import UserContent
-from ..types.messages import AssistantMessage, Message, ToolCall, ToolResult, ToolResultsMessage, UserMessage
-from ..types.model import ModelRequest, ResponseFormat
+from ..types.messages import AssistantMessage, ToolResult, ToolResultsMessage, UserMessage
+from ..types.model import ModelRequest, NamedToolChoice, ResponseFormat
 from ..types.settings import OpenAIChatSettings
 from ..types.tools import ToolDefinition
 from .media import describe_media
+from .openai_chat_assistant import encode_assistant_message, reasoning_field
 from .openai_chat_content import encode_media, encode_user_content
+from .request_json import request_json
 from .setting_checks import checked_settings, refuse_reserved_settings
 from .strict_schema import is_strict_schema
 from .transport_settings import merge_extra_body
@@ -34,29 +34,45 @@ def encode_body(request: ModelRequest, *, model_name: str) -> bytes:
         model_name: The model's name at the endpoint.
 
     Raises:
-        ConfigurationError: A setting is not JSON or has a name that only the library writes, the request
-            demands a tool call without offering a tool, or it holds content that the protocol cannot carry.
+        ConfigurationError: A setting has a bad value or a name that only the library writes, the request
+            demands the call of a tool that it does not offer, or it holds content that the protocol cannot
+            carry.
     """
     body: dict[str, Any] = {"model": model_name, "stream": True, "stream_options": {"include_usage": True}}
     refuse_reserved_settings(request.settings, _RESERVED)
     body |= checked_settings(request.settings, OpenAIChatSettings)
-    if body["stream"] is False:
-        del body["stream_options"]
+    replays_reasoning = body.pop("replay_reasoning", False)
+    if not request.tools:
+        body.pop("parallel_tool_calls", None)  # refused where there are no tools to call
     body |= _encode_tools(request)
     if request.response_format is not None:
         body["response_format"] = _encode_response_format(request.response_format)
-    body["messages"] = _encode_messages(request)
-    return _to_json(merge_extra_body(body, request.settings))
+    body["messages"] = _encode_messages(request, replays_reasoning=replays_reasoning)
+    body = merge_extra_body(body, request.settings)
+    if body["stream"] is False:
+        body.pop("stream_options", None)  # refused where nothing is streamed
+    return request_json(body)
 
 
 def _encode_tools(request: ModelRequest) -> dict[str, Any]:
+    choice = request.tool_choice
     if not request.tools:
-        if request.tool_choice == "required":
+        if choice == "required" or isinstance(choice, NamedToolChoice):
             raise ConfigurationError("The request demands a tool call but offers no tool.")
         return {}
     tools: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
+    if isinstance(choice, NamedToolChoice):
+        return tools | {"tool_choice": _encode_named_choice(choice, request.tools)}
     # "auto" is every server's default, and some refuse to be told so.
-    return tools if request.tool_choice == "auto" else tools | {"tool_choice": request.tool_choice}
+    return tools if choice == "auto" else tools | {"tool_choice": choice}
+
+
+def _encode_named_choice(choice: NamedToolChoice, tools: Sequence[ToolDefinition]) -> dict[str, Any]:
+    if all(tool.name != choice.name for tool in tools):
+        raise ConfigurationError(
+            f"The request demands a call of the tool {choice.name!r} but does not offer it."
+        )
+    return {"type": "function", "function": {"name": choice.name}}
 
 
 def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
@@ -72,51 +88,20 @@ def _encode_response_format(response_format: ResponseFormat) -> dict[str, Any]:
     }
 
 
-def _encode_messages(request: ModelRequest) -> list[dict[str, Any]]:
+def _encode_messages(request: ModelRequest, *, replays_reasoning: bool) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     if request.system_prompt:
         messages.append({"role": "system", "content": request.system_prompt})
+    replayed_field = reasoning_field(request.messages) if replays_reasoning else None
     for message in request.messages:
-        messages.extend(_encode_message(message))
+        match message:
+            case UserMessage():
+                messages.append({"role": "user", "content": encode_user_content(message.content)})
+            case AssistantMessage():
+                messages.append(encode_assistant_message(message, replayed_field))
+            case ToolResultsMessage():
+                messages.extend(_encode_tool_results(message))
     return messages
-
-
-def _encode_message(message: Message) -> list[dict[str, Any]]:
-    match message:
-        case UserMessage():
-            return [{"role": "user", "content": encode_user_content(message.content)}]
-        case AssistantMessage():
-            return [_encode_assistant_message(message)]
-        case ToolResultsMessage():
-            return _encode_tool_results(message)
-
-
-def _encode_assistant_message(message: AssistantMessage) -> dict[str, Any]:
-    if not message.tool_calls:
-        return {"role": "assistant", "content": message.text}
-    calls = [
-        {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": _valid_arguments(call)},
-        }
-        for call in message.tool_calls
-    ]
-    return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
-
-
-def _valid_arguments(call: ToolCall) -> str:
-    """The arguments as the model wrote them, or wrapped where they are no JSON object.
-
-    Servers that put past calls into a chat template parse them, and answer with an error where they cannot.
-    """
-    try:
-        arguments: object = msgspec.json.decode(call.arguments)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        arguments = None
-    if isinstance(arguments, dict):
-        return call.arguments
-    return _to_json({"malformed_arguments": call.arguments}).decode()
 
 
 def _encode_tool_results(message: ToolResultsMessage) -> list[dict[str, Any]]:
@@ -147,26 +132,3 @@ def _project_item(item: UserContent, result: ToolResult, attachments: list[dict[
     title = f"[{describe_media(item)}; result of {result.name}, call {result.call_id}]"
     attachments += [{"type": "text", "text": title}, part]
     return f"[{describe_media(item)}; shown in the next message]"
-
-
-def _to_json(body: Mapping[str, Any]) -> bytes:
-    try:
-        return msgspec.json.encode(body)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(_without_lone_surrogates(body))
-    except (TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"The model settings or tool schemas hold a value that is not JSON: {error}"
-        ) from error
-
-
-def _without_lone_surrogates(value: object) -> object:
-    """The same value with every lone surrogate, which no UTF-8 text may hold, replaced by U+FFFD."""
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, Mapping):
-        entries = cast("Mapping[object, object]", value).items()
-        return {_without_lone_surrogates(key): _without_lone_surrogates(each) for key, each in entries}
-    if isinstance(value, list | tuple):
-        return [_without_lone_surrogates(each) for each in cast("list[object]", value)]
-    return value

@@ -17,6 +17,7 @@ from ..types.model import (
     UsageReported,
 )
 from .openai_chat_chunks import Choice, Chunk, Delta, FunctionFragment, ToolCallDelta
+from .openai_chat_replay import ReplayRecord, as_object
 from .provider_errors import provider_message
 from .redaction import excerpt
 from .sse import ServerSentEvent
@@ -45,8 +46,13 @@ class ChatResponseDecoder:
 
     def __init__(self) -> None:
         self._calls = ToolCallAccumulator()
+        self._text: list[str] = []
+        self._replay = ReplayRecord()
         self._choice_index: int | None = None
         self._finish_reason: str | None = None
+        self._provider_reason: str | None = None
+        self._response_id: str | None = None
+        self._model_name: str | None = None
         self._is_ended = False
 
     @property
@@ -56,9 +62,10 @@ class ChatResponseDecoder:
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
-        if self._is_ended:
+        data = event.data.strip()
+        if self._is_ended or not data:
             return []
-        if event.data.strip() == b"[DONE]":
+        if data == b"[DONE]":
             return self._end("The stream said [DONE] without a finish reason.")
         if event.event == "error":
             return self._fail(event.data)
@@ -95,6 +102,8 @@ class ChatResponseDecoder:
             ) from error
         if chunk.object == "error" or bytes(chunk.error) not in _NOTHING:
             return self._fail(data)
+        self._response_id = self._response_id or _text_or_none(chunk.id)
+        self._model_name = self._model_name or _text_or_none(chunk.model)
         events: list[ModelEvent] = []
         for choice in chunk.choices or ():
             self._take_choice(choice, events)
@@ -120,16 +129,18 @@ class ChatResponseDecoder:
             message = f"The provider ended the response with the finish reason {choice.finish_reason!r}."
             events += self._fail(msgspec.json.encode(message), is_transient=True)
         elif choice.finish_reason:
+            self._provider_reason = choice.finish_reason
             events += self._take_finish_reason(choice.finish_reason)
 
     def _take_delta(self, delta: Delta, events: list[ModelEvent], *, is_whole: bool) -> None:
+        self._replay.take(delta, is_whole=is_whole)
         # vLLM renamed the field; a server in between sends the same text in both.
         if reasoning := delta.reasoning_content or delta.reasoning:
             events.append(ReasoningDelta(text=reasoning))
-        if delta.content:
-            events.append(TextDelta(text=delta.content))
-        if delta.refusal:
-            events.append(TextDelta(text=delta.refusal))
+        for text in (delta.content, delta.refusal):
+            if text:
+                self._text.append(text)
+                events.append(TextDelta(text=text))
         if delta.function_call is not None:  # the protocol's older form, one call per response
             call = ToolCallDelta(index=0, function=delta.function_call)
             events += self._calls.feed(_to_fragment(call, position=None))
@@ -144,7 +155,15 @@ class ChatResponseDecoder:
         if self._finish_reason is None:
             raise ModelProtocolError(complaint, is_transient=True)
         self._is_ended = True
-        return [ResponseFinished(reason=self._normalized_reason(self._finish_reason))]
+        return [
+            ResponseFinished(
+                reason=self._normalized_reason(self._finish_reason),
+                provider_content=self._replay.provider_content("".join(self._text), self._calls.handed_out),
+                provider_reason=self._provider_reason,
+                response_id=self._response_id,
+                model_name=self._model_name,
+            )
+        ]
 
     def _normalized_reason(self, reason: str) -> FinishReason:
         """The finish reason; what the response holds decides where the server's word disagrees with it."""
@@ -180,4 +199,9 @@ def _to_fragment(call: ToolCallDelta, *, position: int | None) -> ToolCallFragme
         id=call.id or "",
         name=function.name or "",
         arguments=arguments,
+        extra={"extra_content": extra} if (extra := as_object(call.extra_content)) else {},
     )
+
+
+def _text_or_none(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None

@@ -12,8 +12,9 @@ an id in the first fragment, in all, or in none. The rules are these.
 - Completed calls are handed out in the order in which they were started.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import uuid4
 
 from ..errors import ModelProtocolError
@@ -28,12 +29,21 @@ _MAX_EMPTY_OBJECT_CHARACTERS = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallFragment:
-    """A piece of a tool call; an empty text stands for what the server did not send."""
+    """A piece of a tool call; an empty text stands for what the server did not send.
+
+    Args:
+        index: The place of the call in the response.
+        id: The identifier of the call.
+        name: The name of the tool.
+        arguments: More of the arguments.
+        extra: What the provider hangs on the call and wants back with it.
+    """
 
     index: int | None = None
     id: str = ""
     name: str = ""
     arguments: str = ""
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -43,6 +53,7 @@ class _PartialCall:
     server_id: str
     name: str = ""
     fragments: list[str] = field(default_factory=list[str])
+    extra: dict[str, Any] = field(default_factory=dict[str, Any])
     scanner: JsonObjectScanner = field(default_factory=JsonObjectScanner)
     is_announced: bool = False
     is_over: bool = False
@@ -56,6 +67,10 @@ class _PartialCall:
     def arguments(self) -> str:
         text = "".join(self.fragments)
         return text if text.strip() else "{}"
+
+    @property
+    def tool_call(self) -> ToolCall:
+        return ToolCall(id=self.id, name=self.name, arguments=self.arguments)
 
     def is_other_than(self, fragment: ToolCallFragment) -> bool:
         """Whether a fragment that could belong to this call begins another one."""
@@ -104,6 +119,11 @@ class ToolCallAccumulator:
         """How many calls were handed out as complete."""
         return self._completed
 
+    @property
+    def handed_out(self) -> list[tuple[ToolCall, Mapping[str, Any]]]:
+        """The calls that were handed out as complete, each with what the provider hangs on it."""
+        return [(each.tool_call, each.extra) for each in self._calls[: self._completed]]
+
     def feed(self, fragment: ToolCallFragment) -> list[ModelEvent]:
         """Take in a fragment; after the finish it is ignored."""
         events: list[ModelEvent] = []
@@ -115,6 +135,7 @@ class ToolCallAccumulator:
             self._hand_out(events)
         elif not call.name:
             call.name = fragment.name
+        call.extra |= fragment.extra
         if call.position >= self._completed:
             self._take_arguments(call, fragment.arguments, events)
             self._hand_out(events)
@@ -192,8 +213,7 @@ class ToolCallAccumulator:
                 return
             if call.held_back:
                 events.append(ToolCallArgumentsDelta(index=call.position, fragment="".join(call.fragments)))
-            tool_call = ToolCall(id=call.id, name=call.name, arguments=call.arguments)
-            events.append(ToolCallCompleted(index=call.position, call=tool_call))
+            events.append(ToolCallCompleted(index=call.position, call=call.tool_call))
             self._completed += 1
 
 

@@ -22,7 +22,7 @@ from nighthawk_async.types.messages import (
     ToolResultsMessage,
     UserMessage,
 )
-from nighthawk_async.types.model import ModelRequest, ResponseFormat
+from nighthawk_async.types.model import ModelRequest, NamedToolChoice, ResponseFormat, ToolChoice
 from nighthawk_async.types.tools import ToolDefinition
 from nighthawk_async.wire.openai_chat import OpenAIChatCodec
 
@@ -74,10 +74,21 @@ def test_another_tool_choice_is_told(choice: str) -> None:
     assert encode(tools=(TOOL,), tool_choice=choice)["tool_choice"] == choice
 
 
-def test_a_tool_choice_without_tools_is_left_out_or_refused() -> None:
+def test_a_named_tool_choice_is_told_by_name() -> None:
+    body = encode(tools=(TOOL,), tool_choice=NamedToolChoice(name="look"))
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "look"}}
+
+
+def test_a_named_tool_choice_must_name_an_offered_tool() -> None:
+    with pytest.raises(ConfigurationError, match="'jump' but does not offer it"):
+        encode(tools=(TOOL,), tool_choice=NamedToolChoice(name="jump"))
+
+
+@pytest.mark.parametrize("choice", ["required", NamedToolChoice(name="look")])
+def test_a_tool_choice_without_tools_is_left_out_or_refused(choice: ToolChoice) -> None:
     assert "tool_choice" not in encode(tool_choice="none")
     with pytest.raises(ConfigurationError, match="offers no tool"):
-        encode(tool_choice="required")
+        encode(tool_choice=choice)
 
 
 @pytest.mark.parametrize(
@@ -131,14 +142,33 @@ def test_known_and_unknown_settings_go_into_the_body_and_transport_settings_do_n
         "max_retries": 0,
         "capabilities": {},
     }
-    body = encode(settings={**settings, **transport})
+    body = encode(settings={**settings, **transport}, tools=(TOOL,))
     expected = {name: value for name, value in settings.items() if value is not None}
     assert {name: value for name, value in body.items() if name in settings or name in transport} == expected
 
 
-def test_extra_body_has_the_last_word() -> None:
-    body = encode(settings={"temperature": 1, "extra_body": {"temperature": 0, "model": "other"}})
+def test_extra_body_has_the_last_word_and_is_merged_into_objects() -> None:
+    extra = {"temperature": 0, "model": "other", "logit_bias": {"6": 1}, "stream_options": {"more": True}}
+    body = encode(settings={"temperature": 1, "logit_bias": {"5": 1}, "extra_body": extra})
     assert (body["temperature"], body["model"]) == (0, "other")
+    assert body["logit_bias"] == {"5": 1, "6": 1}
+    assert body["stream_options"] == {"include_usage": True, "more": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("temperature", "hot"), ("stop", 5), ("reasoning_effort", "a bit"), ("parallel_tool_calls", "perhaps")],
+)
+def test_a_bad_value_of_a_setting_is_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(ConfigurationError, match=f"Bad model setting '{name}"):
+        encode(settings={name: value})
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_whether_calls_may_be_parallel_is_told_only_beside_tools(allowed: bool) -> None:
+    settings = {"parallel_tool_calls": allowed}
+    assert encode(settings=settings, tools=(TOOL,))["parallel_tool_calls"] is allowed
+    assert "parallel_tool_calls" not in encode(settings=settings)
 
 
 def test_extra_body_must_be_a_mapping() -> None:
@@ -158,9 +188,10 @@ def test_a_setting_that_is_not_json_is_refused() -> None:
 
 
 def test_a_request_that_is_not_streamed_does_not_ask_for_usage_in_the_stream() -> None:
-    body = encode(settings={"stream": False})
-    assert body["stream"] is False
-    assert "stream_options" not in body
+    for settings in ({"stream": False}, {"extra_body": {"stream": False}}):
+        body = encode(settings=settings)
+        assert body["stream"] is False
+        assert "stream_options" not in body
 
 
 def test_equal_requests_are_equal_byte_for_byte_and_a_longer_conversation_keeps_the_prefix() -> None:
@@ -236,6 +267,20 @@ def test_media_of_tool_results_follow_in_a_user_message_in_order() -> None:
     assert kinds == ["text", "image_url", "text", "image_url"]
     assert "call 0" in messages[2]["content"][0]["text"]
     assert "call 1" in messages[2]["content"][2]["text"]
+
+
+def test_media_of_several_results_follow_all_tool_messages_in_the_order_of_the_calls() -> None:
+    gif = BinaryContent(data=b"GIF", media_type="image/gif")
+    message = results((PNG, gif), ("text alone",), (VideoUrl(url="http://x/v"),), (gif, "between", PNG))
+    messages = encode(messages=(message, UserMessage(content=("go on",))))["messages"]
+    assert [each["role"] for each in messages] == ["tool", "tool", "tool", "tool", "user", "user"]
+    assert [each["tool_call_id"] for each in messages[:4]] == ["0", "1", "2", "3"]
+    parts = messages[4]["content"]
+    titles = [part["text"].rpartition(", ")[2] for part in parts if part["type"] == "text"]
+    assert titles == ["call 0]", "call 0]", "call 3]", "call 3]"]
+    urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    assert [url[5:14] for url in urls] == ["image/png", "image/gif", "image/gif", "image/png"]
+    assert messages[5]["content"] == "go on"
 
 
 def test_media_of_tool_results_that_cannot_travel_are_described() -> None:

@@ -186,6 +186,33 @@ def test_an_error_after_the_finish_reason_is_still_a_failure() -> None:
     assert isinstance(decode(STOP, event({"error": "no"}), DONE)[-1], ResponseFailed)
 
 
+def test_the_end_tells_what_the_server_called_reason_response_and_model() -> None:
+    events = decode(
+        event({"id": "", "model": "", "choices": []}),  # Azure's first chunk
+        event({"id": "chatcmpl-1", "model": "gpt-x", "choices": []}),
+        event({"id": "other", "model": "other", "choices": [{"delta": {}, "finish_reason": "eos_token"}]}),
+        DONE,
+    )
+    (finished,) = events
+    assert isinstance(finished, ResponseFinished)
+    assert finished.reason == "stop"
+    assert finished.provider_reason == "eos_token"
+    assert (finished.response_id, finished.model_name) == ("chatcmpl-1", "gpt-x")
+
+
+@pytest.mark.parametrize("odd", [None, 7, {"a": 1}])
+def test_an_odd_or_missing_id_or_model_is_no_error(odd: object) -> None:
+    (finished,) = decode(event({"id": odd, "model": odd, "choices": [{"finish_reason": "stop"}]}), DONE)
+    assert isinstance(finished, ResponseFinished)
+    assert (finished.response_id, finished.model_name) == (None, None)
+
+
+def test_empty_data_is_skipped() -> None:
+    assert decode(b"data:\n\n", b"data:   \n\n", STOP, b"data: \t\n\n", DONE) == [
+        ResponseFinished(reason="stop")
+    ]
+
+
 def test_null_error_fields_are_no_errors() -> None:
     part = event(
         {"error": None, "choices": [{"delta": {"content": "a"}, "finish_reason": "stop", "error": None}]}
@@ -256,7 +283,8 @@ def test_a_whole_answer_gives_the_same_events() -> None:
     assert events[1] == TextDelta(text="Hi")
     assert isinstance(events[-3], ToolCallCompleted)
     assert isinstance(events[-2], UsageReported)
-    assert events[-1] == ResponseFinished(reason="tool_calls")
+    assert isinstance(events[-1], ResponseFinished)
+    assert events[-1].reason == "tool_calls"
 
 
 def test_calls_of_a_whole_answer_are_different_calls_whatever_they_lack() -> None:
@@ -266,8 +294,10 @@ def test_calls_of_a_whole_answer_are_different_calls_whatever_they_lack() -> Non
 
 
 def test_a_whole_answer_may_lack_a_finish_reason() -> None:
-    events = OpenAIChatCodec().decode_response(whole(message={"content": "Hi"}))
-    assert events[-1] == ResponseFinished(reason="stop")
+    finished = OpenAIChatCodec().decode_response(whole(message={"content": "Hi"}))[-1]
+    assert finished == ResponseFinished(reason="stop")
+    assert isinstance(finished, ResponseFinished)
+    assert finished.provider_reason is None
 
 
 def test_a_whole_answer_may_be_an_error() -> None:

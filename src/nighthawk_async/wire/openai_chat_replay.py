@@ -1,0 +1,126 @@
+"""What a server of Chat Completions wants back besides text and tool calls. Floor 1.
+
+- `reasoning_details`, of OpenRouter: the signed or encrypted reasoning of the models behind it, which refuse
+  a conversation in which it is missing or changed.
+- `extra_content`, of Google: signatures of thoughts, on tool calls or on the message.
+- The field of the reasoning text, for servers whose models get it back (setting `replay_reasoning`).
+
+Source: "Preserving reasoning" of the OpenRouter documentation; "Thought signatures" of the Gemini
+documentation, section on compatibility with OpenAI.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from ..types.messages import ProviderContent, ToolCall
+from .openai_chat_assistant import PROTOCOL, assistant_message
+from .openai_chat_chunks import Delta
+
+__all__ = ["ReplayRecord", "as_object"]
+
+_TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
+"""The details that are streamed in pieces, and the field of the piece. All others come whole."""
+
+
+class ReplayRecord:
+    """Keeps what one response holds of it."""
+
+    def __init__(self) -> None:
+        self._reasoning: list[str] = []
+        self._reasoning_field: str | None = None
+        self._details: list[_Detail] = []
+        self._extra_content: dict[str, Any] = {}
+
+    def take(self, delta: Delta, *, is_whole: bool) -> None:
+        """Take in more of the response.
+
+        Args:
+            delta: More of the response, or all of it.
+            is_whole: Whether it is all of it.
+        """
+        if reasoning := delta.reasoning_content or delta.reasoning:
+            self._reasoning.append(reasoning)
+            self._reasoning_field = "reasoning_content" if delta.reasoning_content else "reasoning"
+        self._extra_content |= as_object(delta.extra_content)
+        for detail in _objects(delta.reasoning_details):
+            if is_whole or not self._details or not self._details[-1].goes_on_in(detail):
+                self._details.append(_Detail(fields=dict(detail)))
+            else:
+                self._details[-1].append(detail)
+
+    def provider_content(
+        self, text: str, calls: Sequence[tuple[ToolCall, Mapping[str, Any]]]
+    ) -> ProviderContent | None:
+        """The response as the server wants it back; None when text and calls are all there is.
+
+        Args:
+            text: The text that was handed out.
+            calls: The calls that were handed out, each with what the server hung on it.
+        """
+        is_plain = self._reasoning_field is None and not self._details and not self._extra_content
+        if is_plain and not any(extra for _, extra in calls):
+            return None
+        message = assistant_message(text, [call for call, _ in calls])
+        for encoded, (_, extra) in zip(message.get("tool_calls", ()), calls, strict=True):
+            encoded.update(extra)
+        if self._reasoning_field is not None:
+            message[self._reasoning_field] = "".join(self._reasoning)
+        if self._details:
+            message["reasoning_details"] = [detail.joined() for detail in self._details]
+        if self._extra_content:
+            message["extra_content"] = self._extra_content
+        return ProviderContent(protocol=PROTOCOL, items=(message,))
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Detail:
+    """One entry of `reasoning_details`, and the pieces of its text that came after the first."""
+
+    fields: dict[str, Any]
+    pieces: list[str] = field(default_factory=list[str])
+
+    def goes_on_in(self, other: Mapping[str, Any]) -> bool:
+        """Whether another entry is the next piece of this one.
+
+        In a stream the index of every entry may be 0, so that it is the type that tells entries apart; a
+        signature ends an entry.
+        """
+        text_field = _TEXT_FIELDS.get(str(self.fields.get("type")))
+        if text_field is None or other.get("type") != self.fields["type"]:
+            return False
+        if self.fields.get("signature") and other.get(text_field):
+            return False
+        return all(
+            self.fields.get(name) is None or other.get(name) in (None, self.fields[name])
+            for name in ("id", "index")
+        )
+
+    def append(self, other: Mapping[str, Any]) -> None:
+        """Add the next piece."""
+        text_field = _TEXT_FIELDS[self.fields["type"]]
+        self.pieces.append(str(other.get(text_field) or ""))
+        self.fields |= {
+            name: value for name, value in other.items() if value is not None and name != text_field
+        }
+
+    def joined(self) -> dict[str, Any]:
+        """The whole entry."""
+        if not any(self.pieces):
+            return self.fields
+        text_field = _TEXT_FIELDS[self.fields["type"]]
+        return {**self.fields, text_field: (self.fields.get(text_field) or "") + "".join(self.pieces)}
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """A JSON object; empty for whatever is none.
+
+    Args:
+        value: A decoded JSON value.
+    """
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    entries = cast("list[object]", value) if isinstance(value, list) else []
+    return [as_object(each) for each in entries if as_object(each)]

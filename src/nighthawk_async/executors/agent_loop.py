@@ -10,7 +10,7 @@ then answers with `refuse` when it does not hold.
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..errors import ExecutionError, StepLimitError
+from ..errors import ExecutionError, ModelError, StepLimitError
 from ..runtime.tool_outcome import ToolError, project_error
 from ..types.content import UserContent
 from ..types.messages import (
@@ -39,6 +39,7 @@ from .agent_protocol import AgentTask
 from .outcome_codec import flat_outcome_schema, parse_outcome, wrapped_outcome_schema
 from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
 from .quotation import quote
+from .request_usage import unreported_usage
 
 __all__ = ["AgentLoop", "NextTurn", "ProposedOutcome", "RunToolCall"]
 
@@ -156,9 +157,13 @@ class AgentLoop:
         """Take in the result of a tool call."""
         self._turn.results[position] = result
 
-    def turn_usage(self) -> Usage:
-        """The usage of the present turn's request; marked incomplete when the provider told none."""
-        return self._turn.usage or Usage(requests=1, is_complete=False)
+    def turn_usage(self, error: ModelError | None = None) -> Usage:
+        """The usage of the present turn's request; marked incomplete when the provider told none.
+
+        Args:
+            error: How the request failed, if it did.
+        """
+        return self._turn.usage or unreported_usage(error)
 
     def end_turn(self) -> TurnEnd:
         """End a turn whose response and tool calls are complete.

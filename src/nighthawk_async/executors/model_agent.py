@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..actors import BareTaskGroup
-from ..errors import ExecutionError
+from ..errors import ExecutionError, ModelError
 from ..ports import Model
+from ..runtime.model_access import find_interception_error, open_stream
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
@@ -40,6 +41,8 @@ class ModelAgent:
                 try:
                     await task.conclude(end.outcome)
                 except ExecutionError as error:
+                    if (interception := find_interception_error(error)) is not None:
+                        raise interception from None
                     loop.refuse(str(error))
                 else:
                     return end.outcome
@@ -48,6 +51,7 @@ class ModelAgent:
         """Stream one response and carry out its tool calls; the first error ends the turn and leaves bare."""
         failures: list[Exception] = []
         in_progress: dict[int, Callable[[], Awaitable[ToolResult]]] = {}
+        request_error: ModelError | None = None
 
         async def finish(effect: RunToolCall) -> None:
             try:
@@ -58,16 +62,17 @@ class ModelAgent:
 
         async with BareTaskGroup() as task_group:
             try:
-                async with self.model.stream(request) as events:
+                async with open_stream(self.model, request) as events:
                     async for event in events:
                         effect = loop.feed(event)
                         if effect is not None:
                             in_progress[effect.position] = task.begin_tool_call(effect.call)
                             task_group.start_soon(finish, effect)
             except Exception as error:
+                request_error = error if isinstance(error, ModelError) else None
                 failures.append(error)
                 task_group.cancel_scope.cancel()
             finally:
-                task.report_usage(self.model.name, loop.turn_usage())
+                task.report_usage(self.model.name, loop.turn_usage(request_error))
         if failures:
             raise failures[0]

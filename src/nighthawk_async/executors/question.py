@@ -1,17 +1,26 @@
 """Asking a model for one JSON object, with corrections. Floor 4."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ..errors import ExecutionError, ToolValidationError
+from ..errors import ExecutionError, ModelError, ToolValidationError
 from ..ports import Model
+from ..runtime.model_access import find_interception_error, open_stream
 from ..types.content import UserContent
-from ..types.messages import AssistantMessage, Message, UserMessage
-from ..types.model import ModelRequest, ResponseFinished, ResponseFormat, TextDelta, UsageReported
+from ..types.messages import AssistantMessage, Message, ProviderContent, UserMessage
+from ..types.model import (
+    ModelEvent,
+    ModelRequest,
+    ResponseFinished,
+    ResponseFormat,
+    TextDelta,
+    UsageReported,
+)
 from ..types.usage import Usage
 from .outcome_codec import parse_json_object
 from .quotation import quote
+from .request_usage import unreported_usage
 
 __all__ = ["Asker", "Question"]
 
@@ -33,6 +42,20 @@ class Question:
     schema: Mapping[str, Any]
     system_prompt: str
     user_prompt: tuple[UserContent, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Response:
+    """What one response brought so far."""
+
+    parts: list[str] = field(default_factory=list[str])
+    is_cut_off: bool = False
+    provider_content: ProviderContent | None = None
+    usage: Usage | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,46 +93,55 @@ class Asker:
         messages: tuple[Message, ...] = (UserMessage(content=question.user_prompt),)
         corrections = 0
         while True:
-            text, is_cut_off = await self._stream_text(question, messages)
+            response = await self._ask_once(question, messages)
             try:
-                if is_cut_off:
+                if response.is_cut_off:
                     raise ExecutionError("the answer was cut off at its length limit")
-                return await check(parse_json_object(text))
+                return await check(parse_json_object(response.text))
             except (ExecutionError, ToolValidationError) as error:
+                if (interception := find_interception_error(error)) is not None:
+                    raise interception from None
                 if corrections >= self.max_corrective_turns:
                     raise ExecutionError(
                         f"step {self.step_id}: no acceptable answer after {corrections} corrections: "
-                        f"{error}; the model said: {quote(text)}"
+                        f"{error}; the model said: {quote(response.text)}"
                     ) from error
                 corrections += 1
+                answer = AssistantMessage(text=response.text, provider_content=response.provider_content)
                 refusal = UserMessage(
                     content=(f"That answer was refused: {error}. Answer again with JSON only.",)
                 )
-                messages = (*messages, AssistantMessage(text=text), refusal)
+                messages = (*messages, answer, refusal)
 
-    async def _stream_text(self, question: Question, messages: tuple[Message, ...]) -> tuple[str, bool]:
-        """The text of one response, and whether it was cut off at the length limit."""
+    async def _ask_once(self, question: Question, messages: tuple[Message, ...]) -> _Response:
         request = ModelRequest(
             system_prompt=question.system_prompt,
             messages=messages,
             response_format=ResponseFormat(name=question.name, schema=question.schema),
             settings=self.settings,
         )
-        parts: list[str] = []
-        is_cut_off = False
-        usage = Usage(requests=1, is_complete=False)
+        response = _Response()
+        failure: ModelError | None = None
         try:
-            async with self.model.stream(request) as events:
+            async with open_stream(self.model, request) as events:
                 async for event in events:
-                    match event:
-                        case TextDelta():
-                            parts.append(event.text)
-                        case UsageReported():
-                            usage = event.usage
-                        case ResponseFinished():
-                            is_cut_off = event.reason == "length"
-                        case _:
-                            pass
+                    _take(response, event)
+        except ModelError as error:
+            failure = error
+            raise
         finally:
-            self.report_usage(self.model.name, usage)
-        return "".join(parts), is_cut_off
+            self.report_usage(self.model.name, response.usage or unreported_usage(failure))
+        return response
+
+
+def _take(response: _Response, event: ModelEvent) -> None:
+    match event:
+        case TextDelta():
+            response.parts.append(event.text)
+        case UsageReported():
+            response.usage = event.usage
+        case ResponseFinished():
+            response.is_cut_off = event.reason == "length"
+            response.provider_content = event.provider_content
+        case _:
+            pass

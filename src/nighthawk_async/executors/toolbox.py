@@ -7,6 +7,7 @@ from typing import Any, cast
 import anyio
 
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
+from ..runtime.model_access import find_interception_error
 from ..runtime.oversight import Oversight, Reject, Rewrite, ToolCallInspection, inspect_tool_call
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_function import ToolFunction
@@ -118,6 +119,8 @@ class Toolbox:
         except ExecutionError:
             raise  # the contract with the host is broken; the model cannot mend it
         except NighthawkError as error:
+            if (interception := find_interception_error(error)) is not None:
+                raise interception from None
             return self._result(call, outcome_of_failure(error))
         return self._result(call, ToolOutcome(payload=describe_reply(pending.command, value)))
 

@@ -26,6 +26,7 @@ class NaturalBlock:
         line: The line of the literal in that file.
         module: The name of the function's module.
         function_name: The qualified name of the function.
+        number: Its place among the blocks of the function, counted from 1.
         is_async: Whether the function is `async def`.
         allowed_kinds: The outcome kinds that the syntax around the block allows, in the order of
             `OUTCOME_KINDS`.
@@ -41,6 +42,7 @@ class NaturalBlock:
     line: int
     module: str
     function_name: str
+    number: int
     is_async: bool
     allowed_kinds: tuple[OutcomeKind, ...]
     program: NaturalProgram | None
@@ -49,6 +51,11 @@ class NaturalBlock:
     local_names: frozenset[str]
     free_names: frozenset[str]
     annotations: Mapping[str, CodeType]
+
+    @property
+    def address(self) -> str:
+        """Where it stands, `python_module:function:number`: the same whatever the lines and folders are."""
+        return f"{self.module}:{self.function_name}:{self.number}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,8 +171,10 @@ def _transform(function: FunctionType) -> TransformedFunction:
     free_names = frozenset(code.co_freevars).difference(CLOSURE_NAMES)
     annotations = _write_annotations(rewritten.literals, scope, filename=original.co_filename)
     blocks = tuple(
-        _make_block(function, parsed, local_names=local_names, free_names=free_names, annotations=annotations)
-        for parsed in rewritten.literals
+        _make_block(
+            function, parsed, number, local_names=local_names, free_names=free_names, annotations=annotations
+        )
+        for number, parsed in enumerate(rewritten.literals, 1)
     )
     mentioned = _mentioned_names(rewritten.literals, annotations.values())
     return TransformedFunction(
@@ -222,6 +224,7 @@ def _mentioned_names(literals: Iterable[ParsedLiteral], annotations: Iterable[as
 def _make_block(
     function: FunctionType,
     parsed: ParsedLiteral,
+    number: int,
     *,
     local_names: frozenset[str],
     free_names: frozenset[str],
@@ -233,6 +236,7 @@ def _make_block(
         line=parsed.literal.lineno,
         module=function.__module__ or "<unknown>",
         function_name=function.__qualname__,
+        number=number,
         is_async=bool(code.co_flags & _ASYNC_FLAGS),
         allowed_kinds=parsed.allowed_kinds,
         program=parsed.program,

@@ -50,6 +50,7 @@ class Environment:
         implicit_references: Names and values that every block in this extent can use.
         oversight: What inspects tool calls and commits; None for nothing.
         step: The step in progress; None between steps.
+        step_path: The addresses of the blocks in progress in this run, outermost first.
     """
 
     execution_ref: ExecutionRef
@@ -62,6 +63,7 @@ class Environment:
     implicit_references: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     oversight: Oversight | None = None
     step: Step | None = None
+    step_path: tuple[str, ...] = ()
 
 
 _environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)

@@ -78,7 +78,9 @@ async def run_step(
                 execution_ref=execution_ref,
             )
             step = Step(actor=StepActor(context), program=program.text)
-            environment = replace(outer, execution_ref=execution_ref, step=step)
+            environment = replace(
+                outer, execution_ref=execution_ref, step=step, step_path=(*outer.step_path, block.address)
+            )
             with using_environment(environment):
                 outcome, result = await _run_in_task_group(environment, step, program)
         except Exception as error:

@@ -1,0 +1,144 @@
+"""Where executors reach a model, and where what records and replays can stand between. Floor 3.
+
+Executors open every response here. An interceptor in force answers in the model's place, or asks the model
+itself and looks on. It is a context variable, so it flows into steps, threads and nested runs.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from contextvars import ContextVar
+from typing import Protocol
+
+from ..errors import NighthawkError
+from ..ports import Model
+from ..types.model import ModelEvent, ModelRequest
+from .environment import find_environment
+
+__all__ = [
+    "InterceptionError",
+    "ModelInterceptor",
+    "find_interception_error",
+    "needs_endpoint",
+    "open_stream",
+    "using_interceptor",
+    "using_interceptor_everywhere",
+]
+
+
+class InterceptionError(NighthawkError):
+    """An interceptor cannot go on.
+
+    It concerns the host alone: it leaves every step bare, and no model is told of it or asked for a
+    correction.
+    """
+
+
+class ModelInterceptor(Protocol):
+    """Stands between executors and models."""
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether it never asks a model, so that no endpoint, key or embedded model is needed."""
+        ...
+
+    def stream(
+        self, model: Model, request: ModelRequest, step_path: tuple[str, ...]
+    ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        """Answer a request as `ports.Model.stream` does.
+
+        Args:
+            model: The model that is asked.
+            request: The request.
+            step_path: The addresses of the blocks in progress, outermost first; empty outside a step.
+
+        Raises:
+            InterceptionError: There is no answer.
+            ConfigurationError: The request asks for what the model lacks.
+            ModelError: The request failed.
+        """
+        ...
+
+
+_interceptor: ContextVar[ModelInterceptor | None] = ContextVar(
+    "nighthawk_async_model_interceptor", default=None
+)
+_everywhere: list[ModelInterceptor] = []
+
+
+def open_stream(
+    model: Model, request: ModelRequest
+) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    """Send a request and stream its response; see `ports.Model.stream`.
+
+    Args:
+        model: The model to ask.
+        request: The request.
+
+    Raises:
+        InterceptionError: An interceptor is in force and has no answer.
+        ConfigurationError: The request asks for what the model lacks.
+        ModelError: The request failed.
+    """
+    interceptor = _find_interceptor()
+    if interceptor is None:
+        return model.stream(request)
+    environment = find_environment()
+    return interceptor.stream(model, request, () if environment is None else environment.step_path)
+
+
+def needs_endpoint() -> bool:
+    """Whether requests reach their model, so that it needs its key, or its weights."""
+    interceptor = _find_interceptor()
+    return interceptor is None or not interceptor.is_offline
+
+
+def find_interception_error(error: BaseException) -> InterceptionError | None:
+    """The failed interception that an error came from, however it was wrapped; None when there is none.
+
+    Args:
+        error: What a step, or code that was called from a step, raised.
+    """
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, InterceptionError):
+        cause = cause.__cause__
+    return cause
+
+
+class using_interceptor:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Put an interceptor in force for the extent of the `with` statement; the innermost one counts."""
+
+    __slots__ = ("_interceptor", "_token")
+
+    def __init__(self, interceptor: ModelInterceptor) -> None:
+        self._interceptor = interceptor
+
+    def __enter__(self) -> None:
+        self._token = _interceptor.set(self._interceptor)
+
+    def __exit__(self, *exc_details: object) -> None:
+        _interceptor.reset(self._token)
+
+
+class using_interceptor_everywhere:  # noqa: N801
+    """Put an interceptor in force for the whole program, wherever no context has one of its own.
+
+    For test fixtures: a test may run in a context that was made before its fixtures ran.
+    """
+
+    __slots__ = ("_interceptor",)
+
+    def __init__(self, interceptor: ModelInterceptor) -> None:
+        self._interceptor = interceptor
+
+    def __enter__(self) -> None:
+        _everywhere.append(self._interceptor)
+
+    def __exit__(self, *exc_details: object) -> None:
+        _everywhere.remove(self._interceptor)
+
+
+def _find_interceptor() -> ModelInterceptor | None:
+    interceptor = _interceptor.get()
+    if interceptor is None and _everywhere:
+        return _everywhere[-1]
+    return interceptor

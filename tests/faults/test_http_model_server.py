@@ -122,7 +122,7 @@ async def test_the_programs_error_leaves_the_server_as_it_is() -> None:
 async def test_leaving_the_server_ends_connections_that_hang() -> None:
     async with anyio.create_task_group() as task_group:
         with anyio.fail_after(5):
-            async with ModelServer([ModelReply(ending="hang", ending_after=0)]) as server:
+            async with ModelServer([ModelReply(ending="hang", ending_after="request")]) as server:
                 task_group.start_soon(fails, model_at(server.base_url))
                 while not server.requests:
                     await anyio.lowlevel.checkpoint()

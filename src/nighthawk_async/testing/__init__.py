@@ -11,7 +11,7 @@ from .executors import (
     raise_response,
     return_response,
 )
-from .model_reply import ModelReply, RecordedRequest, ReplyEnding, ReplyPacing
+from .model_reply import ModelReply, RecordedRequest, ReplyEnding, ReplyFault, ReplyPacing
 from .model_server import ModelServer, ModelServerConnections, ReplyHandler
 from .scripted_model import ModelResponse, ScriptedModel, model_response, tool_call
 
@@ -23,6 +23,7 @@ __all__ = [
     "ModelServerConnections",
     "RecordedRequest",
     "ReplyEnding",
+    "ReplyFault",
     "ReplyHandler",
     "ReplyPacing",
     "ScriptedExecutor",

@@ -7,10 +7,61 @@ from typing import Any, Literal, TypeAlias
 from ..types.messages import ToolCall
 from ..types.usage import Usage
 
-__all__ = ["ModelReply", "RecordedRequest", "ReplyEnding", "ReplyPacing"]
+__all__ = ["ModelReply", "RecordedRequest", "ReplyEnding", "ReplyFault", "ReplyPacing"]
 
-ReplyEnding: TypeAlias = Literal["complete", "close", "hang"]
-"""How a reply ends: as it should, by closing the connection, or by never going on."""
+ReplyEnding: TypeAlias = Literal["complete", "close", "reset", "hang"]
+"""How a reply ends: as it should, by closing or resetting the connection, or by never going on."""
+
+ReplyFault: TypeAlias = Literal[
+    "comment",
+    "empty_event",
+    "unknown_event",
+    "garbage",
+    "broken_json",
+    "invalid_utf8",
+    "huge_event",
+    "flood",
+    "html",
+    "no_terminal",
+    "no_call_ids",
+    "duplicate_call_ids",
+    "no_call_index",
+    "informational",
+    "http_1_0",
+    "compressed",
+    "content_length_too_long",
+    "content_length_too_short",
+    "broken_chunks",
+]
+"""What is wrong, or merely odd, with a reply.
+
+Between two events of a stream:
+
+- `comment`, `empty_event`, `unknown_event`: what every client must pass over.
+- `garbage`: bytes that are no field of an event.
+- `huge_event`: an event of 40 MiB.
+- `flood`: the next event again and again, 100 MB of them.
+
+In a stream or in a whole body:
+
+- `broken_json`: the next event, or the body, breaks off in the middle of its JSON.
+- `invalid_utf8`: the text holds a byte that is no UTF-8.
+- `html`: a web page in place of everything, with the status the reply has.
+
+In what the protocol says:
+
+- `no_terminal`: the event that ends the response is missing, and so is the reason why it ended.
+- `no_call_ids`, `duplicate_call_ids`: tool calls have no ids, or all the same.
+- `no_call_index`: events leave out which call they belong to, where a protocol says so by a number.
+
+In HTTP:
+
+- `informational`: a response with status 103 comes first.
+- `http_1_0`: HTTP/1.0 and no length: the body ends when the connection does.
+- `compressed`: the body is compressed, asked for or not.
+- `content_length_too_long`, `content_length_too_short`: the body is shorter, or longer, than the head says.
+- `broken_chunks`: the chunked encoding breaks off.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +90,8 @@ class ReplyPacing:
     Args:
         first_byte_seconds: Seconds before the first byte of the reply, its head included.
         between_writes_seconds: Seconds between two writes of the body.
-        write_bytes: Bytes per write; None writes event by event where there is time between writes, and all
-            events at once where there is none.
+        write_bytes: Bytes per write; None writes event by event where there is time between writes, and as
+            much as possible at once where there is none.
         fragment_characters: Characters of text or of arguments per event.
     """
 
@@ -56,20 +107,24 @@ class ModelReply:
 
     Args:
         text: The visible text.
-        reasoning: The reasoning text.
+        reasoning: The reasoning text. Protocols that want reasoning back get it signed or sealed.
         tool_calls: The tool calls; a call with an empty id gets one that is unique at the server.
         usage: The usage it tells; None for none.
-        finish_reason: The finish reason; None for the one that fits.
+        finish_reason: The finish reason in the protocol's own word; None for the one that fits.
         status: The HTTP status code. Any but 200 sends an error body.
         headers: More headers, or other values of those the server sends by itself.
-        error: An error object: the body's where the status is not 200, else an event in the stream, in place
-            of the finish reason.
+        error: An error object: the body's where the status is not 200, else one in the stream, in the
+            protocol's own form and in place of the finish reason.
         body: Bytes sent in place of everything that the fields above describe, the status and headers
             excepted.
-        sends_done: Whether the stream says that it is done.
+        sends_done: Whether a stream of Chat Completions says that it is done.
         pacing: How fast it is written.
         ending: How it ends.
-        ending_after: Number of events after which it ends that way; None for all.
+        ending_after: Number of events after which it ends that way; 1.5 is in the middle of the second one,
+            0 is after the head, `"request"` is before the head, None is after everything.
+        fault: What else is wrong with it.
+        fault_after: Number of events before a fault that strikes one event, or stands between two.
+        fault_bytes: The size of a fault that is large by nature; None for the size its name stands for.
     """
 
     text: str = ""
@@ -84,4 +139,7 @@ class ModelReply:
     sends_done: bool = True
     pacing: ReplyPacing = field(default_factory=ReplyPacing)
     ending: ReplyEnding = "complete"
-    ending_after: int | None = None
+    ending_after: float | Literal["request"] | None = None
+    fault: ReplyFault | None = None
+    fault_after: int = 1
+    fault_bytes: int | None = None

@@ -2,7 +2,8 @@
 
 It is a real HTTP/1.1 server: what it is for is testing whatever sits between a program and a real endpoint,
 that is time limits, retries, cancellation, broken streams and many connections at once. It speaks Chat
-Completions, streamed and whole. Where none of that matters, `ScriptedModel` needs no sockets.
+Completions, OpenAI Responses, Anthropic Messages and the Gemini API, streamed and whole; the path of a
+request says which. Where none of that matters, `ScriptedModel` needs no sockets.
 """
 
 import inspect
@@ -13,19 +14,21 @@ from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
 import anyio
-from anyio.abc import SocketAttribute, SocketStream
 from anyio.from_thread import start_blocking_portal
 
 from .model_reply import ModelReply, RecordedRequest
+from .model_server_anthropic import AnthropicReplies
 from .model_server_chat import ChatReplies
 from .model_server_connection import ServerConnection
+from .model_server_google import GoogleReplies
+from .model_server_protocol import ReplyProtocol
+from .model_server_responses import ResponsesReplies
+from .model_server_socket import ServerListener, ServerSocket
 
 __all__ = ["ModelServer", "ModelServerConnections", "ReplyHandler"]
 
 ReplyHandler: TypeAlias = Callable[[RecordedRequest], ModelReply | Awaitable[ModelReply]]
 """Decides the reply to a request."""
-
-_BACKLOG = 65_535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +56,21 @@ class ModelServer:
     Args:
         replies: The replies, each used once in the order in which requests arrive, or a function, plain or
             async, from a request to its reply. A request beyond the last reply gets the HTTP status 400.
+        checks_requests: Whether requests that a real endpoint would refuse get its error and use up no
+            reply: tool results without their call, calls without their result, reasoning that is missing,
+            changed or unknown.
     """
 
-    def __init__(self, replies: Iterable[ModelReply] | ReplyHandler) -> None:
+    def __init__(self, replies: Iterable[ModelReply] | ReplyHandler, *, checks_requests: bool = True) -> None:
         self._handler = replies if callable(replies) else None
         self._replies = iter(()) if callable(replies) else iter(replies)
-        self._protocol = ChatReplies()
+        self._checks_requests = checks_requests
+        self._protocols: tuple[ReplyProtocol, ...] = (
+            ChatReplies(),
+            ResponsesReplies(),
+            AnthropicReplies(),
+            GoogleReplies(),
+        )
         self._requests: list[RecordedRequest] = []
         self._open = 0
         self._total = 0
@@ -69,30 +81,34 @@ class ModelServer:
     @classmethod
     @contextmanager
     def in_thread(
-        cls, replies: Iterable[ModelReply] | ReplyHandler, *, backend: Literal["asyncio", "trio"] = "asyncio"
+        cls,
+        replies: Iterable[ModelReply] | ReplyHandler,
+        *,
+        checks_requests: bool = True,
+        backend: Literal["asyncio", "trio"] = "asyncio",
     ) -> Generator[Self, None, None]:
         """A server with an event loop in a thread of its own, for programs without one.
 
         Args:
             replies: The replies, as for the class itself; a function is called in that thread.
+            checks_requests: As for the class itself.
             backend: The event loop.
         """
         with (
             start_blocking_portal(backend) as portal,
-            portal.wrap_async_context_manager(cls(replies)) as server,
+            portal.wrap_async_context_manager(cls(replies, checks_requests=checks_requests)) as server,
         ):
             yield server
 
     async def __aenter__(self) -> Self:
         """Open the port; connections are accepted when this returns."""
         async with AsyncExitStack() as stack:
-            listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0, backlog=_BACKLOG)
-            await stack.enter_async_context(listener)
+            listener = stack.enter_context(ServerListener())
             self._closed = anyio.Event()
-            self._port = listener.extra(SocketAttribute.local_port)
+            self._port = listener.port
             task_group = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(task_group.cancel_scope.cancel)
-            task_group.start_soon(listener.serve, self._serve_connection)
+            task_group.start_soon(listener.serve, self._serve_connection, task_group)
             self._resources = stack.pop_all()
         return self
 
@@ -130,22 +146,30 @@ class ModelServer:
         while self._open > at_most:
             await self._closed.wait()
 
-    async def _serve_connection(self, stream: SocketStream) -> None:
+    async def _serve_connection(self, connection: ServerSocket) -> None:
         self._open += 1
         self._total += 1
         try:
-            await ServerConnection(stream, self._protocol, self._decide).serve()
+            with connection:
+                await ServerConnection(connection, self._decide).serve()
         finally:
             self._open -= 1
             self._closed.set()
             self._closed = anyio.Event()
 
-    async def _decide(self, request: RecordedRequest) -> ModelReply:
+    async def _decide(self, request: RecordedRequest) -> tuple[ModelReply, ReplyProtocol]:
         self._requests.append(request)
-        if request.method != "POST" or not request.path.partition("?")[0].endswith(self._protocol.path):
-            return ModelReply(status=404, text=f"nothing here speaks {request.method} {request.path}")
+        path = request.path.partition("?")[0]
+        protocol = next((each for each in self._protocols if each.serves(path)), None)
+        if protocol is None or request.method != "POST":
+            message = f"nothing here speaks {request.method} {request.path}"
+            return ModelReply(status=404, text=message), protocol or self._protocols[0]
         if not isinstance(request.body, dict):
-            return ModelReply(status=400, text="the body is no JSON object")
+            return ModelReply(status=400, text="the body is no JSON object"), protocol
+        refused = protocol.check(request) if self._checks_requests else None
+        return refused or await self._next_reply(request), protocol
+
+    async def _next_reply(self, request: RecordedRequest) -> ModelReply:
         if self._handler is not None:
             return await _handle(self._handler, request)
         exhausted = ModelReply(status=400, text=f"the script has no reply for request {len(self._requests)}")

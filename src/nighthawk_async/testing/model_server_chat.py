@@ -1,9 +1,5 @@
-"""Replies of a `ModelServer` as Chat Completions bytes. Floor 5.
+"""Replies of a `ModelServer` in Chat Completions. Floor 5."""
 
-Written from the protocol's description and not with the library's codec, so that the two check each other.
-"""
-
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
@@ -11,87 +7,102 @@ from typing import Any
 
 from ..types.messages import ToolCall
 from ..types.usage import Usage
-from .model_reply import ModelReply
+from .model_reply import ModelReply, RecordedRequest
+from .model_server_protocol import as_objects, identified_calls, pieces, refusal, server_sent_event, to_json
 
 __all__ = ["ChatReplies"]
 
 
 class ChatReplies:
-    """Writes replies; counts what needs a number."""
-
-    path = "/chat/completions"
+    """Speaks Chat Completions. See `ReplyProtocol`."""
 
     def __init__(self) -> None:
         self._numbers = count()
 
-    def stream(self, reply: ModelReply, request: Any) -> list[bytes]:
-        """The events of a streamed reply, each as bytes.
+    def serves(self, path: str) -> bool:
+        """Whether a path belongs to the protocol."""
+        return path.endswith("/chat/completions")
 
-        Args:
-            reply: The reply.
-            request: The request's body.
-        """
-        head = self._head("chat.completion.chunk", request)
+    def is_streamed(self, request: RecordedRequest) -> bool:
+        """Whether a request asks for a stream."""
+        return request.body.get("stream") is True
+
+    def stream(self, reply: ModelReply, request: RecordedRequest) -> list[bytes]:
+        """The events of a streamed reply."""
+        head = self._head("chat.completion.chunk", request.body)
         chunks = [_choice_chunk(head, {"role": "assistant", "content": ""}, None)]
         chunks += [_choice_chunk(head, delta, None) for delta in self._deltas(reply)]
         if reply.error is not None:
             chunks.append({"error": reply.error})
-        else:
+        elif reply.fault != "no_terminal":
             chunks.append(_choice_chunk(head, {}, _finish_reason(reply)))
-            options: dict[str, Any] = request.get("stream_options") or {}
+            options: dict[str, Any] = request.body.get("stream_options") or {}
             if reply.usage is not None and options.get("include_usage"):
                 chunks.append({**head, "choices": [], "usage": _encode_usage(reply.usage)})
         done = [b"data: [DONE]\n\n"] if reply.sends_done else []
-        return [b"data: " + _to_json(chunk) + b"\n\n" for chunk in chunks] + done
+        return [server_sent_event(chunk) for chunk in chunks] + done
 
-    def whole(self, reply: ModelReply, request: Any) -> bytes:
-        """A reply that is not streamed.
-
-        Args:
-            reply: The reply.
-            request: The request's body.
-        """
+    def whole(self, reply: ModelReply, request: RecordedRequest) -> bytes:
+        """A reply that is not streamed."""
         if reply.error is not None:
-            return _to_json({"error": reply.error})
+            return to_json({"error": reply.error})
         message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
         if reply.reasoning:
             message["reasoning_content"] = reply.reasoning
         if reply.tool_calls:
-            message["tool_calls"] = [_encode_call(self._identified(call)) for call in reply.tool_calls]
-        choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
-        answer = {**self._head("chat.completion", request), "choices": [choice]}
-        return _to_json(answer if reply.usage is None else {**answer, "usage": _encode_usage(reply.usage)})
+            message["tool_calls"] = [_encode_call(call) for call in self._calls(reply)]
+        finish_reason = None if reply.fault == "no_terminal" else _finish_reason(reply)
+        choice = {"index": 0, "message": message, "finish_reason": finish_reason}
+        answer = {**self._head("chat.completion", request.body), "choices": [choice]}
+        return to_json(answer if reply.usage is None else {**answer, "usage": _encode_usage(reply.usage)})
 
     def error(self, reply: ModelReply) -> bytes:
-        """The body of a reply with an error status.
-
-        Args:
-            reply: The reply.
-        """
+        """The body of a reply with an error status."""
         message = reply.text or f"scripted status {reply.status}"
-        return _to_json({"error": reply.error or {"message": message, "type": "scripted_error"}})
+        return to_json({"error": reply.error or {"message": message, "type": "scripted_error"}})
 
-    def _head(self, kind: str, request: Any) -> dict[str, Any]:
+    def check(self, request: RecordedRequest) -> ModelReply | None:
+        """Refuse results without a call, and calls without a result."""
+        awaited: list[str] = []
+        for number, message in enumerate([*as_objects(request.body.get("messages")), {}]):
+            if message.get("role") != "tool":
+                if awaited:
+                    return refusal(
+                        "An assistant message with 'tool_calls' must be followed by tool messages responding "
+                        "to each 'tool_call_id'. The following tool_call_ids did not have response messages: "
+                        + ", ".join(awaited)
+                    )
+                awaited = [str(call.get("id")) for call in as_objects(message.get("tool_calls"))]
+            elif (call_id := str(message.get("tool_call_id"))) in awaited:
+                awaited.remove(call_id)
+            else:
+                return refusal(
+                    f"Invalid parameter: messages[{number}] with role 'tool' must be a response to a "
+                    f"preceding message with 'tool_calls'; {call_id!r} is none of its calls."
+                )
+        return None
+
+    def _head(self, kind: str, body: dict[str, Any]) -> dict[str, Any]:
         return {
             "id": f"chatcmpl-{next(self._numbers)}",
             "object": kind,
             "created": 0,
-            "model": request.get("model", ""),
+            "model": body.get("model", ""),
         }
 
-    def _deltas(self, reply: ModelReply) -> Iterator[dict[str, Any]]:
-        size = reply.pacing.fragment_characters
-        for piece in _pieces(reply.reasoning, size):
-            yield {"reasoning_content": piece}
-        for piece in _pieces(reply.text, size):
-            yield {"content": piece}
-        for index, call in enumerate(map(self._identified, reply.tool_calls)):
-            yield {"tool_calls": [{"index": index, **_encode_call(replace(call, arguments=""))}]}
-            for piece in _pieces(call.arguments, size):
-                yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+    def _calls(self, reply: ModelReply) -> list[ToolCall]:
+        return identified_calls(reply, lambda: f"call_{next(self._numbers)}")
 
-    def _identified(self, call: ToolCall) -> ToolCall:
-        return call if call.id else replace(call, id=f"call_{next(self._numbers)}")
+    def _deltas(self, reply: ModelReply) -> Iterator[dict[str, Any]]:
+        for piece in pieces(reply.reasoning, reply):
+            yield {"reasoning_content": piece}
+        for piece in pieces(reply.text, reply):
+            yield {"content": piece}
+        for position, call in enumerate(self._calls(reply)):
+            index = {} if reply.fault == "no_call_index" else {"index": position}
+            yield {"tool_calls": [{**index, **_encode_call(replace(call, arguments=""))}]}
+            for piece in pieces(call.arguments, reply):
+                yield {"tool_calls": [{**index, "function": {"arguments": piece}}]}
 
 
 def _choice_chunk(head: dict[str, Any], delta: dict[str, Any], finish_reason: str | None) -> dict[str, Any]:
@@ -99,7 +110,8 @@ def _choice_chunk(head: dict[str, Any], delta: dict[str, Any], finish_reason: st
 
 
 def _encode_call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+    function = {"name": call.name, "arguments": call.arguments}
+    return {**({"id": call.id} if call.id else {}), "type": "function", "function": function}
 
 
 def _encode_usage(usage: Usage) -> dict[str, Any]:
@@ -114,11 +126,3 @@ def _encode_usage(usage: Usage) -> dict[str, Any]:
 
 def _finish_reason(reply: ModelReply) -> str:
     return reply.finish_reason or ("tool_calls" if reply.tool_calls else "stop")
-
-
-def _pieces(text: str, size: int) -> Iterator[str]:
-    return (text[start : start + size] for start in range(0, len(text), size))
-
-
-def _to_json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

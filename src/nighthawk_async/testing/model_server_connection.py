@@ -3,50 +3,44 @@
 import json
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import h11
-from anyio.abc import SocketStream
 
-from .model_reply import ModelReply, RecordedRequest, ReplyPacing
-from .model_server_chat import ChatReplies
+from .model_reply import ModelReply, RecordedRequest
+from .model_server_http import HttpResponse, compose_response
+from .model_server_protocol import ReplyProtocol
+from .model_server_socket import ServerSocket
 
 __all__ = ["ServerConnection"]
-
-_RECEIVE_BYTES = 65_536
 
 
 class ServerConnection:
     """Serves one client until it leaves or a reply ends the connection.
 
     Args:
-        stream: The connection; it is closed at the end.
-        protocol: Writes replies.
-        decide: Decides the reply to a request.
+        connection: The connection; whoever made it closes it.
+        decide: Decides the reply to a request, and the protocol that writes it.
     """
 
     def __init__(
         self,
-        stream: SocketStream,
-        protocol: ChatReplies,
-        decide: Callable[[RecordedRequest], Awaitable[ModelReply]],
+        connection: ServerSocket,
+        decide: Callable[[RecordedRequest], Awaitable[tuple[ModelReply, ReplyProtocol]]],
     ) -> None:
-        self._stream = stream
-        self._protocol = protocol
+        self._connection = connection
         self._decide = decide
         self._http = h11.Connection(h11.SERVER)
+        self._client_keeps = True
 
     async def serve(self) -> None:
         """Serve the client."""
-        async with self._stream:
-            try:
-                while (request := await self._read_request()) is not None:
-                    if not await self._reply_unless_left(request):
-                        return
-                    self._http.start_next_cycle()
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError, h11.ProtocolError):
-                return  # the client left, or speaks no HTTP
+        with suppress(ConnectionError, h11.ProtocolError):  # the client left, or speaks no HTTP
+            while (request := await self._read_request()) is not None:
+                if not await self._reply_unless_left(request):
+                    return
+                self._start_next_request()
 
     async def _read_request(self) -> RecordedRequest | None:
         head: h11.Request | None = None
@@ -54,91 +48,63 @@ class ServerConnection:
         while True:
             event = self._http.next_event()
             if event is h11.NEED_DATA:
-                self._http.receive_data(await self._receive())
+                self._http.receive_data(await self._connection.receive())
             elif isinstance(event, h11.Request):
                 head = event
             elif isinstance(event, h11.Data):
                 content.append(bytes(event.data))
             elif isinstance(event, h11.EndOfMessage) and head is not None:
+                self._client_keeps = self._http.their_state is h11.DONE
                 return _record(head, b"".join(content))
             else:
                 return None
 
-    async def _receive(self) -> bytes:
-        try:
-            return await self._stream.receive(_RECEIVE_BYTES)
-        except anyio.EndOfStream:
-            return b""
+    def _start_next_request(self) -> None:
+        """Only requests go through the HTTP library: it would not write what is wrong on purpose."""
+        received, is_closed = self._http.trailing_data
+        self._http = h11.Connection(h11.SERVER)
+        if received:
+            self._http.receive_data(received)
+        if is_closed:
+            self._http.receive_data(b"")
 
     async def _reply_unless_left(self, request: RecordedRequest) -> bool:
         """Reply, but stop at once when the client leaves; returns whether the connection goes on."""
         goes_on = False
         async with anyio.create_task_group() as task_group:
             task_group.start_soon(self._wait_until_left, task_group.cancel_scope)
-            reply = await self._decide(request)
-            with suppress(anyio.BrokenResourceError):  # the client left
-                goes_on = await self._write_reply(reply, request)
+            reply, protocol = await self._decide(request)
+            with suppress(ConnectionError):  # the client left
+                response = compose_response(reply, protocol, request)
+                await self._write(reply, response)
+                goes_on = await self._end(reply, response)
             task_group.cancel_scope.cancel()
         return goes_on
 
     async def _wait_until_left(self, scope: anyio.CancelScope) -> None:
-        with suppress(anyio.BrokenResourceError):
-            while data := await self._receive():
-                self._http.receive_data(data)
+        while data := await self._connection.receive():
+            self._http.receive_data(data)
         scope.cancel()
 
-    async def _write_reply(self, reply: ModelReply, request: RecordedRequest) -> bool:
-        pieces, content_type = self._render(reply, request)
-        headers = {
-            "content-type": content_type,
-            **{name.lower(): value for name, value in reply.headers.items()},
-        }
-        if reply.ending == "hang" and reply.ending_after == 0:
-            await anyio.sleep_forever()
+    async def _write(self, reply: ModelReply, response: HttpResponse) -> None:
         await anyio.sleep(reply.pacing.first_byte_seconds)
-        await self._send(h11.Response(status_code=reply.status, headers=list(headers.items())))
-        for number, piece in enumerate(pieces):
+        if reply.ending_after == "request":
+            return
+        await self._connection.send(response.head)
+        for number, data in enumerate(response.writes):
             if number:
                 await anyio.sleep(reply.pacing.between_writes_seconds)
-            await self._send(h11.Data(data=piece))
-        return await self._end(reply)
+            await self._connection.send(data)
 
-    def _render(self, reply: ModelReply, request: RecordedRequest) -> tuple[list[bytes], str]:
-        """The writes of the body, and its type."""
-        body = cast("dict[str, Any]", request.body)  # anything else has got an error status
-        is_streamed = reply.status == 200 and body.get("stream") is True
-        if reply.body is not None:
-            events = [reply.body]
-        elif reply.status != 200:
-            events = [self._protocol.error(reply)]
-        elif is_streamed:
-            events = self._protocol.stream(reply, body)
-        else:
-            events = [self._protocol.whole(reply, body)]
-        events = events[: reply.ending_after]
-        return _writes(events, reply.pacing), "text/event-stream" if is_streamed else "application/json"
-
-    async def _end(self, reply: ModelReply) -> bool:
+    async def _end(self, reply: ModelReply, response: HttpResponse) -> bool:
         if reply.ending == "hang":
             await anyio.sleep_forever()
-        if reply.ending == "close":
+        if reply.ending == "reset":
+            self._connection.reset_at_end()
+        if reply.ending != "complete":
             return False
-        await self._send(h11.EndOfMessage())
-        return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
-
-    async def _send(self, event: h11.Event) -> None:
-        data = self._http.send(event)
-        if data:
-            await self._stream.send(data)
-
-
-def _writes(events: list[bytes], pacing: ReplyPacing) -> list[bytes]:
-    """The events cut into the writes that the pacing wants."""
-    if pacing.write_bytes is None and pacing.between_writes_seconds > 0:
-        return events
-    content = b"".join(events)
-    size = pacing.write_bytes or len(content) or 1
-    return [content[start : start + size] for start in range(0, len(content), size)]
+        await self._connection.send(response.end)
+        return response.is_kept and self._client_keeps
 
 
 def _record(head: h11.Request, content: bytes) -> RecordedRequest:

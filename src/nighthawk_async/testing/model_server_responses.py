@@ -1,0 +1,179 @@
+"""Replies of a `ModelServer` in OpenAI Responses. Floor 5.
+
+Reasoning becomes a reasoning item, sealed when the request asks for `reasoning.encrypted_content`. What a
+real endpoint refuses is in `model_server_responses_checks`.
+"""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from ..types.usage import Usage
+from .model_reply import ModelReply, RecordedRequest
+from .model_server_protocol import identified_calls, pieces, seal, server_sent_event, to_json
+from .model_server_responses_checks import ToldItems, find_refusal
+
+__all__ = ["ResponsesReplies"]
+
+_SEALED = "reasoning.encrypted_content"
+
+
+class ResponsesReplies:
+    """Speaks OpenAI Responses. See `ReplyProtocol`."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._told = ToldItems()
+
+    def serves(self, path: str) -> bool:
+        """Whether a path belongs to the protocol."""
+        return path.endswith("/responses")
+
+    def is_streamed(self, request: RecordedRequest) -> bool:
+        """Whether a request asks for a stream."""
+        return request.body.get("stream") is True
+
+    def stream(self, reply: ModelReply, request: RecordedRequest) -> list[bytes]:
+        """The events of a streamed reply."""
+        response = self._response(request.body)
+        items = self._items(reply, request.body)
+        begun: dict[str, Any] = {**response, "status": "in_progress", "output": []}
+        events: list[dict[str, Any]] = [
+            {"type": "response.created", "response": begun},
+            {"type": "response.in_progress", "response": begun},
+        ]
+        for index, item in enumerate(items):
+            place = {} if reply.fault == "no_call_index" else {"output_index": index}
+            events += ({**event, **place} for event in _item_events(item, reply))
+        if reply.error is not None and reply.finish_reason != "failed":
+            events.append({"code": None, "message": "", "param": None, **reply.error, "type": "error"})
+        elif reply.fault != "no_terminal":
+            ended = _ended(response, items, reply)
+            events.append({"type": f"response.{ended['status']}", "response": ended})
+        return [
+            server_sent_event({**event, "sequence_number": number}, event["type"])
+            for number, event in enumerate(events)
+        ]
+
+    def whole(self, reply: ModelReply, request: RecordedRequest) -> bytes:
+        """A reply that is not streamed."""
+        response = self._response(request.body)
+        items = self._items(reply, request.body)
+        if reply.fault == "no_terminal":
+            return to_json({**response, "output": items})
+        return to_json(_ended(response, items, reply))
+
+    def error(self, reply: ModelReply) -> bytes:
+        """The body of a reply with an error status."""
+        message = reply.text or f"scripted status {reply.status}"
+        scripted = {"message": message, "type": "scripted_error", "param": None, "code": None}
+        return to_json({"error": reply.error or scripted})
+
+    def check(self, request: RecordedRequest) -> ModelReply | None:
+        """Refuse what a real endpoint refuses."""
+        return find_refusal(request.body, self._told)
+
+    def _response(self, body: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "id": f"resp_{next(self._numbers)}",
+            "object": "response",
+            "created_at": 0,
+            "model": body.get("model", ""),
+            "error": None,
+            "incomplete_details": None,
+            "usage": None,
+        }
+
+    def _items(self, reply: ModelReply, body: dict[str, Any]) -> list[dict[str, Any]]:
+        reasoning = self._reasoning_item(reply, body)
+        items = [] if reasoning is None else [reasoning]
+        if reply.text:
+            part: dict[str, Any] = {"type": "output_text", "text": reply.text, "annotations": []}
+            items.append({"type": "message", "role": "assistant", "content": [part]})
+        for call in identified_calls(reply, lambda: f"call_{next(self._numbers)}"):
+            told = {"call_id": call.id} if call.id else {}
+            items.append(
+                {"type": "function_call", **told, "name": call.name, "arguments": call.arguments or "{}"}
+            )
+        prefixes = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
+        for item in items:
+            item |= {"id": f"{prefixes[item['type']]}_{next(self._numbers)}", "status": "completed"}
+        self._told.remember(items, is_stored=body.get("store") is not False)
+        return items
+
+    def _reasoning_item(self, reply: ModelReply, body: dict[str, Any]) -> dict[str, Any] | None:
+        if not reply.reasoning:
+            return None
+        item: dict[str, Any] = {
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": reply.reasoning}],
+        }
+        if _SEALED in (body.get("include") or ()):
+            item["encrypted_content"] = seal(reply.reasoning)
+        return item
+
+
+def _item_events(item: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]]:
+    begun = {**item, "status": "in_progress"}
+    for name in {"content", "summary", "arguments"} & item.keys():
+        begun[name] = type(item[name])()
+    if "encrypted_content" in item:  # what comes first need not be all of it
+        begun["encrypted_content"] = item["encrypted_content"][:8]
+    yield {"type": "response.output_item.added", "item": begun}
+    for event in _part_events(item, reply):
+        yield {**event, "item_id": item["id"]}
+    yield {"type": "response.output_item.done", "item": item}
+
+
+def _part_events(item: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]]:
+    if item["type"] == "reasoning":
+        yield from _summary_events(item["summary"][0], reply)
+    elif item["type"] == "message":
+        yield from _text_events(item["content"][0], reply)
+    else:
+        prefix = "response.function_call_arguments"
+        for piece in pieces(item["arguments"], reply):
+            yield {"type": f"{prefix}.delta", "delta": piece}
+        yield {"type": f"{prefix}.done", "arguments": item["arguments"], "name": item["name"]}
+
+
+def _summary_events(part: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]]:
+    prefix = "response.reasoning_summary"
+    yield {"type": f"{prefix}_part.added", "summary_index": 0, "part": {**part, "text": ""}}
+    for piece in pieces(part["text"], reply):
+        yield {"type": f"{prefix}_text.delta", "summary_index": 0, "delta": piece}
+    yield {"type": f"{prefix}_text.done", "summary_index": 0, "text": part["text"]}
+    yield {"type": f"{prefix}_part.done", "summary_index": 0, "part": part}
+
+
+def _text_events(part: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]]:
+    yield {"type": "response.content_part.added", "content_index": 0, "part": {**part, "text": ""}}
+    for piece in pieces(part["text"], reply):
+        yield {"type": "response.output_text.delta", "content_index": 0, "delta": piece, "logprobs": []}
+    yield {"type": "response.output_text.done", "content_index": 0, "text": part["text"], "logprobs": []}
+    yield {"type": "response.content_part.done", "content_index": 0, "part": part}
+
+
+def _ended(response: dict[str, Any], items: list[dict[str, Any]], reply: ModelReply) -> dict[str, Any]:
+    """The response as its last event tells it."""
+    ended = {**response, "status": "completed", "output": items}
+    if reply.usage is not None:
+        ended["usage"] = _encode_usage(reply.usage)
+    if reply.error is not None or reply.finish_reason == "failed":
+        return ended | {"status": "failed", "error": reply.error or {"code": "server_error", "message": ""}}
+    if reply.finish_reason not in (None, "completed"):
+        return ended | {"status": "incomplete", "incomplete_details": {"reason": reply.finish_reason}}
+    return ended
+
+
+def _encode_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {
+            "cached_tokens": usage.cache_read_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }

@@ -10,12 +10,19 @@ from typing import Any
 from ..types.messages import AssistantMessage, Message, ToolCall
 from .request_json import arguments_object, request_json
 
-__all__ = ["PROTOCOL", "REASONING_FIELDS", "assistant_message", "encode_assistant_message", "reasoning_field"]
+__all__ = [
+    "OTHER_REASONING_FIELD",
+    "PROTOCOL",
+    "assistant_message",
+    "encode_assistant_message",
+    "reasoning_field",
+]
 
 PROTOCOL = "openai-chat"
 """The name of the protocol, in model ids and in `ProviderContent`."""
 
-REASONING_FIELDS = ("reasoning_content", "reasoning")
+USUAL_REASONING_FIELD = "reasoning_content"
+OTHER_REASONING_FIELD = "reasoning"
 """Where servers send reasoning text: vLLM renamed the field, and others followed either."""
 
 
@@ -50,7 +57,7 @@ def encode_assistant_message(message: AssistantMessage, replayed_field: str | No
     if known is None:
         encoded = assistant_message(message.text, message.tool_calls)
     else:
-        encoded = {name: value for name, value in known.items() if name not in REASONING_FIELDS}
+        encoded = {name: value for name, value in known.items() if name != OTHER_REASONING_FIELD}
     if replayed_field is not None:
         # Even an empty text: DeepSeek refuses a conversation in which a call stands without its reasoning.
         encoded[replayed_field] = message.reasoning
@@ -63,12 +70,9 @@ def reasoning_field(messages: Iterable[Message]) -> str:
     Args:
         messages: The conversation.
     """
-    for message in messages:
-        known = _own_content(message) if isinstance(message, AssistantMessage) else None
-        for name in REASONING_FIELDS:
-            if known is not None and name in known:
-                return name
-    return REASONING_FIELDS[0]
+    known = (_own_content(each) for each in messages if isinstance(each, AssistantMessage))
+    is_other = any(content is not None and OTHER_REASONING_FIELD in content for content in known)
+    return OTHER_REASONING_FIELD if is_other else USUAL_REASONING_FIELD
 
 
 def _own_content(message: AssistantMessage) -> Mapping[str, Any] | None:

@@ -3,7 +3,8 @@
 - `reasoning_details`, of OpenRouter: the signed or encrypted reasoning of the models behind it, which refuse
   a conversation in which it is missing or changed.
 - `extra_content`, of Google: signatures of thoughts, on tool calls or on the message.
-- The field of the reasoning text, for servers whose models get it back (setting `replay_reasoning`).
+- The reasoning text where it came in another field than usual, so that the setting `replay_reasoning` can
+  send it back in the same. In the usual field it needs no record: the message holds the text.
 
 Source: "Preserving reasoning" of the OpenRouter documentation; "Thought signatures" of the Gemini
 documentation, section on compatibility with OpenAI.
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..types.messages import ProviderContent, ToolCall
-from .openai_chat_assistant import PROTOCOL, assistant_message
+from .openai_chat_assistant import OTHER_REASONING_FIELD, PROTOCOL, assistant_message
 from .openai_chat_chunks import Delta
 
 __all__ = ["ReplayRecord", "as_object"]
@@ -28,7 +29,6 @@ class ReplayRecord:
 
     def __init__(self) -> None:
         self._reasoning: list[str] = []
-        self._reasoning_field: str | None = None
         self._details: list[_Detail] = []
         self._extra_content: dict[str, Any] = {}
 
@@ -39,9 +39,8 @@ class ReplayRecord:
             delta: More of the response, or all of it.
             is_whole: Whether it is all of it.
         """
-        if reasoning := delta.reasoning_content or delta.reasoning:
-            self._reasoning.append(reasoning)
-            self._reasoning_field = "reasoning_content" if delta.reasoning_content else "reasoning"
+        if delta.reasoning and not delta.reasoning_content:
+            self._reasoning.append(delta.reasoning)
         self._extra_content |= as_object(delta.extra_content)
         for detail in _objects(delta.reasoning_details):
             if is_whole or not self._details or not self._details[-1].goes_on_in(detail):
@@ -58,14 +57,14 @@ class ReplayRecord:
             text: The text that was handed out.
             calls: The calls that were handed out, each with what the server hung on it.
         """
-        is_plain = self._reasoning_field is None and not self._details and not self._extra_content
-        if is_plain and not any(extra for _, extra in calls):
+        has_record = self._reasoning or self._details or self._extra_content
+        if not has_record and not any(extra for _, extra in calls):
             return None
         message = assistant_message(text, [call for call, _ in calls])
         for encoded, (_, extra) in zip(message.get("tool_calls", ()), calls, strict=True):
             encoded.update(extra)
-        if self._reasoning_field is not None:
-            message[self._reasoning_field] = "".join(self._reasoning)
+        if self._reasoning:
+            message[OTHER_REASONING_FIELD] = "".join(self._reasoning)
         if self._details:
             message["reasoning_details"] = [detail.joined() for detail in self._details]
         if self._extra_content:

@@ -46,8 +46,12 @@ def text_detail(text: str | None, **fields: Any) -> dict[str, Any]:
     return {"type": "reasoning.text", "text": text, "index": 0, **fields}
 
 
-def test_text_and_calls_alone_need_no_content_of_the_provider() -> None:
-    events = decode(chunk({"content": "a"}), call_chunk(fragment("{}", name="a", index=0)), chunk({}, "stop"))
+def test_text_reasoning_and_calls_alone_need_no_content_of_the_provider() -> None:
+    events = decode(
+        chunk({"content": "a", "reasoning_content": "hm"}),
+        call_chunk(fragment("{}", name="a", index=0)),
+        chunk({}, "stop"),
+    )
     assert as_message(events).provider_content is None
 
 
@@ -190,8 +194,9 @@ def test_reasoning_goes_back_in_its_field_when_the_setting_says_so(field: str) -
 
 
 @pytest.mark.parametrize("setting", [{}, {"replay_reasoning": False}, {"replay_reasoning": None}])
-def test_reasoning_stays_here_without_the_setting(setting: dict[str, Any]) -> None:
-    message = as_message(decode(chunk({"reasoning_content": "hm"}), chunk({"content": "Hi"}, "stop"), DONE))
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_reasoning_stays_here_without_the_setting(field: str, setting: dict[str, Any]) -> None:
+    message = as_message(decode(chunk({field: "hm"}), chunk({"content": "Hi"}, "stop"), DONE))
     assert sent_back(message, **setting) == [{"role": "assistant", "content": "Hi"}]
 
 

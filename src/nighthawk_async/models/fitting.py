@@ -1,19 +1,21 @@
 """Fits a request to what its model can do, before anything is sent. Floor 4.
 
-Content of the prompt that the model cannot take is an error, and so is, before that, content that the
-protocol cannot carry, which no setting changes. Content of a tool result is replaced by a text that describes
-it, since the model may go on without it (specification 8.3).
+Features that the model lacks are refused (`models.feature_checks`). Content of the prompt that the model
+cannot take is an error, and so is, before that, content that the protocol cannot carry, which no setting
+changes. Content of a tool result is replaced by a text that describes it, since the model may go on without
+it (specification 8.3).
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..errors import ConfigurationError, UnsupportedContentError
+from ..errors import UnsupportedContentError
 from ..types.content import MultimodalContent, UserContent
 from ..types.messages import AssistantMessage, Message, ToolResult, ToolResultsMessage, UserMessage
 from ..types.model import ModelCapabilities, ModelRequest
 from ..wire.media import MediaKind, describe_media, is_all_text, media_kind
+from .feature_checks import check_features, remedy
 
 __all__ = ["FindRefusal", "fit_request"]
 
@@ -27,22 +29,17 @@ def fit_request(
     """The request as the model can take it; the same object when nothing had to change.
 
     Args:
-        request: The request.
+        request: The request, with all settings that are in force.
         capabilities: What the model can do.
         model_id: The model's id, for errors.
         find_refusal: What the protocol cannot carry.
 
     Raises:
-        ConfigurationError: It offers tools or demands a schema, and the model has no such thing.
+        ConfigurationError: It asks for what the model lacks.
         UnsupportedContentError: A user message holds content that the protocol cannot carry or the model
             cannot take.
     """
-    if request.tools and not capabilities.tools:
-        raise ConfigurationError(f"{model_id}: the model does not call tools.{_remedy('tools')}")
-    if request.response_format is not None and not capabilities.structured_output:
-        raise ConfigurationError(
-            f"{model_id}: the model does not hold its answers to a JSON Schema.{_remedy('structured_output')}"
-        )
+    check_features(request, capabilities, model_id=model_id)
     missing = _missing_kinds(capabilities)
     _check_user_content(request, missing, model_id, find_refusal)
     messages = tuple([_fit_message(message, missing) for message in request.messages])
@@ -57,6 +54,8 @@ def _missing_kinds(capabilities: ModelCapabilities) -> dict[MediaKind, str]:
         missing["image"] = "images"
     if not capabilities.audio:
         missing["audio"] = "audio"
+    if not capabilities.video:
+        missing["video"] = "video"
     if not capabilities.documents:
         missing["document"] = "documents"
     return missing
@@ -72,7 +71,7 @@ def _check_user_content(
     for item in _user_media(request):
         if (name := missing.get(media_kind(item))) is not None:
             raise UnsupportedContentError(
-                f"{model_id}: the model cannot take {describe_media(item)}.{_remedy(name)}"
+                f"{model_id}: the model cannot take {describe_media(item)}.{remedy(name)}"
             )
 
 
@@ -101,7 +100,3 @@ def _fit_item(item: UserContent, missing: dict[MediaKind, str]) -> UserContent:
     if isinstance(item, str) or media_kind(item) not in missing:
         return item
     return f"[{describe_media(item)}; it cannot be shown to this model]"
-
-
-def _remedy(capability: str) -> str:
-    return f" If it does, say so with the model setting capabilities={{{capability!r}: True}}."

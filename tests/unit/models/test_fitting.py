@@ -14,7 +14,7 @@ from nighthawk_async.types.content import (
     VideoUrl,
 )
 from nighthawk_async.types.messages import AssistantMessage, ToolResult, ToolResultsMessage, UserMessage
-from nighthawk_async.types.model import ModelCapabilities, ModelRequest, ResponseFormat
+from nighthawk_async.types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ResponseFormat
 from nighthawk_async.types.tools import ToolDefinition
 
 PLAIN = ModelCapabilities()
@@ -53,6 +53,60 @@ def test_a_schema_for_a_model_without_structured_output_is_refused() -> None:
     assert fit(given, ModelCapabilities(structured_output=True)) is given
 
 
+@pytest.mark.parametrize("tools", [(), (TOOL,)])
+def test_a_tool_that_must_be_called_must_be_offered(tools: tuple[ToolDefinition, ...]) -> None:
+    with pytest.raises(ConfigurationError, match=r"p:m: .*the tool 'jump' but does not offer it"):
+        fit(request(tools=tools, tool_choice=NamedToolChoice(name="jump")))
+    given = request(tools=(TOOL,), tool_choice=NamedToolChoice(name="look"))
+    assert fit(given) is given
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "capability"),
+    [
+        ("reasoning_effort", "low", "reasoning"),
+        ("reasoning_effort", "none", "reasoning"),
+        ("reasoning_summary", "auto", "reasoning"),
+        ("thinking", {"type": "adaptive"}, "reasoning"),
+        ("thinking_budget_tokens", 0, "reasoning"),
+        ("thinking_budget_tokens", 1_024, "reasoning"),
+        ("include_thoughts", True, "reasoning"),
+        ("prompt_caching", True, "prompt_caching"),
+        ("prompt_caching", "5m", "prompt_caching"),
+        ("prompt_caching", "1h", "prompt_caching"),
+        ("parallel_tool_calls", True, "parallel_tool_calls"),
+    ],
+)
+def test_a_setting_for_what_the_model_lacks_is_refused_with_the_remedy(
+    name: str, value: object, capability: str
+) -> None:
+    given = request(settings={name: value})
+    with pytest.raises(ConfigurationError) as raised:
+        fit(given, ModelCapabilities(parallel_tool_calls=False))
+    assert str(raised.value).startswith("p:m: the model c")
+    assert repr(name) in str(raised.value)
+    assert f"capabilities={{{capability!r}: True}}" in str(raised.value)
+    assert fit(given, ModelCapabilities(**{"parallel_tool_calls": False, capability: True})) is given
+
+
+@pytest.mark.parametrize("name", ["reasoning_effort", "prompt_caching", "parallel_tool_calls", "max_tokens"])
+@pytest.mark.parametrize("value", [None, False])
+def test_a_setting_that_asks_for_nothing_is_no_fault(name: str, value: object) -> None:
+    given = request(settings={name: value})
+    assert fit(given, ModelCapabilities(parallel_tool_calls=False, max_output_tokens=1)) is given
+
+
+def test_more_tokens_than_a_response_holds_are_refused_and_both_numbers_named() -> None:
+    capabilities = ModelCapabilities(max_output_tokens=8_192)
+    with pytest.raises(ConfigurationError, match=r"'max_tokens' is 8,193, .* at most 8,192 tokens"):
+        fit(request(settings={"max_tokens": 8_193}), capabilities)
+    for settings in ({"max_tokens": 8_192}, {"max_tokens": "many"}, {}):
+        given = request(settings=settings)
+        assert fit(given, capabilities) is given
+    unbounded = request(settings={"max_tokens": 10**9})
+    assert fit(unbounded) is unbounded
+
+
 @pytest.mark.parametrize(
     ("item", "capability"),
     [
@@ -61,6 +115,8 @@ def test_a_schema_for_a_model_without_structured_output_is_refused() -> None:
         (BinaryContent(data=b"", media_type="audio/wav"), "audio"),
         (AudioUrl(url="http://x/y.wav"), "audio"),
         (BinaryContent(data=b"", media_type="application/pdf"), "documents"),
+        (BinaryContent(data=b"", media_type="video/mp4"), "video"),
+        (VideoUrl(url="http://x/y.mp4"), "video"),
         (DocumentUrl(url="http://x/y.pdf"), "documents"),
         (UploadedFile(file_id="f", provider_name="openai"), "documents"),
         (UploadedFile(file_id="f", provider_name="openai", media_type="image/png"), "images"),
@@ -73,11 +129,6 @@ def test_media_of_a_prompt_that_the_model_cannot_take_is_refused_by_name(
     with pytest.raises(UnsupportedContentError, match=f"^p:m: the model cannot take .*{capability}"):
         fit(given)
     assert fit(given, ModelCapabilities(**{capability: True})) is given
-
-
-def test_video_is_left_to_the_protocol() -> None:
-    given = request(UserMessage(content=(VideoUrl(url="http://x/y.mp4"),)))
-    assert fit(given) is given
 
 
 def test_media_of_a_tool_result_that_the_model_cannot_take_is_described_in_its_place() -> None:

@@ -39,6 +39,9 @@ _FEATURES = (
     ),
 )
 
+_NAMES_OF_MAX_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What endpoints call the setting `max_tokens`; it may have been renamed already."""
+
 
 def check_features(request: ModelRequest, capabilities: ModelCapabilities, *, model_id: str) -> None:
     """Make sure that the model has what the request asks for.
@@ -93,10 +96,11 @@ def _check_feature(feature: _Feature, settings: Mapping[str, Any], model_id: str
 
 def _check_max_tokens(settings: Mapping[str, Any], capabilities: ModelCapabilities, model_id: str) -> None:
     most = capabilities.max_output_tokens
-    wanted = settings.get("max_tokens")
-    if most is not None and isinstance(wanted, int) and wanted > most:
-        raise ConfigurationError(
-            f"{model_id}: the model setting 'max_tokens' is {wanted:,}, but a response of the model holds at "
-            f"most {most:,} tokens. If it holds more, say so with the model setting "
-            "capabilities={'max_output_tokens': …}."
-        )
+    for name in _NAMES_OF_MAX_TOKENS:
+        wanted = settings.get(name)
+        if most is not None and isinstance(wanted, int) and wanted > most:
+            raise ConfigurationError(
+                f"{model_id}: the model setting {name!r} is {wanted:,}, but a response of the model holds at "
+                f"most {most:,} tokens. If it holds more, say so with the model setting "
+                "capabilities={'max_output_tokens': …}."
+            )

@@ -96,14 +96,15 @@ def test_a_setting_that_asks_for_nothing_is_no_fault(name: str, value: object) -
     assert fit(given, ModelCapabilities(parallel_tool_calls=False, max_output_tokens=1)) is given
 
 
-def test_more_tokens_than_a_response_holds_are_refused_and_both_numbers_named() -> None:
+@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])
+def test_more_tokens_than_a_response_holds_are_refused_and_both_numbers_named(name: str) -> None:
     capabilities = ModelCapabilities(max_output_tokens=8_192)
-    with pytest.raises(ConfigurationError, match=r"'max_tokens' is 8,193, .* at most 8,192 tokens"):
-        fit(request(settings={"max_tokens": 8_193}), capabilities)
-    for settings in ({"max_tokens": 8_192}, {"max_tokens": "many"}, {}):
+    with pytest.raises(ConfigurationError, match=rf"'{name}' is 8,193, .* at most 8,192 tokens"):
+        fit(request(settings={name: 8_193}), capabilities)
+    for settings in ({name: 8_192}, {name: "many"}, {}):
         given = request(settings=settings)
         assert fit(given, capabilities) is given
-    unbounded = request(settings={"max_tokens": 10**9})
+    unbounded = request(settings={name: 10**9})
     assert fit(unbounded) is unbounded
 
 

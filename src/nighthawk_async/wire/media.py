@@ -15,10 +15,13 @@ from ..types.content import (
     UserContent,
     VideoUrl,
 )
+from .redaction import excerpt
 
 __all__ = ["MediaKind", "data_url", "describe_media", "is_all_text", "media_kind"]
 
 MediaKind: TypeAlias = Literal["image", "audio", "video", "document"]
+
+_URL_CHARACTERS = 200
 
 _KINDS_OF_URLS: tuple[tuple[type[FileUrl], MediaKind], ...] = (
     (ImageUrl, "image"),
@@ -54,7 +57,7 @@ def describe_media(item: MultimodalContent) -> str:
             name = f" {item.identifier!r}" if item.identifier else ""
             return f"{kind}{name}{media_type}, {len(item.data)} bytes"
         case FileUrl():
-            return f"{kind}{media_type} at {_shortened(item.url)}"
+            return f"{kind}{media_type} at {excerpt(item.url, limit=_URL_CHARACTERS)}"
         case UploadedFile():
             return f"{kind}{media_type} uploaded to {item.provider_name} as {item.file_id}"
 
@@ -75,7 +78,3 @@ def is_all_text(content: Iterable[UserContent]) -> bool:
         content: Content items.
     """
     return all(isinstance(item, str) for item in content)
-
-
-def _shortened(url: str) -> str:
-    return url if len(url) <= 200 else url[:200] + "…"

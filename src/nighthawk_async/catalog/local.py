@@ -5,10 +5,11 @@ Data only. `models.weights` fetches the weights, `models.local` serves them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
-from ..types.model import ModelCapabilities
+from ..types.model import ModelCapabilities, ModelPrice
 
 __all__ = ["GGUF_FILE", "LOCAL_MODELS", "LocalModelFacts", "WeightsSource"]
 
@@ -59,16 +60,20 @@ class LocalModelFacts:
     weights: WeightsSource | None = None
 
 
+_FREE = ModelPrice(input=Decimal(0), output=Decimal(0))
+
 # On two cores, 48 short classifications took 11.6 s one at a time, 10.8 s two at a time and 8.8 s four at a
 # time; four slots of 2,048 tokens hold 400 MB in all.
 SMOLLM2_135M = LocalModelFacts(
     description="SmolLM2 135M Instruct, 4 bit: one short answer at a time (a label, a number, a few words)",
     capabilities=ModelCapabilities(
         tools=False,
+        parallel_tool_calls=False,
         structured_output=True,
         is_small=True,
         default_transport="direct",
         context_window=2_048,
+        price=_FREE,
     ),
     context_tokens=2_048,
     parallel_requests=4,
@@ -93,9 +98,11 @@ GGUF_FILE = LocalModelFacts(
     description="any GGUF file",
     capabilities=ModelCapabilities(
         tools=False,
+        parallel_tool_calls=False,
         structured_output=True,
         default_transport="direct",
         context_window=4_096,
+        price=_FREE,
     ),
     context_tokens=4_096,
     parallel_requests=2,

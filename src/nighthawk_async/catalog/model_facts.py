@@ -1,0 +1,49 @@
+"""What a row of the tables of models holds. Floor 1. Data only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from ..types.model import ModelCapabilities, ModelPrice
+
+__all__ = ["ModelFacts", "price"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """One family of models at one provider.
+
+    Args:
+        pattern: The model ids it covers, with `*` for any characters, `?` for one and `[…]` for one of some.
+        capabilities: What the models can do.
+        setting_names: What the endpoint calls a setting that others call by the name on the left.
+        only_through: The provider that reaches the models instead; empty where this one does.
+        note: What else people should know who choose the models, in a sentence or two.
+        source: Where the facts were read, and on which day.
+    """
+
+    pattern: str
+    capabilities: ModelCapabilities
+    setting_names: Mapping[str, str] = field(default_factory=dict[str, str])
+    only_through: str = ""
+    note: str = ""
+    source: str = ""
+
+
+def price(
+    input_price: str, output_price: str, *, read: str | None = None, write: str | None = None
+) -> ModelPrice:
+    """A price, in US dollars per million tokens, each as a decimal number.
+
+    Args:
+        input_price: Tokens sent.
+        output_price: Tokens received.
+        read: Tokens sent that are read from the cache.
+        write: Tokens sent that are written to the cache.
+    """
+    return ModelPrice(
+        input=Decimal(input_price),
+        output=Decimal(output_price),
+        cache_read=None if read is None else Decimal(read),
+        cache_write=None if write is None else Decimal(write),
+    )

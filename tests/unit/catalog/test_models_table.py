@@ -1,0 +1,224 @@
+"""The table of models: every row can be reached, is coherent, and says where it comes from."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from itertools import product
+
+import pytest
+
+from nighthawk_async.catalog.local import GGUF_FILE, LOCAL_MODELS
+from nighthawk_async.catalog.models import MODELS, UNKNOWN_MODEL, ModelFacts, find_model_facts
+from nighthawk_async.catalog.providers import PROVIDERS
+from nighthawk_async.configuration import DEFAULT_MODEL
+from nighthawk_async.types.model import ModelCapabilities
+
+ALL_CAPABILITIES = {
+    **{facts.pattern: facts.capabilities for facts in MODELS},
+    **{f"local:{name}": facts.capabilities for name, facts in LOCAL_MODELS.items()},
+    "local:*.gguf": GGUF_FILE.capabilities,
+}
+
+
+def names_of(pattern: str) -> Iterator[str]:
+    """Some names that a pattern covers: each `*` as nothing, a date or a word, each set as its first one."""
+    pieces = re.split(r"(\*|\[[^]]+\])", pattern)
+    choices = [
+        ("", "2026-01-01", "-2026-01-01", "0", "zz")
+        if piece == "*"
+        else (piece[1],)
+        if piece.startswith("[")
+        else (piece,)
+        for piece in pieces
+    ]
+    yield from ("".join(chosen) for chosen in product(*choices))
+
+
+@pytest.mark.parametrize("facts", MODELS, ids=lambda facts: facts.pattern)
+def test_no_row_is_hidden_by_an_earlier_one(facts: ModelFacts) -> None:
+    names = list(names_of(facts.pattern))
+    assert all(fnmatchcase(name, facts.pattern) for name in names)
+    assert any(find_model_facts(name) is facts for name in names)
+
+
+def test_no_pattern_stands_in_the_table_twice() -> None:
+    patterns = [facts.pattern for facts in MODELS]
+    assert len(patterns) == len(set(patterns))
+
+
+@pytest.mark.parametrize("facts", MODELS, ids=lambda facts: facts.pattern)
+def test_a_row_names_a_provider_and_its_source_with_the_day(facts: ModelFacts) -> None:
+    assert facts.pattern.partition(":")[0] in PROVIDERS
+    assert re.search(r"read on 20\d\d-\d\d-\d\d$", facts.source)
+    assert facts.only_through in {"", *PROVIDERS}
+
+
+@pytest.mark.parametrize("pattern", ALL_CAPABILITIES)
+def test_what_a_row_says_is_coherent(pattern: str) -> None:
+    capabilities = ALL_CAPABILITIES[pattern]
+    assert capabilities.tools or not capabilities.parallel_tool_calls
+    assert capabilities.reasoning or capabilities.reasoning_control == "effort"
+    window, longest = capabilities.context_window, capabilities.max_output_tokens
+    assert window is None or longest is None or 0 < longest <= window
+    assert window is not None or longest is None
+
+
+@pytest.mark.parametrize("pattern", ALL_CAPABILITIES)
+def test_a_price_is_coherent(pattern: str) -> None:
+    price = ALL_CAPABILITIES[pattern].price
+    if price is None:
+        return
+    assert Decimal(0) <= price.input <= price.output
+    assert price.cache_read is None or Decimal(0) < price.cache_read < price.input
+    assert price.cache_write is None or price.input < price.cache_write <= 2 * price.input
+
+
+def test_a_model_that_costs_to_be_cached_has_a_price_for_reading_the_cache() -> None:
+    writers = [
+        each.price for each in ALL_CAPABILITIES.values() if each.price and each.price.cache_write is not None
+    ]
+    assert writers
+    assert all(price.cache_read is not None for price in writers)
+
+
+def test_models_of_this_machine_cost_nothing() -> None:
+    local = [ALL_CAPABILITIES[pattern] for pattern in ALL_CAPABILITIES if pattern.startswith("local:")]
+    assert [each.price and (each.price.input, each.price.output) for each in local] == [(0, 0)] * len(local)
+
+
+def test_the_default_model_has_a_row_with_everything_known() -> None:
+    capabilities = find_model_facts(DEFAULT_MODEL).capabilities
+    assert capabilities.tools
+    assert capabilities.structured_output
+    assert capabilities.context_window == 400_000
+    assert capabilities.price is not None
+
+
+@pytest.mark.parametrize(
+    "model_id",
+    [
+        "openai-chat:my-model",
+        "google:imagen-9",
+        "anthropic:claude-9",
+        "openai-responses:text-only",
+        "nobody:x",
+    ],
+)
+def test_a_model_without_a_row_calls_tools_and_nothing_else(model_id: str) -> None:
+    assert find_model_facts(model_id) is UNKNOWN_MODEL
+    assert UNKNOWN_MODEL.capabilities == ModelCapabilities()
+    assert not UNKNOWN_MODEL.capabilities.structured_output
+    assert UNKNOWN_MODEL.capabilities.price is None
+
+
+@pytest.mark.parametrize(
+    ("model_id", "input_price"),
+    [
+        ("openai-responses:gpt-6.2-astra", "8"),
+        ("openai-responses:gpt-6-luna", "0.1"),
+        ("openai-responses:gpt-5.5", "5"),
+        ("openai-responses:gpt-5.5-2026-04-23", "5"),
+        ("openai-responses:gpt-5.4-mini-2026-03-17", "0.75"),
+        ("openai-responses:gpt-5-2025-08-07", "1.25"),
+        ("openai-responses:gpt-5-codex", "1.25"),
+        ("openai-chat:gpt-5-mini", "0.25"),
+        ("openai-chat:gpt-4.1", "2"),
+        ("openai-chat:gpt-4.1-mini-2025-04-14", "0.4"),
+        ("openai-chat:gpt-4o-mini-2024-07-18", "0.15"),
+        ("openai-chat:o3-2025-04-16", "2"),
+        ("openai-responses:o3-pro-2025-06-10", "20"),
+        ("anthropic:claude-opus-5-5", "4"),
+        ("anthropic:claude-opus-5", "5"),
+        ("anthropic:claude-haiku-4-5-20251001", "1"),
+        ("anthropic:claude-fable-5-2", "8"),
+        ("google:gemini-4-argon", "2"),
+        ("google:gemini-3.8-flash", "0.75"),
+        ("google:gemini-2.5-flash-lite", "0.1"),
+    ],
+)
+def test_known_names_and_their_snapshots_get_the_price_of_their_family(
+    model_id: str, input_price: str
+) -> None:
+    price = find_model_facts(model_id).capabilities.price
+    assert price is not None
+    assert price.input == Decimal(input_price)
+
+
+@pytest.mark.parametrize(
+    "model_id",
+    [
+        "openai-responses:gpt-5.5-cyber",
+        "openai-responses:gpt-6-rosalind",
+        "openai-responses:gpt-7-sol",
+        "openai-chat:gpt-4o-transcribe",
+        "openai-chat:gpt-oss-120b",
+        "google:gemini-2.5-flash-image",
+        "google:gemini-3.8-flash-tts",
+        "google:gemini-pro-latest",
+    ],
+)
+def test_variants_of_another_kind_do_not_get_the_price_of_a_family(model_id: str) -> None:
+    assert find_model_facts(model_id).capabilities.price is None
+
+
+@pytest.mark.parametrize("name", ["gpt-5.5-pro", "gpt-5-codex", "o3-pro", "o4-mini-deep-research"])
+def test_models_that_one_protocol_alone_reaches_say_so(name: str) -> None:
+    assert find_model_facts(f"openai-responses:{name}").only_through == ""
+    facts = find_model_facts(f"openai-chat:{name}")
+    assert facts.only_through == "openai-responses"
+    assert not facts.capabilities.tools
+    assert facts.capabilities.price is None
+
+
+@pytest.mark.parametrize("name", ["gpt-6.1-sol", "gpt-6-luna", "gpt-5.6-terra"])
+def test_models_that_call_tools_through_one_protocol_alone_say_so(name: str) -> None:
+    assert find_model_facts(f"openai-responses:{name}").capabilities.tools
+    facts = find_model_facts(f"openai-chat:{name}")
+    assert not facts.capabilities.tools
+    assert facts.capabilities.images
+    assert "openai-responses" in facts.note
+
+
+@pytest.mark.parametrize("name", ["gpt-5.4-nano", "gpt-6-sol", "o3", "gpt-9-nova"])
+def test_chat_completions_alone_renames_the_limit_of_reasoning_models(name: str) -> None:
+    renamed = {"max_tokens": "max_completion_tokens"}
+    assert find_model_facts(f"openai-chat:{name}").setting_names == renamed
+    assert find_model_facts(f"openai-responses:{name}").setting_names == {}
+
+
+@pytest.mark.parametrize("model_id", ["openai-chat:gpt-4.1", "openai-chat:qwen3-8b", "openai-chat:gpt-audio"])
+def test_other_models_keep_the_name_of_the_limit(model_id: str) -> None:
+    assert find_model_facts(model_id).setting_names == {}
+
+
+def test_models_that_hear_are_reached_through_chat_completions_alone() -> None:
+    hearing = {facts.pattern.partition(":")[0] for facts in MODELS if facts.capabilities.audio}
+    assert hearing == {"openai-chat", "google"}
+
+
+@pytest.mark.parametrize(
+    ("model_id", "control"),
+    [
+        ("anthropic:claude-haiku-4-5", "budget"),
+        ("anthropic:claude-opus-4-5-20251101", "budget"),
+        ("anthropic:claude-sonnet-4-6", "effort"),
+        ("google:gemini-2.5-pro", "budget"),
+        ("google:gemini-3.8-flash", "effort"),
+        ("openai-responses:gpt-5.4-nano", "effort"),
+    ],
+)
+def test_a_model_is_told_how_much_to_reason_in_the_way_of_its_generation(model_id: str, control: str) -> None:
+    capabilities = find_model_facts(model_id).capabilities
+    assert capabilities.reasoning
+    assert capabilities.reasoning_control == control
+
+
+@pytest.mark.parametrize(
+    "name", ["Qwen/Qwen3-VL-8B-Instruct", "qwen2.5vl:7b", "llama-3.2-11b-vision-preview", "llava:13b"]
+)
+def test_open_models_with_sight_in_their_name_take_images_and_have_no_price(name: str) -> None:
+    capabilities = find_model_facts(f"openai-chat:{name}").capabilities
+    assert capabilities.images
+    assert capabilities.price is None
+    assert not capabilities.structured_output

@@ -13,15 +13,19 @@ import pytest
 from anyio.abc import SocketStream
 
 from nighthawk_async.errors import (
+    ConnectTimeoutError,
+    FirstEventTimeoutError,
+    IdleTimeoutError,
     ModelConnectionError,
     ModelError,
     ModelProtocolError,
     ModelProviderError,
     ModelStatusError,
-    ModelTimeoutError,
+    RequestTimeoutError,
 )
 from nighthawk_async.models import http_pool
 from nighthawk_async.models.http_pool import open_http_pool
+from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
 from nighthawk_async.testing.model_reply import ModelReply, ReplyPacing
 from nighthawk_async.testing.model_server import ModelServer
@@ -29,6 +33,7 @@ from nighthawk_async.types.model import ResponseFinished
 
 from .http_support import (
     HELLO,
+    SECRET,
     collect,
     from_pool,
     model_at,
@@ -99,16 +104,45 @@ async def test_a_connection_that_does_not_come_about_is_a_timeout_that_names_its
             client.setblocking(False)
             client.connect_ex(listener.getsockname())
         model = model_at(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", connect_timeout_seconds=0.05)
-        error = await error_of(model, ModelTimeoutError)
+        error = await error_of(model, ConnectTimeoutError)
     assert "within 0.05 seconds (connect_timeout_seconds)" in str(error)
     assert error.is_transient
 
 
-@pytest.mark.parametrize("ending_after", [0, 1, 2])
-async def test_a_silent_server_is_a_timeout_that_names_its_setting(ending_after: int) -> None:
+@pytest.mark.parametrize("ending_after", [0, 1])
+async def test_a_response_that_does_not_begin_is_a_timeout_that_names_its_setting(ending_after: int) -> None:
+    """The head of a response, and a chunk that holds only a role, are no beginning."""
     reply = ModelReply(text="Hello", ending="hang", ending_after=ending_after)
     async with ModelServer([reply]) as server, open_http_pool() as pool:
-        error = await error_of(model_at(server.base_url, pool, idle_timeout_seconds=0.2), ModelTimeoutError)
+        model = model_at(server.base_url, pool, first_event_timeout_seconds=0.2, idle_timeout_seconds=0.05)
+        error = await error_of(model, FirstEventTimeoutError)
+        assert "no response from 127.0.0.1:" in str(error)
+        assert "within 0.2 seconds (first_event_timeout_seconds)" in str(error)
+        assert error.is_transient
+        await wait_until_closed(server, pool)
+
+
+async def test_comments_do_not_stand_for_the_first_event() -> None:
+    pings = b": processing\n\n"
+    pacing = ReplyPacing(between_writes_seconds=0.02, write_bytes=len(pings))
+    async with ModelServer([ModelReply(body=pings * 200 + STREAM, pacing=pacing)]) as server:
+        model = model_at(server.base_url, first_event_timeout_seconds=0.2)
+        await error_of(model, FirstEventTimeoutError)
+
+
+async def test_a_response_that_begins_too_late_is_asked_for_again() -> None:
+    late = ModelReply(text="Late", ending="hang", ending_after=0)
+    async with ModelServer([late, GOOD]) as server, open_http_pool() as pool:
+        model = model_at(server.base_url, pool, first_event_timeout_seconds=0.2, max_retries=1)
+        assert text_of(await collect(model)) == "Hello"
+        assert len(server.requests) == 2
+        await wait_until_closed(server, pool)
+
+
+async def test_a_silent_server_is_a_timeout_that_names_its_setting() -> None:
+    reply = ModelReply(text="Hello", ending="hang", ending_after=2)
+    async with ModelServer([reply]) as server, open_http_pool() as pool:
+        error = await error_of(model_at(server.base_url, pool, idle_timeout_seconds=0.2), IdleTimeoutError)
         assert "no sign of life from 127.0.0.1:" in str(error)
         assert "for 0.2 seconds (idle_timeout_seconds)" in str(error)
         assert error.is_transient
@@ -121,7 +155,7 @@ async def test_a_slow_trickle_ends_at_the_limit_of_the_whole_request() -> None:
     )
     async with ModelServer([reply] * 3) as server, open_http_pool() as pool:
         model = model_at(server.base_url, pool, timeout_seconds=0.3, idle_timeout_seconds=5, max_retries=2)
-        error = await error_of(model, ModelTimeoutError)
+        error = await error_of(model, RequestTimeoutError)
         assert "no complete response" in str(error)
         assert "within 0.3 seconds (timeout_seconds)" in str(error)
         assert not error.is_transient
@@ -139,15 +173,18 @@ async def test_signs_of_life_keep_a_slow_response_going() -> None:
 async def test_comments_are_signs_of_life() -> None:
     pings = b": processing\n\n"
     pacing = ReplyPacing(between_writes_seconds=0.05, write_bytes=len(pings))
-    async with ModelServer([ModelReply(body=pings * 20 + STREAM, pacing=pacing)]) as server:
+    begun = b'data: {"choices":[{"delta":{"content":"Oh "},"finish_reason":null}]}\n\n'
+    async with ModelServer([ModelReply(body=begun + pings * 20 + STREAM, pacing=pacing)]) as server:
         began = time.monotonic()
-        assert text_of(await collect(model_at(server.base_url, idle_timeout_seconds=0.6))) == "Hi"
+        assert text_of(await collect(model_at(server.base_url, idle_timeout_seconds=0.6))) == "Oh Hi"
         assert time.monotonic() - began > 0.6
 
 
 async def test_without_limits_a_response_takes_its_time() -> None:
     async with ModelServer([ModelReply(text="Hi", pacing=ReplyPacing(first_byte_seconds=0.05))]) as server:
-        model = model_at(server.base_url, idle_timeout_seconds=None, timeout_seconds=None)
+        model = model_at(
+            server.base_url, idle_timeout_seconds=None, timeout_seconds=None, first_event_timeout_seconds=None
+        )
         assert text_of(await collect(model)) == "Hi"
 
 
@@ -173,8 +210,8 @@ async def test_a_request_is_sent_again_until_it_succeeds() -> None:
 
 async def test_two_retries_are_the_default() -> None:
     async with ModelServer([BUSY] * 5) as server:
-        model = model_at(server.base_url)
-        vars(model)["_settings"].pop("max_retries")
+        settings = {"base_url": server.base_url, "api_key": SECRET}
+        model = create_model("openai-chat:tested", settings=settings, environment={})
         error = await error_of(model, ModelStatusError)
         assert "busy" in str(error)
         assert len(server.requests) == 3

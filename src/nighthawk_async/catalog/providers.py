@@ -1,13 +1,39 @@
 """Facts about providers: where they are, how they are spoken to, where their key comes from. Floor 1.
 
-A row says nothing about whether this version speaks the protocol; `models.providers` knows that.
+Source: the official SDKs (`openai`, `anthropic`, `google-genai`), read in November 2026: their base URLs,
+environment variables, headers and retry rules.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
-__all__ = ["PROVIDERS", "ProviderFacts"]
+__all__ = ["PROVIDERS", "ProviderFacts", "RetryRules"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryRules:
+    """When a provider wants a failed request to be sent again, and after how long.
+
+    Args:
+        statuses: The HTTP statuses after which a request is sent again; None for 408, 409, 429 and everything
+            from 500.
+        first_delay_seconds: Seconds before the first retry; each further delay is twice as long.
+        max_delay_seconds: The longest of these delays, in seconds.
+        jitter_share: The part of a delay that chance may take away.
+        jitter_seconds: The seconds that chance may add to a delay.
+        max_server_delay_seconds: The longest delay that the server may ask for, in seconds.
+        gives_up_beyond: Whether a server that asks for a longer delay gets no retry; otherwise it gets one
+            after the usual delay.
+    """
+
+    statuses: frozenset[int] | None = None
+    first_delay_seconds: float = 0.5
+    max_delay_seconds: float = 8.0
+    jitter_share: float = 0.25
+    jitter_seconds: float = 0.0
+    max_server_delay_seconds: float = 120.0
+    gives_up_beyond: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,50 +44,81 @@ class ProviderFacts:
         protocol: The name of the wire codec.
         base_url: The base URL of its endpoint, unless settings or the environment name another.
         base_url_variable: The environment variable that names another.
-        key_variable: The environment variable that holds the API key.
+        key_variables: The environment variables that hold the API key; the first one that is set counts.
         key_header: The header that carries the key, in lower case.
         key_prefix: What stands before the key in that header.
         is_key_required: Whether requests to a base URL beyond this machine need a key.
+        version_path: What is added to a base URL whose path does not end in a version, such as `/v1`. Some
+            SDKs write their base URLs without one.
+        header_variables: Headers that are sent when an environment variable holds their value.
+        retry_rules: When a failed request is sent again.
+        idempotency_header: The header in which the provider takes a key that is the same for all attempts at
+            a request. None of the providers below documents one for requests to models, and their SDKs send
+            none.
     """
 
     protocol: str
     base_url: str
     base_url_variable: str
-    key_variable: str
+    key_variables: tuple[str, ...]
     key_header: str = "authorization"
     key_prefix: str = "Bearer "
     is_key_required: bool = True
+    version_path: str = ""
+    header_variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    retry_rules: RetryRules = RetryRules()
+    idempotency_header: str | None = None
+
+    @property
+    def key_variable(self) -> str:
+        """The environment variable to name when there is no key."""
+        return self.key_variables[-1]
+
+
+def _openai(protocol: str) -> ProviderFacts:
+    return ProviderFacts(
+        protocol=protocol,
+        base_url="https://api.openai.com/v1",
+        base_url_variable="OPENAI_BASE_URL",
+        key_variables=("OPENAI_API_KEY",),
+        header_variables=MappingProxyType(
+            {"openai-organization": "OPENAI_ORG_ID", "openai-project": "OPENAI_PROJECT_ID"}
+        ),
+    )
 
 
 PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
     {
-        "openai-chat": ProviderFacts(
-            protocol="openai-chat",
-            base_url="https://api.openai.com/v1",
-            base_url_variable="OPENAI_BASE_URL",
-            key_variable="OPENAI_API_KEY",
-        ),
-        "openai-responses": ProviderFacts(
-            protocol="openai-responses",
-            base_url="https://api.openai.com/v1",
-            base_url_variable="OPENAI_BASE_URL",
-            key_variable="OPENAI_API_KEY",
-        ),
+        "openai-chat": _openai("openai-chat"),
+        "openai-responses": _openai("openai-responses"),
         "anthropic": ProviderFacts(
             protocol="anthropic",
             base_url="https://api.anthropic.com/v1",
             base_url_variable="ANTHROPIC_BASE_URL",
-            key_variable="ANTHROPIC_API_KEY",
+            key_variables=("ANTHROPIC_API_KEY",),
             key_header="x-api-key",
             key_prefix="",
+            version_path="/v1",
+            retry_rules=RetryRules(max_server_delay_seconds=60.0, gives_up_beyond=False),
         ),
         "google": ProviderFacts(
             protocol="google",
             base_url="https://generativelanguage.googleapis.com/v1beta",
             base_url_variable="GOOGLE_GEMINI_BASE_URL",
-            key_variable="GEMINI_API_KEY",
+            key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
             key_header="x-goog-api-key",
             key_prefix="",
+            version_path="/v1beta",
+            # Its SDK ignores a delay that the server asks for; keeping it costs fewer refused requests.
+            retry_rules=RetryRules(
+                statuses=frozenset({408, 429, 500, 502, 503, 504}),
+                first_delay_seconds=1.0,
+                max_delay_seconds=60.0,
+                jitter_share=0.0,
+                jitter_seconds=1.0,
+                max_server_delay_seconds=60.0,
+                gives_up_beyond=False,
+            ),
         ),
     }
 )

@@ -4,16 +4,20 @@ An endpoint holds credentials and shows them nowhere: its `repr` leaves them out
 `name_error`, which redacts them.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import SplitResult, urlsplit
+from hashlib import sha256
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
-from ..errors import ConfigurationError, ModelError
+from ..errors import ConfigurationError, ModelError, ModelProviderError
 from ..wire.redaction import redact
 
-__all__ = ["Endpoint", "check_header", "name_error", "parse_base_url"]
+__all__ = ["Endpoint", "check_header", "is_secret_name", "name_error", "parse_base_url", "with_version"]
 
-_SECRET_HEADER_WORDS = ("auth", "cookie", "key", "secret", "token")
+_SECRET_WORDS = ("auth", "cookie", "key", "secret", "token")
+_MIN_UNNAMED_SECRET_CHARACTERS = 8
+_VERSION = re.compile(r"v\d+\w*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +28,24 @@ class Endpoint:
         model_id: The model's id, `provider:name`.
         base_url: The URL below which the protocol's paths lie.
         headers: Headers of every request, credentials included; names in lower case.
+        own_header_names: Those of the headers that the user chose; each may be a credential, whatever its
+            name.
     """
 
     model_id: str
     base_url: SplitResult = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
+    own_header_names: frozenset[str] = frozenset()
 
     def url(self, path: str) -> SplitResult:
-        """The URL of a path of the protocol; a query of the base URL stays.
+        """The URL of a path of the protocol; a query of the base URL stays, behind that of the path.
 
         Args:
-            path: The path, with a leading slash.
+            path: The path, with a leading slash and perhaps a query.
         """
-        return self.base_url._replace(path=self.base_url.path.rstrip("/") + path)
+        path, _, query = path.partition("?")
+        queries = [each for each in (query, self.base_url.query) if each]
+        return self.base_url._replace(path=self.base_url.path.rstrip("/") + path, query="&".join(queries))
 
     def with_headers(self, headers: Mapping[str, str]) -> "Endpoint":
         """The same endpoint with more headers, which have the last word.
@@ -52,16 +61,62 @@ class Endpoint:
         added = {name.strip().lower(): value for name, value in headers.items()}
         for name, value in added.items():
             check_header(name, value)
-        return Endpoint(model_id=self.model_id, base_url=self.base_url, headers={**self.headers, **added})
+        return Endpoint(
+            model_id=self.model_id,
+            base_url=self.base_url,
+            headers={**self.headers, **added},
+            own_header_names=self.own_header_names | added.keys(),
+        )
 
     def secrets(self) -> tuple[str, ...]:
-        """The texts that must appear in no message: values of headers that carry credentials."""
-        values = [
-            value
-            for name, value in self.headers.items()
-            if any(word in name for word in _SECRET_HEADER_WORDS)
-        ]
-        return tuple(part for value in values for part in (value, value.removeprefix("Bearer ")))
+        """The texts that must appear in no message.
+
+        Values of headers and of the base URL's query that carry credentials, or may do so, each as it is,
+        without its scheme (`Bearer`, `Basic`), and as it stands in a URL.
+        """
+        found: dict[str, None] = {}
+        for value in self._secret_values():
+            for text in (value, value.rpartition(" ")[2]):
+                found |= dict.fromkeys((text, quote(text, safe=""), unquote(text)))
+        found.pop("", None)
+        return tuple(found)
+
+    def account(self) -> str:
+        """A text that stands for the origin and the credentials of a request, and tells neither."""
+        credentials = [(name, value) for name, value in sorted(self.headers.items()) if is_secret_name(name)]
+        known = repr((self.base_url.scheme, self.base_url.netloc, self.base_url.query, credentials))
+        return sha256(known.encode()).hexdigest()
+
+    def _secret_values(self) -> Iterator[str]:
+        fields = [(name, value, name in self.own_header_names) for name, value in self.headers.items()]
+        query = parse_qsl(self.base_url.query, keep_blank_values=True)
+        fields += [(name, value, True) for name, value in query]
+        for name, value, is_own in fields:
+            if is_secret_name(name) or (is_own and len(value) >= _MIN_UNNAMED_SECRET_CHARACTERS):
+                yield value
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether the name of a header or of a field of a query says that its value is a credential.
+
+    Args:
+        name: The name.
+    """
+    lowered = name.lower()
+    return any(word in lowered for word in _SECRET_WORDS)
+
+
+def with_version(base_url: SplitResult, version_path: str) -> SplitResult:
+    """The base URL with the version's path at its end, unless it ends in a version of its own.
+
+    Args:
+        base_url: The base URL.
+        version_path: The path of the version, with a leading slash; empty adds nothing.
+    """
+    path = base_url.path.rstrip("/")
+    if not version_path or _VERSION.fullmatch(path.rpartition("/")[2]):
+        return base_url
+    return base_url._replace(path=path + version_path)
 
 
 def parse_base_url(text: str) -> SplitResult:
@@ -106,14 +161,31 @@ def check_header(name: str, value: str) -> None:
 
 
 def name_error(error: ModelError, endpoint: Endpoint) -> None:
-    """Let an error name the model, and redact the endpoint's secrets in it.
+    """Let an error name the model, and redact the endpoint's secrets in it and in what caused it.
 
     Args:
         error: The error; it is changed.
         endpoint: The endpoint whose request failed.
     """
-    error.message = redact(f"{endpoint.model_id}: {error.message}", endpoint.secrets())
+    secrets = endpoint.secrets()
+    error.message = redact(f"{endpoint.model_id}: {error.message}", secrets)
     error.args = (error.message,)
+    if isinstance(error, ModelProviderError) and error.error_type is not None:
+        error.error_type = redact(error.error_type, secrets)
+    # An HTTP library quotes in its messages what the server sent, which may be an echo of the request.
+    if any(redact(text, secrets) != text for text in _cause_texts(error)):
+        error.__cause__ = error.__context__ = None
+
+
+def _cause_texts(error: BaseException) -> Iterator[str]:
+    seen: set[int] = {id(error)}
+    waiting = [error.__cause__, error.__context__]
+    while waiting:
+        cause = waiting.pop()
+        if cause is not None and id(cause) not in seen:
+            seen.add(id(cause))
+            yield repr(cause)
+            waiting += [cause.__cause__, cause.__context__]
 
 
 def _without_credentials(url: str) -> str:

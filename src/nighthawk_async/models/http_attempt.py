@@ -13,11 +13,10 @@ import anyio
 
 from ..errors import ModelError, ModelProtocolError, ModelProviderError
 from ..types.model import ModelEvent
-from ..wire.codec import Codec, EncodedRequest
 from ..wire.provider_errors import find_bare_error
 from ..wire.redaction import excerpt
 from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEventDecoder
-from .endpoint import Endpoint
+from .http_plan import HttpRequestPlan
 from .http_pool import HttpExchange, HttpPool
 
 __all__ = ["HttpAttempt"]
@@ -33,36 +32,37 @@ class HttpAttempt:
     """One exchange with an endpoint, decoded.
 
     Args:
+        plan: The request.
         pool: Where the connection comes from.
-        endpoint: Where the request goes.
-        codec: Speaks the endpoint's protocol.
-        encoded: The request.
-        connect_timeout_seconds: Seconds until the connection is there.
     """
 
-    def __init__(
-        self,
-        *,
-        pool: HttpPool,
-        endpoint: Endpoint,
-        codec: Codec,
-        encoded: EncodedRequest,
-        connect_timeout_seconds: float,
-    ) -> None:
-        self._endpoint = endpoint
-        self._codec = codec
+    def __init__(self, plan: HttpRequestPlan, pool: HttpPool) -> None:
+        self._endpoint = plan.endpoint
+        self._codec = plan.codec
+        self.url = plan.endpoint.url(plan.encoded.path)
+        """Where the request goes."""
         self._exchange: HttpExchange = pool.post(
-            endpoint.url(encoded.path),
-            {**_HEADERS, **encoded.headers, **endpoint.headers},
-            encoded.body,
-            connect_timeout_seconds=connect_timeout_seconds,
+            self.url,
+            {**_HEADERS, **plan.encoded.headers, **plan.endpoint.headers},
+            plan.encoded.body,
+            connect_timeout_seconds=plan.settings.connect_timeout_seconds,
         )
         self._lines = ServerSentEventDecoder()
-        self._decoder = codec.decoder()
+        self._decoder = plan.codec.decoder()
         self._failure: ModelError | None = None
         self._is_whole = False
         self.is_complete = False
         """Whether all events were given."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code; 0 when there was no response."""
+        return self._exchange.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The response's headers, names in lower case; none when there was no response."""
+        return self._exchange.headers
 
     async def __aenter__(self) -> Self:
         """Send the request and look at the head of the response.
@@ -123,7 +123,8 @@ class HttpAttempt:
         self._is_whole = content_type == "application/json"
         if not self._is_whole and content_type not in _STREAM_TYPES:
             body = await self._exchange.read_body(max_bytes=_MAX_ERROR_BYTES)
-            raise ModelProtocolError(f"the response is {content_type} and no event stream: {excerpt(body)}")
+            quoted = excerpt(body, self._endpoint.secrets())
+            raise ModelProtocolError(f"the response is {content_type} and no event stream: {quoted}")
 
     def _decode(self, chunk: bytes) -> list[ModelEvent]:
         """The events in a chunk of the stream; an empty chunk is the stream's end.
@@ -143,8 +144,22 @@ class HttpAttempt:
                         events += self._decoder.feed(line_event)
                 events += self._decoder.finish()
         except ModelProtocolError as error:
-            self._failure = _explain(error, self._lines.stray)
+            self._failure = self._explain(error, self._lines.stray)
         return events
+
+    def _explain(self, error: ModelProtocolError, stray: bytes) -> ModelError:
+        """The error together with what arrived outside the event stream, often the reason itself."""
+        if not stray:
+            return error
+        reason = find_bare_error(stray, self._endpoint.secrets())
+        if reason is None:
+            quoted = excerpt(stray, self._endpoint.secrets())
+            return ModelProtocolError(f"{error.message} It held: {quoted}")
+        return ModelProviderError(
+            f"the provider reported an error: {reason.message}",
+            error_type=reason.error_type,
+            is_transient=reason.is_transient,
+        )
 
     async def _drain(self) -> None:
         """Read what follows the last event, so that the connection can be used again."""
@@ -154,20 +169,6 @@ class HttpAttempt:
                     pass
             except ModelError:
                 return  # the response was complete; the broken connection is closed
-
-
-def _explain(error: ModelProtocolError, stray: bytes) -> ModelError:
-    """The error together with what arrived outside the event stream, which is often the reason itself."""
-    if not stray:
-        return error
-    reason = find_bare_error(stray)
-    if reason is None:
-        return ModelProtocolError(f"{error.message} It held: {excerpt(stray)}")
-    return ModelProviderError(
-        f"the provider reported an error: {reason.message}",
-        error_type=reason.error_type,
-        is_transient=reason.is_transient,
-    )
 
 
 def _media_type(headers: Mapping[str, str]) -> str:

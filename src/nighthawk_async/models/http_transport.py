@@ -15,7 +15,7 @@ from urllib.parse import SplitResult
 
 import httpx
 
-from ..errors import ModelConnectionError, ModelTimeoutError
+from ..errors import ConnectTimeoutError, ModelConnectionError
 from .http_proxy import is_loopback, proxy_for
 
 __all__ = ["HttpConnection", "ResponseHead"]
@@ -88,7 +88,7 @@ class HttpConnection:
 
         Raises:
             ModelConnectionError: There is no connection, or it broke.
-            ModelTimeoutError: The connection was not there in time.
+            ConnectTimeoutError: The connection was not there in time.
         """
         self.is_reusable = False
         timeout = {"connect": connect_timeout_seconds, "read": None, "write": None, "pool": None}
@@ -102,7 +102,7 @@ class HttpConnection:
         try:
             response = await self._transport.handle_async_request(request)
         except httpx.ConnectTimeout as error:
-            raise ModelTimeoutError(
+            raise ConnectTimeoutError(
                 f"no connection to {self._place} within {connect_timeout_seconds:g} seconds"
                 " (connect_timeout_seconds)",
                 is_transient=True,

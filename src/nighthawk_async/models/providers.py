@@ -2,24 +2,27 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import SplitResult, parse_qsl
 
 from ..catalog.models import MODELS, UNKNOWN_MODEL, ModelFacts
 from ..catalog.providers import PROVIDERS, ProviderFacts
 from ..configuration import ModelId, parse_model_id
 from ..errors import MissingCredentialError, UnknownModelError
 from ..ports import Model
+from ..runtime.model_access import needs_endpoint
 from ..wire.codec import Codec
 from ..wire.openai_chat import OpenAIChatCodec
 from .capability_settings import overridden_capabilities
-from .endpoint import Endpoint, check_header, parse_base_url
+from .debug_log import show_log
+from .endpoint import Endpoint, check_header, is_secret_name, parse_base_url, with_version
 from .http_model import HttpModel
 from .http_proxy import is_loopback
 from .http_stream import PoolSource
-from .run_pool import pool_of_run
+from .pacing import PacerSource
+from .run_pool import pacer_of_run, pool_of_run
 from .settings import TransportSettings
 
 __all__ = ["create_model"]
@@ -36,6 +39,7 @@ def create_model(
     settings: Mapping[str, Any] = MappingProxyType({}),
     environment: Mapping[str, str] | None = None,
     pool_source: PoolSource = pool_of_run,
+    pacer_source: PacerSource = pacer_of_run,
 ) -> Model:
     """The model of that id. Nothing is sent.
 
@@ -44,12 +48,15 @@ def create_model(
         settings: Settings of the model; `base_url` and `api_key` among them go before the environment.
         environment: Environment variables; None for the process's own.
         pool_source: Gives the connection pool for a request.
+        pacer_source: Gives the pacer for a request.
 
     Raises:
         UnknownModelError: The id is malformed, or no such provider is known or spoken by this version.
-        MissingCredentialError: The provider's key is not set.
+        MissingCredentialError: The provider's key is not set; without it, answers can only be replayed.
         ConfigurationError: A setting has a bad value.
     """
+    known_environment = os.environ if environment is None else environment
+    show_log(known_environment)
     parsed = parse_model_id(model_id)
     if parsed.provider == _LOCAL:
         from .local import create_local_model
@@ -58,7 +65,7 @@ def create_model(
     facts = _provider_facts(parsed)
     transport = TransportSettings.from_settings(settings)
     model_facts = _model_facts(parsed)
-    endpoint = _endpoint(parsed, facts, transport, os.environ if environment is None else environment)
+    endpoint = _endpoint(parsed, facts, transport, known_environment)
     return HttpModel(
         codec=_CODECS[facts.protocol](),
         endpoint=endpoint,
@@ -66,7 +73,10 @@ def create_model(
         capabilities=overridden_capabilities(model_facts.capabilities, transport.capabilities),
         settings=settings,
         setting_names=model_facts.setting_names,
+        retry_rules=facts.retry_rules,
+        idempotency_header=facts.idempotency_header,
         pool_source=pool_source,
+        pacer_source=pacer_source,
     )
 
 
@@ -95,17 +105,42 @@ def _model_facts(model_id: ModelId) -> ModelFacts:
 def _endpoint(
     model_id: ModelId, facts: ProviderFacts, settings: TransportSettings, environment: Mapping[str, str]
 ) -> Endpoint:
-    base_url = settings.base_url or environment.get(facts.base_url_variable, "").strip() or facts.base_url
-    endpoint = Endpoint(model_id=str(model_id), base_url=parse_base_url(base_url), headers={})
-    key = settings.api_key.get_secret_value() if settings.api_key else environment.get(facts.key_variable, "")
-    key = key.strip()
-    if key:
-        check_header(facts.key_header, facts.key_prefix + key)
-        return replace(endpoint, headers={facts.key_header: facts.key_prefix + key})
-    brings_own = facts.key_header in {name.lower() for name in settings.extra_headers}
-    if facts.is_key_required and not brings_own and not is_loopback(endpoint.base_url.hostname):
+    text = settings.base_url or environment.get(facts.base_url_variable, "").strip() or facts.base_url
+    base_url = with_version(parse_base_url(text), facts.version_path)
+    headers = _headers_from(environment, facts)
+    key = settings.api_key.get_secret_value() if settings.api_key else _key_from(environment, facts)
+    if key := key.strip():
+        headers[facts.key_header] = facts.key_prefix + key
+    elif _is_key_missing(base_url, facts, settings):
         raise MissingCredentialError(
             f"{model_id} needs an API key: set the environment variable {facts.key_variable}"
             " or the model setting api_key."
         )
-    return endpoint
+    for name, value in headers.items():
+        check_header(name, value)
+    return Endpoint(model_id=str(model_id), base_url=base_url, headers=headers)
+
+
+def _headers_from(environment: Mapping[str, str], facts: ProviderFacts) -> dict[str, str]:
+    found = {name: environment.get(variable, "").strip() for name, variable in facts.header_variables.items()}
+    return {name: value for name, value in found.items() if value}
+
+
+def _key_from(environment: Mapping[str, str], facts: ProviderFacts) -> str:
+    keys = [environment.get(variable, "").strip() for variable in facts.key_variables]
+    return next(filter(None, keys), "")
+
+
+def _is_key_missing(base_url: SplitResult, facts: ProviderFacts, settings: TransportSettings) -> bool:
+    if not facts.is_key_required or is_loopback(base_url.hostname) or _brings_key(base_url, settings):
+        return False
+    return needs_endpoint()  # nothing is sent while all answers are replayed
+
+
+def _brings_key(base_url: SplitResult, settings: TransportSettings) -> bool:
+    """Whether a header of the user's own or the query of the base URL carries a credential.
+
+    Azure calls its header `api-key`, and gateways have names of their own.
+    """
+    query_names = [name for name, _ in parse_qsl(base_url.query)]
+    return any(is_secret_name(name) for name in (*settings.extra_headers, *query_names))

@@ -1,25 +1,26 @@
 """When a failed request is sent again, and after how long. Floor 4.
 
-The rules are those of the official SDKs: two retries, 0.5 seconds doubled each time up to 8, shortened by a
-random quarter at most; a delay that the server asks for is kept up to 120 seconds, and a longer one means no
-retry.
+The rules of each provider are in `catalog.providers`; how often is a model setting.
 """
 
 from collections.abc import Callable
 from random import random
 
+from ..catalog.providers import RetryRules
 from ..errors import ModelError, ModelStatusError
 
-__all__ = ["retry_delay"]
+__all__ = ["retry_delay", "server_delay"]
 
-_FIRST_DELAY_SECONDS = 0.5
-_MAX_DELAY_SECONDS = 8.0
-_MAX_SERVER_DELAY_SECONDS = 120.0
-_JITTER = 0.25
+_MOST_DOUBLINGS = 16  # max_retries may be any number
 
 
 def retry_delay(
-    error: ModelError, *, retries: int, max_retries: int, draw: Callable[[], float] = random
+    error: ModelError,
+    *,
+    retries: int,
+    max_retries: int,
+    rules: RetryRules,
+    draw: Callable[[], float] = random,
 ) -> float | None:
     """Seconds to wait before the request is sent again; None when it is not.
 
@@ -27,13 +28,38 @@ def retry_delay(
         error: Why the request failed.
         retries: How often it was sent again already.
         max_retries: How often it may be sent again.
+        rules: The rules of the provider.
         draw: Draws a number from 0 to 1.
     """
-    if not error.is_transient or retries >= max_retries:
+    if not error.is_transient or retries >= max_retries or not _is_status_retried(error, rules):
         return None
     asked = error.retry_after_seconds if isinstance(error, ModelStatusError) else None
     if asked is not None:
-        return asked if asked <= _MAX_SERVER_DELAY_SECONDS else None
-    # The exponent is bounded, since max_retries may be any number.
-    delay = min(_FIRST_DELAY_SECONDS * 2 ** min(retries, 16), _MAX_DELAY_SECONDS)
-    return delay * (1 - _JITTER * draw())
+        if asked <= rules.max_server_delay_seconds:
+            return asked
+        if rules.gives_up_beyond:
+            return None
+    delay = rules.first_delay_seconds * 2 ** min(retries, _MOST_DOUBLINGS)
+    delay = min(delay, rules.max_delay_seconds) * (1 - rules.jitter_share * draw())
+    return min(delay + rules.jitter_seconds * draw(), rules.max_delay_seconds)
+
+
+def server_delay(error: ModelError, rules: RetryRules) -> float | None:
+    """Seconds for which an overloaded server wants no more requests of anybody; None when it is not so.
+
+    A longer delay than the rules heed is no such wish: the next requests shall learn of it by themselves,
+    instead of waiting for an hour.
+
+    Args:
+        error: Why a request failed.
+        rules: The rules of the provider.
+    """
+    if not isinstance(error, ModelStatusError) or error.status not in (429, 503, 529):
+        return None
+    asked = error.retry_after_seconds
+    return None if asked is None or asked > rules.max_server_delay_seconds else asked
+
+
+def _is_status_retried(error: ModelError, rules: RetryRules) -> bool:
+    """Whether the provider's rules name the status; without a list of them, `is_transient` says it all."""
+    return not isinstance(error, ModelStatusError) or rules.statuses is None or error.status in rules.statuses

@@ -15,10 +15,15 @@ __all__ = ["TransportSettings"]
 # An empty URL is more likely a variable that was never filled than a wish for the provider's own.
 _Url = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 _Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_Count = Annotated[int, Field(ge=1)]
 
 
 class TransportSettings(BaseModel):
     """How requests are sent.
+
+    The limits of the whole request (600 seconds) and of the connection (5) and the two retries are those of
+    the official SDKs. Half of the whole is given to the first event, since a reasoning model may think for
+    minutes before it says anything, and to any silence after that.
 
     Args:
         base_url: The URL below which the protocol's paths lie; None takes the environment's or the
@@ -27,24 +32,37 @@ class TransportSettings(BaseModel):
         extra_headers: More headers.
         extra_body: More fields of the request's body, with the last word.
         capabilities: What the model can do, where the catalog does not know or is wrong.
-        timeout_seconds: Seconds a request may take in all, its retries included; None for no limit.
-        connect_timeout_seconds: Seconds until the connection is there.
-        idle_timeout_seconds: Seconds without a sign of life, before the response begins and in its course;
+        timeout_seconds: Seconds a request may take in all, its retries and its waits for its turn included;
             None for no limit.
-        max_retries: How often a request that failed before its first event is sent again.
+        connect_timeout_seconds: Seconds until the connection is there.
+        first_event_timeout_seconds: Seconds from sending a request to the first event of its response that
+            is output; None for no limit. Holds for each attempt.
+        idle_timeout_seconds: Seconds without a sign of life from then on; None for no limit.
+        max_retries: How often a request that failed before its first output event is sent again.
+        max_concurrent_requests: Requests in flight at once with the same key at the same endpoint, within a
+            run; None for no limit.
+        requests_per_minute: Requests that may begin within a minute, likewise.
+        tokens_per_minute: Tokens that requests may take within a minute, likewise.
+        idempotency_header: The header in which the endpoint takes a key that is the same for all attempts at
+            a request; None takes the provider's, if it has one.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
-    base_url: _Url | None = None
+    base_url: _Url | None = Field(default=None, repr=False)
     api_key: SecretStr | None = None
-    extra_headers: dict[str, str] = Field(default_factory=dict[str, str])
+    extra_headers: dict[str, str] = Field(default_factory=dict[str, str], repr=False)
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)
     capabilities: dict[str, Any] = Field(default_factory=dict[str, Any])
     timeout_seconds: _Seconds | None = 600.0
     connect_timeout_seconds: _Seconds = 5.0
+    first_event_timeout_seconds: _Seconds | None = 300.0
     idle_timeout_seconds: _Seconds | None = 300.0
     max_retries: Annotated[int, Field(ge=0)] = 2
+    max_concurrent_requests: _Count | None = None
+    requests_per_minute: _Count | None = None
+    tokens_per_minute: _Count | None = None
+    idempotency_header: str | None = None
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "TransportSettings":

@@ -11,6 +11,7 @@ from ..errors import (
     ErrorKind,
     ExecutionError,
     ModelError,
+    ModelStatusError,
     NaturalParseError,
     NighthawkError,
     ToolBoundaryError,
@@ -20,7 +21,7 @@ from ..errors import (
 from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
 
-__all__ = ["identity_attributes", "record_failed", "record_outcome", "span"]
+__all__ = ["identity_attributes", "record_failed", "record_failed_attempt", "record_outcome", "span"]
 
 _TRACER = trace.get_tracer("nighthawk_async")
 
@@ -73,6 +74,34 @@ def record_failed(step_span: Span, error: Exception) -> None:
     step_span.add_event("nighthawk.step.failed", attributes)
     step_span.record_exception(error)
     step_span.set_status(Status(StatusCode.ERROR, str(error)))
+
+
+def record_failed_attempt(
+    model_id: str, error: ModelError, *, attempt: int, delay_seconds: float | None
+) -> None:
+    """The event of a failed attempt at a model request, on the current span.
+
+    It holds no text of the provider's.
+
+    Args:
+        model_id: The model's id.
+        error: Why the attempt failed.
+        attempt: Which attempt it was, from 1.
+        delay_seconds: Seconds until the next attempt; None when there is none.
+    """
+    current = trace.get_current_span()
+    if not current.is_recording():
+        return
+    attributes: dict[str, str | int | float] = {
+        "nighthawk.model.id": model_id,
+        "nighthawk.model.attempt": attempt,
+        "error.type": type(error).__name__,
+    }
+    if isinstance(error, ModelStatusError):
+        attributes["http.response.status_code"] = error.status
+    if delay_seconds is not None:
+        attributes["nighthawk.model.retry_delay_seconds"] = delay_seconds
+    current.add_event("nighthawk.model.attempt_failed", attributes)
 
 
 def _error_kind(error: Exception) -> ErrorKind:

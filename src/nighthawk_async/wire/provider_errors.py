@@ -12,7 +12,7 @@ import msgspec
 
 from ..errors import ModelStatusError
 from .redaction import excerpt
-from .retry_advice import is_transient_status, retry_after_seconds
+from .retry_advice import is_transient_status, retry_after_seconds, retry_info_seconds
 
 __all__ = ["ProviderMessage", "find_bare_error", "provider_message", "status_error"]
 
@@ -63,11 +63,12 @@ def provider_message(content: object, secrets: Sequence[str] = ()) -> ProviderMe
     )
 
 
-def find_bare_error(content: bytes) -> ProviderMessage | None:
+def find_bare_error(content: bytes, secrets: Sequence[str] = ()) -> ProviderMessage | None:
     """The message of an error object that stands where a response should; None when there is no such object.
 
     Args:
         content: What arrived, or its beginning.
+        secrets: Texts that must not appear in the message.
     """
     try:
         decoded: object = msgspec.json.decode(content)
@@ -76,7 +77,7 @@ def find_bare_error(content: bytes) -> ProviderMessage | None:
     if not isinstance(decoded, Mapping):
         return None
     fields = cast("Mapping[str, object]", decoded)
-    return provider_message(fields) if fields.get("error") else None
+    return provider_message(fields, secrets) if fields.get("error") else None
 
 
 def status_error(
@@ -90,17 +91,21 @@ def status_error(
         body: The beginning of the response's body.
         secrets: Texts that must not appear in the message.
     """
+    retry_after = retry_after_seconds(headers)
     try:
-        message = provider_message(msgspec.json.decode(body), secrets).message
+        content: object = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = excerpt(body, secrets)
+    else:
+        message = provider_message(content, secrets).message
+        retry_after = retry_info_seconds(_unwrap(content)) if retry_after is None else retry_after
     if 300 <= status < 400 and (location := headers.get("location")):
         message = f"the endpoint has moved to {excerpt(location, secrets)}"
     return ModelStatusError(
         f"HTTP {status}: {message}" if message else f"HTTP {status} without a message",
         status=status,
         is_transient=is_transient_status(status, headers),
-        retry_after_seconds=retry_after_seconds(headers),
+        retry_after_seconds=retry_after,
     )
 
 

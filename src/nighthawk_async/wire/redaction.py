@@ -8,6 +8,7 @@ __all__ = ["excerpt", "redact"]
 MAX_EXCERPT_CHARACTERS = 500
 
 _MIN_SECRET_CHARACTERS = 4
+_MIN_CUT_CHARACTERS = 6
 _LOOKS_SECRET = re.compile(
     r"(?P<scheme>\b[Bb]earer\s+)[\w.~+/=-]{4,}"  # a credential after its scheme
     r"|\b(?:sk|gsk|xai)[-_][\w*.-]{16,}"  # keys of providers, also half masked by them
@@ -22,10 +23,24 @@ def redact(text: str, secrets: Sequence[str] = ()) -> str:
         text: Any text.
         secrets: The secrets that are known.
     """
-    for secret in secrets:
+    # Long ones first: one secret may hold another.
+    for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _MIN_SECRET_CHARACTERS:
-            text = text.replace(secret, "[redacted]")
+            text = _without_cut_secret(text.replace(secret, "[redacted]"), secret)
     return _LOOKS_SECRET.sub(lambda match: f"{match['scheme'] or ''}[redacted]", text)
+
+
+def _without_cut_secret(text: str, secret: str) -> str:
+    """The text without beginnings of a secret where somebody else's excerpt cut it, that is before a `…`."""
+    *cut, rest = text.split("…")
+    return "…".join([*(_without_beginning(each, secret) for each in cut), rest])
+
+
+def _without_beginning(text: str, secret: str) -> str:
+    for length in range(len(secret) - 1, _MIN_CUT_CHARACTERS - 1, -1):
+        if text.endswith(secret[:length]):
+            return f"{text[:-length]}[redacted]"
+    return text
 
 
 def excerpt(text: str | bytes, secrets: Sequence[str] = (), *, limit: int = MAX_EXCERPT_CHARACTERS) -> str:

@@ -1,14 +1,16 @@
-"""What the headers of an error response say about trying again. Floor 1.
+"""What an error response says about trying again: its headers, and Google's `RetryInfo`. Floor 1.
 
-Source: `_base_client.py` of the official SDKs, which read the same headers.
+Source: `_base_client.py` of the official SDKs, which read the same headers; `google.rpc.RetryInfo` for the
+delay that the Gemini API puts into the body of an error.
 """
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from math import isfinite
+from typing import Any, cast
 
-__all__ = ["is_transient_status", "retry_after_seconds"]
+__all__ = ["is_transient_status", "retry_after_seconds", "retry_info_seconds"]
 
 _TRANSIENT_BELOW_500 = frozenset({408, 409, 429})
 
@@ -41,6 +43,22 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: datetime | None = No
         return None
     seconds = _number(text)
     return seconds if seconds is not None else _seconds_until(text, now or datetime.now(UTC))
+
+
+def retry_info_seconds(error: object) -> float | None:
+    """How long a Google API asks to wait, in seconds; None when it does not say.
+
+    Args:
+        error: The error object of a response's body: its `details` may hold a `retryDelay` such as `34.5s`.
+    """
+    details = cast("Mapping[str, Any]", error).get("details") if isinstance(error, Mapping) else None
+    if not isinstance(details, list):
+        return None
+    for detail in cast("list[object]", details):
+        delay = cast("Mapping[str, Any]", detail).get("retryDelay") if isinstance(detail, Mapping) else None
+        if isinstance(delay, str) and delay.endswith("s"):
+            return _number(delay[:-1])
+    return None
 
 
 def _number(text: str | None) -> float | None:

@@ -1,0 +1,203 @@
+"""Tries a request until its response begins: turns, retries, and what becomes of each attempt. Floor 4.
+
+A response has begun with its first event that is output. A report of usage is none: Anthropic's comes first,
+and an error right after it can be met with another attempt.
+"""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+import anyio
+
+from ..errors import ModelError, ModelProviderError
+from ..runtime.tracing import record_failed_attempt
+from ..types.model import ModelEvent, ResponseFailed, UsageReported
+from .debug_log import LOGGER, RequestLog
+from .endpoint import name_error
+from .http_attempt import HttpAttempt
+from .http_plan import HttpRequestPlan
+from .http_pool import HttpPool
+from .pacing import Pacer, Permit
+from .pricing import UsageTally
+from .retry import retry_delay, server_delay
+from .time_limits import TimeLimits
+
+__all__ = ["BegunResponse", "HttpAttempts", "raise_failure"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunResponse:
+    """A response that has begun, or will never.
+
+    Args:
+        events: Its events so far.
+        attempt: Gives the others; None when there are none.
+        permit: The permission to be in flight.
+        failure: Why there is no response; raised after the events, which then tell the usage.
+    """
+
+    events: list[ModelEvent]
+    attempt: HttpAttempt | None = None
+    permit: Permit | None = None
+    failure: ModelError | None = None
+
+
+class HttpAttempts:
+    """The attempts at one request.
+
+    Args:
+        plan: The request.
+        pool: Where connections come from.
+        pacer: Says when an attempt may begin.
+        limits: The time limits.
+    """
+
+    def __init__(self, plan: HttpRequestPlan, *, pool: HttpPool, pacer: Pacer, limits: TimeLimits) -> None:
+        self._plan = plan
+        self._pool = pool
+        self._pacer = pacer
+        self._limits = limits
+        self._log = RequestLog.begin(plan.endpoint)
+        self._turn: int | None = None
+        self._sent = 0
+        self.tally = UsageTally(plan.price)
+        """What the attempts consumed."""
+
+    async def begin(self, stack: AsyncExitStack) -> BegunResponse:
+        """Send the request until a response begins.
+
+        Args:
+            stack: What closes the response.
+
+        Raises:
+            ModelError: No attempt succeeded, and none told its usage.
+        """
+        while True:
+            sent_before = self._sent
+            try:
+                async with AsyncExitStack() as attempt_stack:
+                    permit = await self._admit(attempt_stack)
+                    response = await self._send(permit, attempt_stack)
+                    await stack.enter_async_context(attempt_stack.pop_all())
+                    return response
+            except ModelError as error:
+                delay = self._delay_after(error)
+                if self._sent > sent_before:
+                    self.failed(error, delay)
+                else:
+                    self._name(error)
+                if delay is None:
+                    if self.tally.has_lost:
+                        usage = UsageReported(usage=self.tally.unreported())
+                        return BegunResponse(events=[usage], failure=error)
+                    raise
+            await anyio.sleep(delay)
+            self.tally.retries += 1
+
+    async def next_events(self, attempt: HttpAttempt) -> list[ModelEvent]:
+        """The next events, one or more; none when all were given. Every piece is a sign of life.
+
+        Args:
+            attempt: The attempt that succeeded.
+
+        Raises:
+            ModelError: The response broke off, took too long, or is not what the protocol promises.
+        """
+        while not attempt.is_complete:
+            if events := await self._limits.keep(attempt.read_events):
+                if self._log is not None:
+                    self._log.events(events)
+                return events
+        return []
+
+    def failed(self, error: ModelError, delay: float | None = None) -> None:
+        """Let an error name the model, and show the attempt that ended with it.
+
+        Args:
+            error: Why it failed.
+            delay: Seconds until the next attempt; None when there is none.
+        """
+        self._name(error)
+        self.tally.attempt_failed()
+        model_id = self._plan.endpoint.model_id
+        record_failed_attempt(model_id, error, attempt=self._sent, delay_seconds=delay)
+        if delay is None:
+            LOGGER.info("attempt %d at a model request failed: %s", self._sent, error)
+        else:
+            LOGGER.info(
+                "attempt %d at a model request failed, next one in %.1f seconds: %s", self._sent, delay, error
+            )
+
+    async def _admit(self, stack: AsyncExitStack) -> Permit:
+        """Wait for the request's turn, which it keeps for its next attempts."""
+        permit = await self._limits.keep_whole(
+            lambda: self._pacer.admit(self._plan.demand, turn=self._turn), "waiting for its turn"
+        )
+        stack.callback(permit.release)
+        self._turn = permit.turn
+        return permit
+
+    async def _send(self, permit: Permit, stack: AsyncExitStack) -> BegunResponse:
+        """Send the request and wait for the first output, which stays to be handed on."""
+        self._sent += 1
+        self._limits.begin_attempt()
+        attempt = HttpAttempt(self._plan, self._pool)
+        if self._log is not None:
+            self._log.sending(attempt.url, self._plan.encoded.body, attempt=self._sent)
+        try:
+            await self._limits.keep(lambda: stack.enter_async_context(attempt))
+        except ModelError as error:
+            delay = server_delay(error, self._plan.retry_rules)
+            if delay is not None:
+                permit.hold_others(delay)
+            raise
+        finally:
+            permit.answered(attempt.headers)
+            if self._log is not None and attempt.status:
+                self._log.answered(attempt.status, attempt.headers)
+        return BegunResponse(events=await self._until_output(attempt), attempt=attempt, permit=permit)
+
+    async def _until_output(self, attempt: HttpAttempt) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        while new := await self.next_events(attempt):
+            events += new
+            for event in new:
+                if not isinstance(event, UsageReported):
+                    raise_failure(event)
+                    self._limits.note_output()
+                    return events
+                self.tally.report(event.usage)
+        return events
+
+    def _delay_after(self, error: ModelError) -> float | None:
+        """Seconds until the next attempt; None when there is none, or it would come too late."""
+        delay = retry_delay(
+            error,
+            retries=self.tally.retries,
+            max_retries=self._plan.settings.max_retries,
+            rules=self._plan.retry_rules,
+        )
+        is_late = delay is not None and anyio.current_time() + delay >= self._limits.deadline
+        return None if is_late else delay
+
+    def _name(self, error: ModelError) -> None:
+        name_error(error, self._plan.endpoint)
+        error.retries = self.tally.retries
+
+
+def raise_failure(event: ModelEvent) -> ModelEvent:
+    """The event itself, unless it is an error that the provider reported.
+
+    Args:
+        event: Any event.
+
+    Raises:
+        ModelProviderError: It is one.
+    """
+    if isinstance(event, ResponseFailed):
+        raise ModelProviderError(
+            f"the provider reported an error: {event.message}",
+            error_type=event.error_type,
+            is_transient=event.is_transient,
+        )
+    return event

@@ -1,0 +1,158 @@
+"""Waits until a request may be sent, fairly and cancellable at every point. Floor 4.
+
+The pacer is shared by the requests of a run that go to one endpoint with one key, on one event loop. It holds
+no task: of the requests that wait, the oldest one keeps the time.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeAlias
+
+import anyio
+
+from ..wire.rate_limits import read_rate_limits
+from .pacing_lane import Demand, Ticket
+from .pacing_state import PacerStatistics, PacingState
+
+__all__ = ["Pacer", "PacerSource", "Permit", "open_pacer", "pacer_of_request"]
+
+_NEVER = float("inf")
+
+PacerSource: TypeAlias = Callable[[Hashable], AbstractAsyncContextManager["Pacer"]]
+"""Gives the pacer for requests to one endpoint with one key; the argument tells them from others."""
+
+
+@asynccontextmanager
+async def open_pacer() -> AsyncGenerator["Pacer", None]:
+    """A pacer for as long as the context lasts."""
+    yield Pacer()
+
+
+def pacer_of_request(key: Hashable) -> AbstractAsyncContextManager["Pacer"]:
+    """A pacer for one request alone, which waits for nobody else.
+
+    Args:
+        key: What tells the endpoint and the key from others.
+    """
+    return open_pacer()
+
+
+class Permit:
+    """A request's permission to be in flight. Made by `Pacer.admit`; `release` ends it."""
+
+    def __init__(self, pacer: "Pacer", ticket: Ticket) -> None:
+        self._pacer = pacer
+        self._ticket = ticket
+
+    @property
+    def turn(self) -> int:
+        """The request's place among all that ask."""
+        return self._ticket.turn
+
+    def answered(self, headers: Mapping[str, str]) -> None:
+        """Learn from the head of the response.
+
+        Args:
+            headers: Its headers, names in lower case; none when there was no response.
+        """
+        self._pacer.answered(self._ticket, headers)
+
+    def hold_others(self, seconds: float) -> None:
+        """Let nobody send a request for a while, because the server asked for it.
+
+        Args:
+            seconds: How long, in seconds.
+        """
+        self._pacer.hold(seconds)
+
+    def correct(self, tokens: int) -> None:
+        """Count what the request really took.
+
+        Args:
+            tokens: All its tokens.
+        """
+        self._pacer.correct(self._ticket, tokens)
+
+    def release(self) -> None:
+        """Say that the response is over, or never came. Doing so twice does nothing."""
+        self._pacer.release(self._ticket)
+
+
+class Pacer:
+    """Admits requests in turn. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._state = PacingState()
+        self._signals: dict[Ticket, anyio.Event] = {}
+        self._timekeeper: Ticket | None = None
+        self._wake_at = _NEVER
+
+    def statistics(self) -> PacerStatistics:
+        """How many requests are in flight, and how many wait."""
+        return self._state.statistics()
+
+    async def admit(self, demand: Demand, *, turn: int | None = None) -> Permit:
+        """Wait until a request may be sent.
+
+        Whoever is cancelled while waiting leaves the queue and takes nothing.
+
+        Args:
+            demand: What it needs.
+            turn: The turn of the permit it had before, when it is sent again.
+        """
+        ticket = self._state.join(demand, turn=turn)
+        self._settle()
+        try:
+            while not ticket.is_in_flight:
+                await self._wait_for_signal(ticket)
+        except BaseException:
+            # Cancelled, perhaps just as its turn came.
+            self._state.withdraw(ticket)
+            self.release(ticket)
+            raise
+        return Permit(self, ticket)
+
+    def answered(self, ticket: Ticket, headers: Mapping[str, str]) -> None:
+        """Learn from the head of a response; see `Permit.answered`."""
+        self._state.answered(ticket, read_rate_limits(headers), anyio.current_time())
+        self._settle()
+
+    def hold(self, seconds: float) -> None:
+        """Admit nobody for a while; see `Permit.hold_others`."""
+        self._state.hold(anyio.current_time() + seconds)
+        self._settle()
+
+    def correct(self, ticket: Ticket, tokens: int) -> None:
+        """Count what a request really took; see `Permit.correct`."""
+        self._state.correct(ticket, tokens)
+
+    def release(self, ticket: Ticket) -> None:
+        """Take a permit back; see `Permit.release`."""
+        self._state.end(ticket, anyio.current_time())
+        self._settle()
+
+    async def _wait_for_signal(self, ticket: Ticket) -> None:
+        """Wait until its turn has come, it becomes the timekeeper, or, as the timekeeper, it is time."""
+        signal = self._signals[ticket] = anyio.Event()
+        try:
+            with anyio.CancelScope(deadline=self._wake_at if ticket is self._timekeeper else _NEVER):
+                await signal.wait()
+        finally:
+            del self._signals[ticket]
+        if not ticket.is_in_flight:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Admit whoever may go, and see to it that somebody keeps the time."""
+        decision = self._state.decide(anyio.current_time())
+        for ticket in decision.admitted:
+            self._signal(ticket)
+        if decision.first is not self._timekeeper or decision.wake_at < self._wake_at:
+            self._timekeeper = decision.first
+            self._wake_at = decision.wake_at
+            self._signal(decision.first)
+        self._wake_at = decision.wake_at
+
+    def _signal(self, ticket: Ticket | None) -> None:
+        if ticket is not None and ticket in self._signals:
+            self._signals[ticket].set()

@@ -1,0 +1,84 @@
+"""What a request costs, and the usage of a request over all its attempts. Floor 4. Pure."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+from ..types.model import ModelPrice
+from ..types.usage import Usage
+
+__all__ = ["UsageTally", "cost_of"]
+
+_PER_TOKEN = Decimal(1) / 1_000_000
+
+
+def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
+    """What the tokens of a usage cost, in US dollars.
+
+    A provider that reports more cached tokens than tokens is taken at its word for the latter.
+
+    Args:
+        usage: The usage.
+        price: The prices.
+    """
+    sent = max(usage.input_tokens, 0)
+    read = min(max(usage.cache_read_tokens, 0), sent)
+    written = min(max(usage.cache_write_tokens, 0), sent - read)
+    read_price = price.input if price.cache_read is None else price.cache_read
+    write_price = price.input if price.cache_write is None else price.cache_write
+    millions = (
+        price.input * (sent - read - written)
+        + read_price * read
+        + write_price * written
+        + price.output * max(usage.output_tokens, 0)
+    )
+    return millions * _PER_TOKEN
+
+
+class UsageTally:
+    """Adds up one request: what failed attempts reported, what the last one reports, retries, and the cost.
+
+    Args:
+        price: The model's prices; None when they are unknown.
+    """
+
+    def __init__(self, price: ModelPrice | None) -> None:
+        self._price = price
+        self._lost = Usage()
+        self._reported: Usage | None = None
+        self.retries = 0
+        """How often the request was sent again."""
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether attempts that failed had reported any usage."""
+        return self._lost != Usage()
+
+    @property
+    def reported(self) -> Usage | None:
+        """What the present attempt reported last; None when it reported nothing."""
+        return self._reported
+
+    def report(self, usage: Usage) -> Usage:
+        """The usage of the whole request, as of a report of the present attempt.
+
+        Args:
+            usage: What the attempt consumed so far; it replaces what the attempt reported before.
+        """
+        self._reported = usage
+        return self._total(usage)
+
+    def attempt_failed(self) -> None:
+        """Keep what the present attempt consumed, and wait for the next one's reports."""
+        if self._reported is not None:
+            self._lost += replace(self._reported, requests=0, is_complete=False)
+        self._reported = None
+
+    def unreported(self) -> Usage:
+        """The usage of the whole request when the present attempt has reported none."""
+        return self._total(Usage(requests=1, is_complete=False))
+
+    def _total(self, usage: Usage) -> Usage:
+        total = usage + self._lost
+        if self._price is None:
+            return replace(total, retries=self.retries, unpriced_requests=total.requests)
+        return replace(total, retries=self.retries, cost=cost_of(total, self._price))

@@ -66,7 +66,8 @@ def assert_good(events: list[ModelEvent]) -> None:
     assert [(call.name, call.arguments) for call in calls] == [(call.name, call.arguments) for call in CALLS]
     assert calls[0].id == "1"
     assert calls[1].id != ""
-    assert UsageReported(usage=Usage(requests=1, input_tokens=10, output_tokens=5, unpriced_requests=1)) in events
+    usage = Usage(requests=1, input_tokens=10, output_tokens=5, unpriced_requests=1)
+    assert UsageReported(usage=usage) in events
     assert events[-1] == ResponseFinished(reason="tool_calls")
 
 

@@ -100,13 +100,12 @@ class HttpModel:
         """
         settings = self._memory.prepare(request.settings)
         fitted = fit_request(
-            request, self._capabilities, model_id=self.name, find_refusal=self._codec.find_refusal
+            _with_settings(request, settings.for_codec),
+            self._capabilities,
+            model_id=self.name,
+            find_refusal=self._codec.find_refusal,
         )
-        encoded = self._codec.encode(
-            _with_settings(fitted, settings.for_codec),
-            model_name=self._model_name,
-            capabilities=self._capabilities,
-        )
+        encoded = self._codec.encode(fitted, model_name=self._model_name, capabilities=self._capabilities)
         return HttpResponseStream(
             self._plan(fitted, encoded, settings),
             pool_source=self._pool_source,

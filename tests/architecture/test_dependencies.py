@@ -14,6 +14,9 @@ IMPORT_NAMES = {
 }
 """Import names of distributions where the two differ by more than a hyphen."""
 
+PYTEST_PLUGIN = f"{PACKAGE}.testing.pytest_plugin"
+"""Imported by pytest, and by nothing else: it need not be declared that pytest is there."""
+
 HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+")
 
 MODULES = parse_package(SOURCE, PACKAGE)
@@ -42,6 +45,7 @@ def test_every_imported_library_is_declared() -> None:
         for module in MODULES.values()
         for item in module_imports(module)
         if not is_below(item.target, known)
+        and not (module.name == PYTEST_PLUGIN and is_below(item.target, {"pytest"}))
     }
     assert undeclared == set()
 
@@ -54,6 +58,10 @@ def test_optional_libraries_are_imported_on_first_use_only() -> None:
         if item.is_top_level and is_below(item.target, OPTIONAL)
     }
     assert eager == set()
+
+
+def test_the_pytest_plugin_is_imported_by_no_other_module() -> None:
+    assert _importers(PYTEST_PLUGIN) == set()
 
 
 def test_asyncio_is_imported_nowhere() -> None:

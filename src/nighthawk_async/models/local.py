@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..errors import ConfigurationError, UnknownModelError
+from ..runtime.model_access import needs_endpoint
 from ..runtime.sharing import shared_in_run
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from ..wire.openai_chat import OpenAIChatCodec
@@ -69,9 +70,11 @@ def create_local_model(
     Raises:
         UnknownModelError: There is no such name, and it is no path of a GGUF file.
         ConfigurationError: The extra `local` is not installed, the weights are not here, or a setting is bad.
+            The extra and the weights are not needed while all answers are replayed.
     """
     facts = _facts(name)
-    require_local_extra()
+    if needs_endpoint():
+        require_local_extra()
     return LocalModel(
         name=name,
         launch=_launch(_find_gguf(name, facts, environment), facts, settings),
@@ -194,11 +197,11 @@ def _facts(name: str) -> LocalModelFacts:
 def _find_gguf(name: str, facts: LocalModelFacts, environment: Mapping[str, str] | None) -> Path:
     if facts.weights is None:
         path = Path(name).expanduser().absolute()
-        if not path.is_file():
+        if needs_endpoint() and not path.is_file():
             raise ConfigurationError(f"There is no model file {path} (in 'local:{name}').")
         return path
     path = weights_path(facts.weights, environment=environment)
-    if not are_weights_whole(facts.weights, path):
+    if needs_endpoint() and not are_weights_whole(facts.weights, path):
         raise ConfigurationError(
             f"The weights of local:{name} are not on this machine; fetch them with: "
             f"nighthawk-async models pull {name}"

@@ -1,5 +1,8 @@
 """Testing natural functions without a network, a key or a wait. Floor 5; no other room imports it."""
 
+from .cassette_errors import CassetteError, CassetteMissError
+from .cassette_exchange import RecordedExchange
+from .cassettes import Cassette, CassetteMode, cassette
 from .executors import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -17,10 +20,15 @@ from .scripted_model import ModelResponse, ScriptedModel, model_response, tool_c
 
 __all__ = [
     "CallbackExecutor",
+    "Cassette",
+    "CassetteError",
+    "CassetteMissError",
+    "CassetteMode",
     "ModelReply",
     "ModelResponse",
     "ModelServer",
     "ModelServerConnections",
+    "RecordedExchange",
     "RecordedRequest",
     "ReplyEnding",
     "ReplyFault",
@@ -31,6 +39,7 @@ __all__ = [
     "StepCall",
     "StepResponse",
     "break_response",
+    "cassette",
     "continue_response",
     "model_response",
     "pass_response",

@@ -1,0 +1,205 @@
+"""One recorded exchange with a model, and the events it stands for. Floor 5.
+
+How a text was cut into deltas is not kept: a replay gives each run of deltas as one. A tool call is kept
+whole, at the place where it was complete.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ..types.messages import ToolCall
+from ..types.model import (
+    ModelEvent,
+    ReasoningDelta,
+    ResponseFinished,
+    TextDelta,
+    ToolCallArgumentsDelta,
+    ToolCallCompleted,
+    ToolCallStarted,
+    UsageReported,
+)
+from ..types.usage import Usage
+from .cassette_requests import plain
+
+__all__ = [
+    "RecordedCall",
+    "RecordedError",
+    "RecordedExchange",
+    "ResponsePart",
+    "record_events",
+    "replay_events",
+]
+
+
+class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tool call."""
+
+    index: int
+    id: str
+    name: str
+    arguments: str
+
+
+class ResponsePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One thing that a response brought. One field is set; an unfinished call was never complete."""
+
+    text: str | None = None
+    reasoning: str | None = None
+    tool_call: RecordedCall | None = None
+    unfinished_tool_call: RecordedCall | None = None
+
+
+class RecordedError(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """How a request failed; `type` is the name of a class in `nighthawk_async`."""
+
+    type: str
+    message: str
+    is_transient: bool = False
+    status: int | None = None
+    retry_after_seconds: float | None = None
+    error_type: str | None = None
+    retries: int = 0
+
+
+class RecordedExchange(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """A request and what came of it.
+
+    Args:
+        step: The addresses of the blocks in progress, outermost first, as `python_module:function:number`.
+        model: The model id.
+        digest: What identifies the model and the request.
+        request: The request in its canonical form.
+        response: What the response brought, in order.
+        usage: The fields of the last usage the response reported, unless they have their defaults.
+        finish: The fields of the final event, unless they are None.
+        error: How the request failed.
+        cancelled_after_seconds: Seconds after which the program cancelled the request.
+        left_early: Whether the program left the response before its end.
+    """
+
+    step: tuple[str, ...]
+    model: str
+    digest: str
+    request: dict[str, Any]
+    response: tuple[ResponsePart, ...] = ()
+    usage: dict[str, Any] | None = None
+    finish: dict[str, Any] | None = None
+    error: RecordedError | None = None
+    cancelled_after_seconds: float | None = None
+    left_early: bool = False
+
+
+@dataclass(slots=True)
+class _Parts:
+    """The parts so far, and the calls that are not complete yet, by index."""
+
+    finished: list[ResponsePart] = field(default_factory=list[ResponsePart])
+    calls: dict[int, RecordedCall] = field(default_factory=dict[int, RecordedCall])
+    fragments: dict[int, list[str]] = field(default_factory=dict[int, list[str]])
+    kind: type[ModelEvent] | None = None
+    texts: list[str] = field(default_factory=list[str])
+
+    def add_text(self, event: TextDelta | ReasoningDelta) -> None:
+        if type(event) is not self.kind:
+            self.end_text()
+            self.kind = type(event)
+        self.texts.append(event.text)
+
+    def end_text(self) -> None:
+        text = "".join(self.texts)
+        if text:
+            is_text = self.kind is TextDelta
+            self.finished.append(ResponsePart(text=text) if is_text else ResponsePart(reasoning=text))
+        self.kind = None
+        self.texts = []
+
+    def complete(self, event: ToolCallCompleted) -> None:
+        self.end_text()
+        self.calls.pop(event.index, None)
+        call = event.call
+        recorded = RecordedCall(index=event.index, id=call.id, name=call.name, arguments=call.arguments)
+        self.finished.append(ResponsePart(tool_call=recorded))
+
+    def end(self) -> tuple[ResponsePart, ...]:
+        self.end_text()
+        for index, call in self.calls.items():
+            arguments = "".join(self.fragments.get(index, ()))
+            unfinished = msgspec.structs.replace(call, arguments=arguments)
+            self.finished.append(ResponsePart(unfinished_tool_call=unfinished))
+        return tuple(self.finished)
+
+
+def record_events(events: Iterable[ModelEvent]) -> dict[str, Any]:
+    """The fields `response`, `usage` and `finish` of an exchange.
+
+    Args:
+        events: The events of the response, as far as it came.
+    """
+    parts = _Parts()
+    found: dict[str, Any] = {}
+    for event in events:
+        match event:
+            case TextDelta() | ReasoningDelta():
+                parts.add_text(event)
+            case ToolCallStarted():
+                parts.calls[event.index] = RecordedCall(
+                    index=event.index, id=event.id, name=event.name, arguments=""
+                )
+            case ToolCallArgumentsDelta():
+                parts.fragments.setdefault(event.index, []).append(event.fragment)
+            case ToolCallCompleted():
+                parts.complete(event)
+            case UsageReported():
+                found["usage"] = _differing(plain(event.usage), plain(Usage()))
+            case ResponseFinished():
+                found["finish"] = _differing(plain(event), dict.fromkeys(plain(event)))
+            case _:
+                pass
+    return {"response": parts.end(), **found}
+
+
+def replay_events(exchange: RecordedExchange) -> list[ModelEvent]:
+    """The events of an exchange.
+
+    Args:
+        exchange: The exchange.
+
+    Raises:
+        msgspec.ValidationError: Its usage or its finish is malformed.
+    """
+    events: list[ModelEvent] = []
+    for part in exchange.response:
+        if part.text is not None:
+            events.append(TextDelta(text=part.text))
+        if part.reasoning is not None:
+            events.append(ReasoningDelta(text=part.reasoning))
+        for recorded in (part.tool_call, part.unfinished_tool_call):
+            if recorded is not None:
+                events += _call_events(recorded, is_complete=recorded is part.tool_call)
+    if exchange.usage is not None:
+        events.append(UsageReported(usage=msgspec.convert(exchange.usage, Usage)))
+    if exchange.finish is not None:
+        events.append(msgspec.convert(exchange.finish, ResponseFinished))
+    return events
+
+
+def _call_events(recorded: RecordedCall, *, is_complete: bool) -> list[ModelEvent]:
+    index, arguments = recorded.index, recorded.arguments
+    events: list[ModelEvent] = [ToolCallStarted(index=index, id=recorded.id, name=recorded.name)]
+    if arguments:
+        events.append(ToolCallArgumentsDelta(index=index, fragment=arguments))
+    if is_complete:
+        call = ToolCall(id=recorded.id, name=recorded.name, arguments=arguments)
+        events.append(ToolCallCompleted(index=index, call=call))
+    return events
+
+
+def _differing(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value != defaults[name]}

@@ -1,0 +1,152 @@
+"""The file of a cassette: YAML that people can read and compare. Floor 5.
+
+Texts of several lines stand as blocks. What several exchanges share (prompts, tools, earlier messages) stands
+once, where it comes first, and is referred to by a YAML alias whose name is its digest, so that a change in
+one place leaves the rest of the file as it is.
+"""
+
+import hashlib
+import re
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import yaml
+
+from .cassette_errors import CassetteError
+from .cassette_exchange import RecordedExchange, replay_events
+from .cassette_failures import replay_error
+from .cassette_requests import digest_of
+
+__all__ = ["dump_exchanges", "dump_value", "load_exchanges", "write_atomically"]
+
+_VERSION = 1
+_HEADING = "# Exchanges with models, recorded by nighthawk_async.testing.cassette.\n"
+_MIN_SHARED_CHARACTERS = 80
+_SHARED_FIELDS = ("system_prompt", "tools", "response_format")
+# YAML takes these for line breaks and reads them back as something else.
+_ODD_BREAKS = re.compile("[\r\x85\u2028\u2029]")
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    version: int
+    exchanges: tuple[RecordedExchange, ...] = ()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks, and names anchors after what they mark."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        if isinstance(data, str):
+            return len(data) < _MIN_SHARED_CHARACTERS
+        return super().ignore_aliases(data)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+    def generate_anchor(self, node: yaml.Node) -> str:
+        return f"same-{hashlib.sha256(_outline(node).encode(errors='surrogatepass')).hexdigest()[:12]}"
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None
+    if _ODD_BREAKS.search(text):
+        style = '"'
+    elif "\n" in text:
+        style = "|"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)  # pyright: ignore[reportUnknownMemberType]
+
+
+_Dumper.add_representer(str, _represent_text)  # pyright: ignore[reportUnknownMemberType]
+
+
+def dump_value(value: object) -> str:
+    """Anything that JSON can hold, as YAML.
+
+    Args:
+        value: What to write.
+    """
+    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=100)
+
+
+def dump_exchanges(exchanges: Sequence[RecordedExchange]) -> str:
+    """The text of a cassette's file.
+
+    Args:
+        exchanges: What it holds, in order.
+    """
+    shared: dict[bytes, Any] = {}
+    forms = [cast("dict[str, Any]", msgspec.to_builtins(exchange)) for exchange in exchanges]
+    for form in forms:
+        _share(form["request"], shared)
+    return _HEADING + dump_value({"version": _VERSION, "exchanges": forms})
+
+
+def load_exchanges(text: str, *, path: Path) -> tuple[RecordedExchange, ...]:
+    """Read the text of a cassette's file.
+
+    Args:
+        text: The text.
+        path: The file, for errors.
+
+    Raises:
+        CassetteError: It is no cassette, or one of another version, or was changed by hand.
+    """
+    try:
+        content: object = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        file = msgspec.convert(content, _File)
+        for exchange in file.exchanges:
+            replay_events(exchange)
+            if exchange.error is not None:
+                replay_error(exchange.error)
+    except (yaml.YAMLError, msgspec.ValidationError, ValueError) as error:
+        raise CassetteError(f"{path} is no cassette of this version: {error}") from error
+    if file.version != _VERSION:
+        raise CassetteError(f"{path} is a cassette of version {file.version}; this is version {_VERSION}.")
+    for number, exchange in enumerate(file.exchanges, 1):
+        digest = digest_of(exchange.model, exchange.request)
+        if digest != exchange.digest:
+            raise CassetteError(
+                f"{path}: the request of exchange {number} is not the one that was recorded. If it was "
+                f"changed on purpose, set its digest to {digest!r}; otherwise record it again."
+            )
+    return file.exchanges
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that it is never seen half written; its folder is made when it is not there.
+
+    Args:
+        path: The file.
+        text: What it is to hold.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with unfinished.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _share(request: dict[str, Any], shared: dict[bytes, Any]) -> None:
+    """Make equal parts of requests one object each, which YAML then writes once."""
+    for name in _SHARED_FIELDS:
+        if name in request:
+            request[name] = _one_of(request[name], shared)
+    request["messages"] = [_one_of(message, shared) for message in request.get("messages", ())]
+
+
+def _one_of(value: Any, shared: dict[bytes, Any]) -> Any:
+    key = msgspec.json.encode(value)
+    return value if len(key) < _MIN_SHARED_CHARACTERS else shared.setdefault(key, value)
+
+
+def _outline(node: yaml.Node) -> str:
+    """The content of a node as one text."""
+    if isinstance(node, yaml.ScalarNode):
+        return repr(cast("object", node.value))
+    if isinstance(node, yaml.MappingNode):
+        pairs = cast("list[tuple[yaml.Node, yaml.Node]]", node.value)
+        return "{" + ",".join(f"{_outline(name)}:{_outline(value)}" for name, value in pairs) + "}"
+    return "[" + ",".join(_outline(each) for each in cast("list[yaml.Node]", node.value)) + "]"

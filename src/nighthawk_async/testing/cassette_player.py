@@ -1,0 +1,142 @@
+"""Answers requests from recordings, and records what is missing. Floor 5. Knows no files.
+
+Steps on several event loops and threads may ask at the same time.
+"""
+
+import threading
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ..ports import Model
+from ..types.model import ModelEvent, ModelRequest
+from .cassette_errors import CassetteError, CassetteMissError
+from .cassette_exchange import RecordedExchange, record_events
+from .cassette_failures import record_error
+from .cassette_misses import describe_miss
+from .cassette_redaction import Redactor
+from .cassette_requests import canonical_request, digest_of
+from .cassette_streams import RecordingStream, ReplayStream, ResponseRecord
+
+__all__ = ["CassettePlayer"]
+
+_RESPONSE_FIELDS = ("response", "usage", "finish", "error")
+
+
+class CassettePlayer:
+    """The interceptor of a cassette.
+
+    A recording fits a request of the same step path, the same model and the same canonical request. Where
+    several fit, they are used in the order in which they were recorded, each once.
+
+    Args:
+        recordings: What to replay, in the order of recording.
+        records: Whether requests without a recording go to their model and are recorded.
+        redactor: Keeps secrets out.
+        label: What to call the cassette in errors.
+    """
+
+    def __init__(
+        self, recordings: Sequence[RecordedExchange], *, records: bool, redactor: Redactor, label: str
+    ) -> None:
+        self._recordings = recordings
+        self._records = records
+        self._redactor = redactor
+        self._label = label
+        self._lock = threading.Lock()
+        self._unused: defaultdict[tuple[tuple[str, ...], str], deque[int]] = defaultdict(deque)
+        for position, exchange in enumerate(recordings):
+            self._unused[exchange.step, exchange.digest].append(position)
+        self._taken: list[RecordedExchange | None] = []
+        self._in_progress: set[int] = set()
+        self._is_closed = False
+        self.replayed = 0
+        self.first_miss: CassetteMissError | None = None
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether no request goes to its model."""
+        return not self._records
+
+    @property
+    def recorded(self) -> list[RecordedExchange]:
+        """What was recorded so far, in the order in which the requests were made."""
+        with self._lock:
+            return [exchange for exchange in self._taken if exchange is not None]
+
+    @property
+    def unused(self) -> tuple[RecordedExchange, ...]:
+        """The recordings that no request has used so far."""
+        with self._lock:
+            positions = sorted(position for each in self._unused.values() for position in each)
+        return tuple(self._recordings[position] for position in positions)
+
+    @property
+    def in_progress(self) -> int:
+        """How many responses are being recorded."""
+        return len(self._in_progress)
+
+    def close(self) -> None:
+        """Refuse every request from now on, and record nothing more."""
+        with self._lock:
+            self._is_closed = True
+
+    def stream(
+        self, model: Model, request: ModelRequest, step_path: tuple[str, ...]
+    ) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+        """Replay or record the response to a request; see `ModelInterceptor.stream`.
+
+        Raises:
+            CassetteError: The cassette is closed.
+            CassetteMissError: No recording fits, and the cassette does not record.
+        """
+        with self._lock:
+            self._redactor.learn(request.settings)
+            canonical: dict[str, Any] = self._redactor.redact(canonical_request(request))
+            digest = digest_of(model.name, canonical)
+            if self._is_closed:
+                raise CassetteError(f"The cassette {self._label} is closed; leave it after its last step.")
+            if positions := self._unused[step_path, digest]:
+                self.replayed += 1
+                return ReplayStream(self._recordings[positions.popleft()])
+            if not self._records:
+                raise self._miss(step_path, model.name, canonical, digest)
+            asked = RecordedExchange(step=step_path, model=model.name, digest=digest, request=canonical)
+            position = len(self._taken)
+            self._taken.append(None)
+            self._in_progress.add(position)
+        return RecordingStream(partial(model.stream, request), partial(self._keep, position, asked))
+
+    def _keep(self, position: int, asked: RecordedExchange, record: ResponseRecord) -> None:
+        """Take a response that is over."""
+        with self._lock:
+            self._in_progress.discard(position)
+            if self._is_closed or record.is_broken:
+                return
+            exchange = msgspec.structs.replace(
+                asked,
+                **record_events(record.events),
+                error=None if record.error is None else record_error(record.error),
+                cancelled_after_seconds=record.cancelled_after_seconds,
+                left_early=not record.is_whole and record.cancelled_after_seconds is None,
+            )
+            self._taken[position] = self._redacted(exchange)
+
+    def _redacted(self, exchange: RecordedExchange) -> RecordedExchange:
+        form: dict[str, Any] = msgspec.to_builtins(exchange)
+        for name in _RESPONSE_FIELDS:
+            if name in form:
+                form[name] = self._redactor.redact(form[name])
+        return msgspec.convert(form, RecordedExchange)
+
+    def _miss(
+        self, step: tuple[str, ...], model_name: str, request: dict[str, Any], digest: str
+    ) -> CassetteMissError:
+        reason = describe_miss(step, model_name, request, self._recordings, digest=digest)
+        miss = CassetteMissError(f"{self._label}: {reason}")
+        self.first_miss = self.first_miss or miss
+        return miss

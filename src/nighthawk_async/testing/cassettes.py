@@ -1,0 +1,227 @@
+"""Cassettes: exchanges with models that are recorded once and replayed offline. Floor 5."""
+
+import os
+import threading
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeAlias, cast, get_args
+
+import msgspec
+
+from ..runtime.model_access import ModelInterceptor, using_interceptor
+from .cassette_errors import CassetteError, CassetteMissError
+from .cassette_exchange import RecordedExchange
+from .cassette_file import dump_exchanges, load_exchanges, write_atomically
+from .cassette_player import CassettePlayer
+from .cassette_redaction import Redaction, Redactor
+from .cassette_requests import digest_of
+
+__all__ = ["Cassette", "CassetteMode", "cassette"]
+
+CassetteMode: TypeAlias = Literal["none", "once", "new", "all"]
+"""What a cassette records.
+
+`none` records nothing. `once` records everything when there is no file yet, else nothing. `new` records what
+the file does not hold. `all` records everything anew.
+"""
+
+_open_paths: set[Path] = set()
+_open_paths_lock = threading.Lock()
+
+
+class Cassette:
+    """A file of exchanges with models, and its use for the extent of a `with` or `async with` statement.
+
+    Inside, no request that the file holds goes to a model. What was recorded is written when the statement
+    is left without an error. Made by `cassette`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        mode: CassetteMode,
+        redactions: tuple[Redaction, ...] = (),
+        keep_on_error: bool = False,
+        extent: Callable[[ModelInterceptor], AbstractContextManager[None]] = using_interceptor,
+    ) -> None:
+        if mode not in get_args(CassetteMode):
+            raise CassetteError(f"mode must be one of {get_args(CassetteMode)}, not {mode!r}")
+        self.path = path
+        self.mode: CassetteMode = mode
+        self._redactions = redactions
+        self._keep_on_error = keep_on_error
+        self._extent = extent
+        self._stack = ExitStack()
+        self._former_text: str | None = None
+        self._former: tuple[RecordedExchange, ...] = ()
+        self._redactor = Redactor()
+        self._player = CassettePlayer((), records=False, redactor=self._redactor, label=str(path))
+        self._is_entered = False
+        self._is_discarded = False
+
+    def __repr__(self) -> str:
+        return f"<cassette {str(self.path)!r}, mode {self.mode!r}>"
+
+    @property
+    def recorded(self) -> int:
+        """How many exchanges were recorded so far."""
+        return len(self._player.recorded)
+
+    @property
+    def replayed(self) -> int:
+        """How many requests were answered from the file so far."""
+        return self._player.replayed
+
+    @property
+    def unused(self) -> tuple[RecordedExchange, ...]:
+        """The exchanges of the file that no request has asked for so far."""
+        return self._player.unused
+
+    def discard(self) -> None:
+        """Write nothing, whatever is recorded, and raise nothing because of requests without a recording."""
+        self._is_discarded = True
+
+    def __enter__(self) -> Self:
+        if self._is_entered:
+            raise CassetteError(f"{self.path}: a cassette can be entered once; call cassette() again.")
+        self._is_entered = True
+        with ExitStack() as stack:
+            stack.enter_context(_only_user_of(self.path))
+            self._former_text = _read(self.path)
+            if self._former_text is not None and self.mode != "all":
+                self._former = load_exchanges(self._former_text, path=self.path)
+            self._redactor = Redactor(self._redactions)
+            is_new = self._former_text is None
+            self._player = CassettePlayer(
+                self._former,
+                records=self.mode in ("new", "all") or (self.mode == "once" and is_new),
+                redactor=self._redactor,
+                label=f"{self.path} (mode {self.mode!r}{', no such file' if is_new else ''})",
+            )
+            stack.enter_context(self._extent(self._player))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with self._stack:
+            self._player.close()
+            is_kept = exc is None or (self._keep_on_error and isinstance(exc, Exception))
+            if is_kept and not self._is_discarded:
+                self._save(is_complete=exc is None)
+        miss = self._player.first_miss
+        if miss is None or self._is_discarded:
+            return
+        if exc is None:
+            raise miss
+        if not _tells_of(exc, miss):
+            exc.add_note(f"Before that, a request had no recording. {miss}")
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.__exit__(exc_type, exc, traceback)
+
+    def _save(self, *, is_complete: bool) -> None:
+        if is_complete and self._player.in_progress:
+            raise CassetteError(
+                f"{self.path}: {self._player.in_progress} responses were still in progress when the cassette "
+                "was left, so nothing was written; leave it after its last step."
+            )
+        recorded = [self._without_late_secrets(exchange) for exchange in self._player.recorded]
+        if not recorded and (self.mode != "all" or self._former_text is None):
+            return
+        if self.mode != "all" and _read(self.path) != self._former_text:
+            raise CassetteError(f"{self.path} was written by somebody else meanwhile; nothing was written.")
+        write_atomically(self.path, dump_exchanges([*self._former, *recorded]))
+
+    def _without_late_secrets(self, exchange: RecordedExchange) -> RecordedExchange:
+        """The exchange without the secrets that became known after it only."""
+        form: dict[str, Any] = msgspec.to_builtins(exchange)
+        request: dict[str, Any] = self._redactor.redact_secrets(form["request"])
+        changes = {
+            name: self._redactor.redact_secrets(form[name])
+            for name in ("response", "usage", "finish", "error")
+            if name in form
+        }
+        digest = digest_of(exchange.model, request)
+        return msgspec.convert({**form, **changes, "request": request, "digest": digest}, RecordedExchange)
+
+
+def cassette(
+    path: str | os.PathLike[str],
+    *,
+    mode: CassetteMode = "once",
+    redact: Redaction | Iterable[Redaction] = (),
+    keep_on_error: bool = False,
+) -> Cassette:
+    """Record exchanges with models in a file, and replay them without a network, a key or a model.
+
+    Put it around `nighthawk_async.run` or inside. A request is answered by the recording of the same step,
+    the same model and the same content; in which order requests come does not matter. Within another
+    cassette, only the inner one is used.
+
+    Args:
+        path: The file, usually with the ending `.yaml`; one per test.
+        mode: What to record; see `CassetteMode`.
+        redact: Texts that must not be written, and functions from a text to the text without what must not
+            be, or without what is different at every run. They see prompts, answers and errors before these
+            are compared and written; applying one twice must do no more than once.
+        keep_on_error: Whether what was recorded is written also when the statement is left with an
+            exception. A test that failed half way may not have asked for everything it would ask for.
+
+    Returns:
+        A context manager, for `with` and for `async with`, that gives itself.
+
+    Raises:
+        CassetteError: The mode is none of those. On entering: the file is no cassette, or another cassette
+            uses it. On leaving: the file would be overwritten against the mode, or a response is in progress.
+        CassetteMissError: On leaving: a request had no recording, and the program went on regardless.
+    """
+    redactions = (redact,) if isinstance(redact, str) or callable(redact) else tuple(redact)
+    return Cassette(Path(path), mode=mode, redactions=redactions, keep_on_error=keep_on_error)
+
+
+@contextmanager
+def _only_user_of(path: Path) -> Generator[None, None, None]:
+    """Hold a file for one cassette of this process.
+
+    Raises:
+        CassetteError: Another one holds it.
+    """
+    resolved = path.resolve()
+    with _open_paths_lock:
+        if resolved in _open_paths:
+            raise CassetteError(f"{path} is in use by another cassette.")
+        _open_paths.add(resolved)
+    try:
+        yield
+    finally:
+        with _open_paths_lock:
+            _open_paths.discard(resolved)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CassetteError(f"{path} cannot be read: {error}") from error
+
+
+def _tells_of(error: BaseException, miss: CassetteMissError) -> bool:
+    """Whether an exception is a miss, comes from one or holds one."""
+    if error is miss:
+        return True
+    related: list[BaseException | None] = [error.__cause__, error.__context__]
+    if isinstance(error, BaseExceptionGroup):
+        related += cast("BaseExceptionGroup[BaseException]", error).exceptions
+    return any(each is not None and _tells_of(each, miss) for each in related)

@@ -1,0 +1,101 @@
+"""The pytest plugin that gives each test a cassette. Floor 5. Imported by pytest alone.
+
+Opt in, in the topmost `conftest.py`:
+
+    pytest_plugins = ["nighthawk_async.testing.pytest_plugin"]
+"""
+
+import hashlib
+import re
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import cast, get_args
+
+import pytest
+
+from ..runtime.model_access import using_interceptor_everywhere
+from .cassette_redaction import Redaction
+from .cassettes import Cassette, CassetteMode
+
+__all__ = ["cassette_redactions", "model_cassette"]
+
+_FOLDER = "cassettes"
+_MARKER = "cassette"
+_MAX_NAME_CHARACTERS = 100
+_has_passed = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option `--record`."""
+    parser.getgroup("nighthawk-async").addoption(
+        "--record",
+        choices=get_args(CassetteMode),
+        default="none",
+        help="What tests with a cassette record of their exchanges with models: none (the default; a request "
+        "without a recording fails), once (everything, for tests without a file), new (what is missing), all "
+        "(everything anew).",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker."""
+    description = f"the file of the fixture model_cassette, in the folder {_FOLDER} beside the test."
+    config.addinivalue_line("markers", f"{_MARKER}(file): {description}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember whether the test itself passed."""
+    report = yield
+    if report.when == "call":
+        item.stash[_has_passed] = report.passed
+    return report
+
+
+@pytest.fixture
+def cassette_redactions() -> Iterable[Redaction]:
+    """What the cassettes redact beside keys; override it in a `conftest.py` or a test module."""
+    return ()
+
+
+@pytest.fixture
+def model_cassette(
+    request: pytest.FixtureRequest, cassette_redactions: Iterable[Redaction]
+) -> Generator[Cassette, None, None]:
+    """A cassette for the test, in force for the whole program until the test is over.
+
+    Its file is `cassettes/MODULE/TEST.yaml` beside the test's module. What it holds is said by `--record`; a
+    test that fails writes nothing.
+    """
+    tape = Cassette(
+        _file_of(request.node),
+        mode=cast("CassetteMode", request.config.getoption("--record")),
+        redactions=tuple(cassette_redactions),
+        extent=using_interceptor_everywhere,
+    )
+    with tape:
+        yield tape
+        if not request.node.stash.get(_has_passed, False):
+            tape.discard()
+
+
+def _file_of(item: pytest.Item) -> Path:
+    folder = item.path.parent / _FOLDER
+    marker = item.get_closest_marker(_MARKER)
+    if marker is None:
+        names = [node.name for node in item.listchain() if isinstance(node, pytest.Class)]
+        return folder / item.path.stem / f"{_file_name('.'.join([*names, item.name]))}.yaml"
+    if len(marker.args) != 1 or not isinstance(marker.args[0], str) or marker.kwargs:
+        raise pytest.UsageError(f"{item.nodeid}: the marker {_MARKER} takes one argument, the file.")
+    return folder / marker.args[0]
+
+
+def _file_name(test_name: str) -> str:
+    """The name of a test as every file system takes it; with a digest where that could make two tests one."""
+    safe = re.sub(r"[^A-Za-z0-9_.=+\[\]-]", "-", test_name)[:_MAX_NAME_CHARACTERS]
+    _, _, parameters = safe.partition("[")
+    if safe == test_name and parameters == parameters.lower():
+        return safe
+    return f"{safe}-{hashlib.sha256(test_name.encode(errors='surrogatepass')).hexdigest()[:6]}"

@@ -1,0 +1,86 @@
+"""The codec of Anthropic Messages. Floor 1.
+
+Compatible servers, llama.cpp among them, speak it as well.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..errors import ModelStatusError
+from ..types.content import MultimodalContent, UploadedFile, UserContent
+from ..types.messages import ToolResultsMessage, UserMessage
+from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
+from ..types.settings import AnthropicSettings
+from .anthropic_content import FILE_PROVIDERS, find_refusal
+from .anthropic_messages import PROTOCOL_NAME
+from .anthropic_request import encode_body
+from .anthropic_response import AnthropicResponseDecoder
+from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from .provider_errors import status_error
+from .setting_checks import checked_settings
+
+__all__ = ["AnthropicCodec"]
+
+_HEADERS = {
+    "accept": "text/event-stream",
+    "content-type": "application/json",
+    "anthropic-version": "2023-06-01",
+}
+_FILES_BETA = "files-api-2025-04-14"
+
+
+class AnthropicCodec:
+    """Speaks Anthropic Messages. See `wire.codec.Codec`."""
+
+    name = PROTOCOL_NAME
+
+    def find_refusal(self, item: MultimodalContent) -> str | None:
+        """Why the protocol cannot carry a media item; see `wire.codec.Codec`."""
+        return find_refusal(item)
+
+    def encode(
+        self,
+        request: ModelRequest,
+        *,
+        model_name: str,
+        capabilities: ModelCapabilities = UNKNOWN_CAPABILITIES,
+    ) -> EncodedRequest:
+        """A request as HTTP parts; see `wire.codec.Codec`."""
+        body = encode_body(request, model_name=model_name, capabilities=capabilities)
+        betas = _betas(request)
+        headers = _HEADERS | {"anthropic-beta": ",".join(betas)} if betas else _HEADERS
+        return EncodedRequest(path="/messages", headers=headers, body=body)
+
+    def decoder(self) -> AnthropicResponseDecoder:
+        """A decoder for one streamed response."""
+        return AnthropicResponseDecoder()
+
+    def decode_response(self, body: bytes) -> list[ModelEvent]:
+        """The events of a response that came whole; see `wire.codec.Codec`."""
+        return AnthropicResponseDecoder().feed_whole(body)
+
+    def decode_error(
+        self, status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
+    ) -> ModelStatusError:
+        """The error that an HTTP error status stands for; see `wire.codec.Codec`."""
+        return status_error(status, headers, body, secrets=secrets)
+
+
+def _betas(request: ModelRequest) -> list[str]:
+    """The names of the beta features that the request asks for or that its content needs, each once."""
+    betas: list[str] = list(checked_settings(request.settings, AnthropicSettings).get("betas", ()))
+    if any(_is_file_of_provider(item) for item in _content_items(request)):
+        betas.append(_FILES_BETA)
+    return list(dict.fromkeys(betas))
+
+
+def _is_file_of_provider(item: UserContent) -> bool:
+    return isinstance(item, UploadedFile) and item.provider_name in FILE_PROVIDERS
+
+
+def _content_items(request: ModelRequest) -> Iterator[UserContent]:
+    for message in request.messages:
+        if isinstance(message, UserMessage):
+            yield from message.content
+        elif isinstance(message, ToolResultsMessage):
+            for result in message.results:
+                yield from result.content

@@ -1,0 +1,94 @@
+"""The wire shapes of Anthropic Messages answers. Floor 1.
+
+An event is read in two steps, first its type and then what that type holds, so that events this library does
+not know are ignored whatever they hold. Fields that it does not use are left out; every field may be missing
+or null, since some server leaves it out. Blocks stay plain objects, since they may go back as they came.
+
+Source: `raw_message_stream_event.py` and `message.py` of the official SDK.
+"""
+
+from typing import Any
+
+import msgspec
+
+from ..types.usage import Usage
+
+__all__ = ["Delta", "Event", "Message", "WireUsage"]
+
+
+class OutputTokens(msgspec.Struct):
+    """Parts of the output tokens."""
+
+    thinking_tokens: int | None = None
+
+
+class WireUsage(msgspec.Struct):
+    """Consumption so far, as the endpoint counts it; the three counters of input add up."""
+
+    input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    output_tokens: int | None = None
+    output_tokens_details: OutputTokens | None = None
+
+    def updated(self, later: "WireUsage") -> "WireUsage":
+        """The same with what a later report says: it replaces the counts, except those that it leaves out."""
+        return WireUsage(
+            **{
+                name: getattr(self if getattr(later, name) is None else later, name)
+                for name in self.__struct_fields__
+            }
+        )
+
+    def to_usage(self, *, is_complete: bool) -> Usage:
+        """The same as usage of one request.
+
+        Args:
+            is_complete: Whether nothing more will be consumed.
+        """
+        cache_read = self.cache_read_input_tokens or 0
+        cache_write = self.cache_creation_input_tokens or 0
+        details = self.output_tokens_details or OutputTokens()
+        return Usage(
+            requests=1,
+            input_tokens=(self.input_tokens or 0) + cache_read + cache_write,
+            output_tokens=self.output_tokens or 0,
+            cache_read_tokens=cache_read,
+            cache_write_tokens=cache_write,
+            reasoning_tokens=details.thinking_tokens or 0,
+            is_complete=is_complete,
+        )
+
+
+class Message(msgspec.Struct):
+    """A response: its beginning in a stream, or all of it."""
+
+    id: str | None = None
+    model: str | None = None
+    content: list[dict[str, Any]] | None = None
+    stop_reason: str | None = None
+    usage: WireUsage | None = None
+
+
+class Delta(msgspec.Struct):
+    """More of a block, or of what is said about the response."""
+
+    type: str | None = None
+    text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    partial_json: str | None = None
+    citation: dict[str, Any] | None = None
+    stop_reason: str | None = None
+
+
+class Event(msgspec.Struct):
+    """One event of a stream, or a whole answer, or an error in place of either."""
+
+    type: str | None = None
+    index: int | None = None
+    message: msgspec.Raw = msgspec.Raw()
+    content_block: msgspec.Raw = msgspec.Raw()
+    delta: msgspec.Raw = msgspec.Raw()
+    usage: msgspec.Raw = msgspec.Raw()
+    error: msgspec.Raw = msgspec.Raw()

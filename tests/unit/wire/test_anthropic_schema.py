@@ -1,0 +1,217 @@
+"""Which JSON Schemas the structured output of Anthropic takes, and as what."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from nighthawk_async.errors import ConfigurationError
+from nighthawk_async.wire.anthropic_schema import supported_schema
+
+
+def closed(properties: dict[str, Any], *required: str) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return schema | ({"required": list(required)} if required else {})
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        closed({"a": {"type": "string"}}, "a"),
+        closed({}),
+        {"type": "array", "items": {"type": "integer"}, "minItems": 1},
+        {"type": "array"},
+        {"type": "string", "format": "date-time"},
+        {"type": "boolean", "title": "A", "description": "b"},
+        {"type": "null"},
+        {"anyOf": [{"type": "number"}, {"type": "null"}]},
+        {"allOf": [closed({"a": {"type": "string"}})]},
+        {"enum": ["a", 1, None]},
+        {"const": True},
+        {"$defs": {"a": closed({})}, "type": "array", "items": {"$ref": "#/$defs/a"}},
+        {"definitions": {"a": closed({})}, "$ref": "#/definitions/a"},
+    ],
+)
+def test_what_is_in_the_subset_stays_as_it_is(schema: dict[str, Any]) -> None:
+    assert supported_schema(schema) == schema
+
+
+@pytest.mark.parametrize(
+    ("schema", "sent"),
+    [
+        ({"type": "integer", "minimum": 1}, {"type": "integer", "description": "(minimum: 1)"}),
+        (
+            {"type": "string", "pattern": "^é", "maxLength": 3, "description": "A word."},
+            {"type": "string", "description": 'A word. (pattern: "^é", maxLength: 3)'},
+        ),
+        ({"type": "string", "format": "color"}, {"type": "string", "description": '(format: "color")'}),
+        (
+            {"type": "array", "items": {"type": "null"}, "minItems": 2},
+            {"type": "array", "items": {"type": "null"}, "description": "(minItems: 2)"},
+        ),
+        ({"type": "string", "default": "x"}, {"type": "string", "description": '(default: "x")'}),
+        ({"const": "a", "type": "string"}, {"const": "a"}),
+        ({"type": "string", "enum": ["a"]}, {"enum": ["a"]}),
+        (
+            {"type": "array", "enum": [[1]]},
+            {"type": "array", "description": "(enum: [[1]])"},
+        ),
+        ({"$ref": "#/$defs/a", "description": "b"}, {"$ref": "#/$defs/a"}),
+        ({"$schema": "x", "$id": "y", "type": "null"}, {"type": "null"}),
+    ],
+)
+def test_what_the_endpoint_cannot_hold_the_answer_to_moves_into_the_description(
+    schema: dict[str, Any], sent: dict[str, Any]
+) -> None:
+    assert supported_schema(schema) == sent
+
+
+@pytest.mark.parametrize("extra", [{}, {"additionalProperties": True}, {"additionalProperties": {}}])
+def test_objects_are_closed_at_every_depth(extra: dict[str, Any]) -> None:
+    inner = {"type": "object", "properties": {"a": {"type": "null"}}, **extra}
+    schema = {"type": "object", "properties": {"b": {"type": "array", "items": inner}}, **extra}
+    assert supported_schema(schema) == closed(
+        {"b": {"type": "array", "items": closed({"a": {"type": "null"}})}}
+    )
+
+
+def test_a_choice_of_one_is_a_choice() -> None:
+    schema = {"oneOf": [{"type": "null"}, {"type": "string"}], "discriminator": {"propertyName": "kind"}}
+    assert supported_schema(schema) == {"anyOf": [{"type": "null"}, {"type": "string"}]}
+
+
+def test_several_types_are_a_choice() -> None:
+    schema = {"type": ["string", "null"], "title": "A", "description": "b", "maxLength": 3}
+    assert supported_schema(schema) == {
+        "anyOf": [
+            {"type": "string", "description": "(maxLength: 3)"},
+            {"type": "null", "description": "(maxLength: 3)"},
+        ],
+        "title": "A",
+        "description": "b",
+    }
+    nullable = {"type": ["object", "null"], "additionalProperties": False}
+    assert supported_schema(nullable) == {"anyOf": [closed({}), {"type": "null"}]}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"description": "anything"},
+        {"type": "any"},
+        {"type": 1},
+        closed({"a": {}}),
+        closed({"a": True}),
+        {"type": "array", "items": {}},
+        {"enum": []},
+        {"anyOf": []},
+        {"type": []},
+        {"anyOf": [{"type": "null"}, {}]},
+    ],
+)
+def test_values_of_any_type_are_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="needs a type for every value"):
+        supported_schema(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object"},
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        {"type": "object", "properties": {}, "additionalProperties": True},
+        closed({"a": {"type": "object", "title": "x" * 1_000}}),
+    ],
+)
+def test_objects_with_free_keys_are_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="objects with free keys") as raised:
+        supported_schema(schema)
+    assert len(str(raised.value)) < 500
+
+
+class Leaf(BaseModel):
+    kind: Literal["leaf"]
+    size: int = Field(ge=0, description="How large.")
+    note: str | None = None
+
+
+class Tree(BaseModel):
+    children: list["Tree | Leaf"] = Field(max_length=9)
+
+
+def test_schemas_of_user_types_are_taken() -> None:
+    assert supported_schema(Tree.model_json_schema()) == {
+        "$defs": {
+            "Leaf": {
+                **closed(
+                    {
+                        "kind": {"const": "leaf", "title": "Kind"},
+                        "size": {
+                            "type": "integer",
+                            "title": "Size",
+                            "description": "How large. (minimum: 0)",
+                        },
+                        "note": {
+                            "anyOf": [{"type": "string"}, {"type": "null"}],
+                            "title": "Note",
+                            "description": "(default: null)",
+                        },
+                    },
+                    "kind",
+                    "size",
+                ),
+                "title": "Leaf",
+            },
+            "Tree": {
+                **closed(
+                    {
+                        "children": {
+                            "type": "array",
+                            "items": {"anyOf": [{"$ref": "#/$defs/Tree"}, {"$ref": "#/$defs/Leaf"}]},
+                            "title": "Children",
+                            "description": "(maxItems: 9)",
+                        }
+                    },
+                    "children",
+                ),
+                "title": "Tree",
+            },
+        },
+        "$ref": "#/$defs/Tree",
+    }
+
+
+words = st.sampled_from(
+    ["type", "properties", "items", "anyOf", "enum", "const", "format", "minItems", "required", "minimum"]
+)
+types = st.sampled_from(["object", "array", "string", "integer", "null"])
+scalars = st.none() | st.booleans() | st.integers(0, 2) | types
+
+
+def schemas_around(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Objects that look like schemas, and lists, of what there is."""
+    with_type = st.tuples(st.dictionaries(words, inner, max_size=3), types)
+    return (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(words, inner, max_size=3)
+        | with_type.map(lambda parts: {**parts[0], "type": parts[1]})
+    )
+
+
+values = st.recursive(scalars, schemas_around, max_leaves=8)
+
+
+@given(schema=schemas_around(values).filter(lambda value: isinstance(value, dict)))
+def test_any_schema_is_taken_or_refused_and_never_changed(schema: Mapping[str, Any]) -> None:
+    before = repr(schema)
+    try:
+        once = supported_schema(schema)
+    except ConfigurationError:
+        return
+    finally:
+        assert repr(schema) == before
+    assert supported_schema(once) == once

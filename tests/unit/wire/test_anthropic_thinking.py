@@ -1,0 +1,136 @@
+import json
+from typing import Any
+
+import pytest
+
+from nighthawk_async.errors import ConfigurationError
+from nighthawk_async.types.messages import UserMessage
+from nighthawk_async.types.model import ModelCapabilities, ModelRequest
+from nighthawk_async.wire.anthropic import AnthropicCodec
+
+WORDED = ModelCapabilities(reasoning=True, reasoning_control="effort", max_output_tokens=128_000)
+NUMBERED = ModelCapabilities(reasoning=True, reasoning_control="budget", max_output_tokens=64_000)
+NAMES = ("max_tokens", "thinking", "output_config")
+
+
+def encode(capabilities: ModelCapabilities, **settings: Any) -> dict[str, Any]:
+    """What the body says about thinking."""
+    request = ModelRequest(messages=(UserMessage(content=("hello",)),), settings=settings)
+    encoded = AnthropicCodec().encode(request, model_name="m", capabilities=capabilities)
+    return {name: value for name, value in json.loads(encoded.body).items() if name in NAMES}
+
+
+@pytest.mark.parametrize(
+    ("limit", "max_tokens"), [(None, 4_096), (2_000, 2_000), (16_384, 16_384), (128_000, 16_384)]
+)
+def test_an_answer_has_room_as_far_as_the_model_can(limit: int | None, max_tokens: int) -> None:
+    assert encode(ModelCapabilities(max_output_tokens=limit)) == {"max_tokens": max_tokens}
+
+
+@pytest.mark.parametrize("max_tokens", [0, 1, 100_000])
+def test_the_set_limit_holds(max_tokens: int) -> None:
+    assert encode(WORDED, max_tokens=max_tokens) == {"max_tokens": max_tokens}
+
+
+@pytest.mark.parametrize(
+    ("effort", "word", "room"),
+    [
+        ("minimal", "low", 1_024),
+        ("low", "low", 2_048),
+        ("medium", "medium", 8_192),
+        ("high", "high", 16_384),
+        ("xhigh", "xhigh", 32_768),
+        ("max", "max", 32_768),
+    ],
+)
+def test_an_effort_is_a_word_beside_adaptive_thinking(effort: str, word: str, room: int) -> None:
+    assert encode(WORDED, reasoning_effort=effort) == {
+        "max_tokens": 16_384 + room,
+        "thinking": {"type": "adaptive"},
+        "output_config": {"effort": word},
+    }
+
+
+@pytest.mark.parametrize(
+    ("effort", "budget"),
+    [
+        ("minimal", 1_024),
+        ("low", 2_048),
+        ("medium", 8_192),
+        ("high", 16_384),
+        ("xhigh", 32_768),
+        ("max", 32_768),
+    ],
+)
+def test_an_effort_is_a_budget_for_models_that_are_told_a_number(effort: str, budget: int) -> None:
+    assert encode(NUMBERED, reasoning_effort=effort) == {
+        "max_tokens": 16_384 + budget,
+        "thinking": {"type": "enabled", "budget_tokens": budget},
+    }
+
+
+@pytest.mark.parametrize("capabilities", [WORDED, NUMBERED])
+def test_no_effort_turns_thinking_off(capabilities: ModelCapabilities) -> None:
+    assert encode(capabilities, reasoning_effort="none") == {
+        "max_tokens": 16_384,
+        "thinking": {"type": "disabled"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("max_tokens", "budget"), [(1_025, 1_024), (2_048, 1_024), (5_000, 2_500), (10_000, 5_904)]
+)
+def test_the_budget_of_a_word_leaves_room_for_the_answer(max_tokens: int, budget: int) -> None:
+    body = encode(NUMBERED, reasoning_effort="high", max_tokens=max_tokens)
+    assert body == {
+        "max_tokens": max_tokens,
+        "thinking": {"type": "enabled", "budget_tokens": budget},
+    }
+
+
+def test_the_budget_of_a_word_stays_below_what_the_model_can_write() -> None:
+    small = ModelCapabilities(reasoning=True, reasoning_control="budget", max_output_tokens=8_192)
+    body = encode(small, reasoning_effort="max")
+    assert body == {"max_tokens": 8_192, "thinking": {"type": "enabled", "budget_tokens": 4_096}}
+
+
+def test_a_word_that_cannot_be_a_budget_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'max_tokens' is 1024; thinking takes at least 1024"):
+        encode(NUMBERED, reasoning_effort="low", max_tokens=1_024)
+
+
+def test_a_budget_in_tokens_is_sent_as_it_is_and_before_an_effort() -> None:
+    body = encode(NUMBERED, thinking_budget_tokens=5_000, reasoning_effort="max")
+    assert body == {
+        "max_tokens": 21_384,
+        "thinking": {"type": "enabled", "budget_tokens": 5_000},
+    }
+
+
+def test_a_budget_of_nothing_turns_thinking_off() -> None:
+    assert encode(NUMBERED, thinking_budget_tokens=0)["thinking"] == {"type": "disabled"}
+
+
+@pytest.mark.parametrize("settings", [{"thinking_budget_tokens": 1_023}, {"thinking_budget_tokens": 64_000}])
+def test_a_budget_that_does_not_fit_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="thinking_budget_tokens"):
+        encode(NUMBERED, **settings)
+    with pytest.raises(ConfigurationError, match="less than 'max_tokens', which is 2000"):
+        encode(NUMBERED, thinking_budget_tokens=2_000, max_tokens=2_000)
+
+
+def test_the_protocols_own_object_wins_and_its_budget_is_added_to_the_answer() -> None:
+    own = {"type": "enabled", "budget_tokens": 3_000, "display": "omitted"}
+    body = encode(NUMBERED, thinking=own, thinking_budget_tokens=5_000, reasoning_effort="max")
+    assert body == {"max_tokens": 19_384, "thinking": own}
+
+
+def test_the_protocols_own_object_goes_together_with_a_word() -> None:
+    own = {"type": "adaptive", "display": "summarized"}
+    body = encode(WORDED, thinking=own, reasoning_effort="low", max_tokens=100)
+    assert body == {"max_tokens": 100, "thinking": own, "output_config": {"effort": "low"}}
+
+
+def test_an_effort_that_the_protocol_does_not_know_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="reasoning_effort"):
+        encode(WORDED, reasoning_effort="huge")

@@ -118,7 +118,7 @@ class AnthropicReplies:
 
 
 def _whole_block(block: dict[str, Any]) -> dict[str, Any]:
-    return {**block, "input": parsed_arguments(block["input"])} if "input" in block else block
+    return {**block, "input": parsed_arguments(block["input"]) or {}} if "input" in block else block
 
 
 def _block_events(index: int, block: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]]:

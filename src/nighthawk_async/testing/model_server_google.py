@@ -7,6 +7,7 @@ call. What a real endpoint refuses is in `model_server_google_checks`.
 from itertools import count
 from typing import Any
 
+from ..types.messages import ToolCall
 from ..types.usage import Usage
 from .model_reply import ModelReply, RecordedRequest
 from .model_server_google_checks import call_key, find_fault
@@ -71,6 +72,9 @@ class GoogleReplies:
         fault = find_fault(request.body, self._signed_calls)
         return None if fault is None else refusal(fault)
 
+    def _calls(self, reply: ModelReply) -> list[ToolCall]:
+        return identified_calls(reply, lambda: f"call_{next(self._numbers)}")
+
     def _chunks(self, reply: ModelReply, request: RecordedRequest) -> list[dict[str, Any]]:
         parts = self._parts(reply, fragment=True)
         if not parts or "thoughtSignature" not in parts[-1] or "functionCall" in parts[-1]:
@@ -88,7 +92,7 @@ class GoogleReplies:
         """A part of the response; the last one says how it ended."""
         candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
         if ended is not None and ended.fault != "no_terminal":
-            candidate["finishReason"] = ended.finish_reason or "STOP"
+            candidate["finishReason"] = _finish_reason(ended)
         model = request.path.partition("?")[0].rpartition("/")[2].partition(":")[0]
         number = next(self._numbers)
         return {"candidates": [candidate], "modelVersion": model, "responseId": f"response-{number}"}
@@ -98,10 +102,7 @@ class GoogleReplies:
         thoughts = pieces(reply.reasoning, reply) if fragment else filter(None, [reply.reasoning])
         parts: list[dict[str, Any]] = [{"text": piece, "thought": True} for piece in thoughts]
         parts += [{"text": piece} for piece in texts]
-        calls: list[dict[str, Any]] = []
-        for call in identified_calls(reply, lambda: f"call_{next(self._numbers)}"):
-            told = {"id": call.id} if call.id else {}
-            calls.append({"functionCall": {**told, "name": call.name, "args": parsed_arguments(call)}})
+        calls = [part for call in self._calls(reply) for part in _call_parts(call)]
         if reply.reasoning and calls:
             key = call_key(calls[0]["functionCall"])
             self._signed_calls.add(key)
@@ -109,6 +110,20 @@ class GoogleReplies:
         elif reply.reasoning:
             parts.append({"text": "", "thoughtSignature": seal(reply.text)})
         return parts + calls
+
+
+def _call_parts(call: ToolCall) -> list[dict[str, Any]]:
+    """A call as a part; none when its arguments are no object, which the protocol cannot say."""
+    arguments = parsed_arguments(call)
+    if arguments is None:
+        return []
+    told = {"id": call.id} if call.id else {}
+    return [{"functionCall": {**told, "name": call.name, "args": arguments}}]
+
+
+def _finish_reason(reply: ModelReply) -> str:
+    is_malformed = any(parsed_arguments(call) is None for call in reply.tool_calls)
+    return reply.finish_reason or ("MALFORMED_FUNCTION_CALL" if is_malformed else "STOP")
 
 
 def _usage(reply: ModelReply) -> dict[str, Any]:

@@ -88,10 +88,12 @@ def _find_wrong_pairing(before: _Turn, turn: _Turn, after: _Turn) -> str | None:
 
 
 def _find_wrong_signature(turn: _Turn, signed_calls: Set[str]) -> str | None:
+    is_first = True  # of parallel calls, only the first is signed
     for part in turn[1]:
         for call in as_objects([part.get("functionCall")]):
             key, signature = call_key(call), part.get("thoughtSignature")
-            if signature is None and key in signed_calls:
+            is_wanted, is_first = is_first and key in signed_calls, False
+            if signature is None and is_wanted:
                 return f"Function call `{call.get('name')}` is missing a `thought_signature` in its part."
             if signature is not None and signature not in (seal(key), *_UNCHECKED_SIGNATURES):
                 return "Corrupted thought signature."

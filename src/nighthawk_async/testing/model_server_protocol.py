@@ -106,16 +106,17 @@ def identified_calls(reply: ModelReply, new_id: Callable[[], str]) -> list[ToolC
     return [call if call.id else replace(call, id=new_id()) for call in reply.tool_calls]
 
 
-def parsed_arguments(call: ToolCall) -> Any:
-    """The arguments of a call as JSON; a text that is no JSON stays a text.
+def parsed_arguments(call: ToolCall) -> dict[str, Any] | None:
+    """The arguments of a call as a JSON object; None when they are none, for example cut off.
 
     Args:
         call: The call.
     """
     try:
-        return json.loads(call.arguments or "{}")
+        arguments: object = json.loads(call.arguments or "{}")
     except ValueError:
-        return call.arguments
+        return None
+    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None
 
 
 def pieces(text: str, reply: ModelReply) -> Iterator[str]:

@@ -10,12 +10,20 @@ from typing import Any
 
 from ..types.usage import Usage
 from .model_reply import ModelReply, RecordedRequest
-from .model_server_protocol import identified_calls, pieces, seal, server_sent_event, to_json
+from .model_server_protocol import (
+    identified_calls,
+    parsed_arguments,
+    pieces,
+    seal,
+    server_sent_event,
+    to_json,
+)
 from .model_server_responses_checks import ToldItems, find_refusal
 
 __all__ = ["ResponsesReplies"]
 
 _SEALED = "reasoning.encrypted_content"
+_PREFIXES = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
 
 
 class ResponsesReplies:
@@ -95,9 +103,9 @@ class ResponsesReplies:
             items.append(
                 {"type": "function_call", **told, "name": call.name, "arguments": call.arguments or "{}"}
             )
-        prefixes = {"reasoning": "rs", "message": "msg", "function_call": "fc"}
         for item in items:
-            item |= {"id": f"{prefixes[item['type']]}_{next(self._numbers)}", "status": "completed"}
+            name = f"{_PREFIXES[item['type']]}_{next(self._numbers)}"
+            item |= {"id": name, "status": "incomplete" if _is_cut_off(item, reply) else "completed"}
         self._told.remember(items, is_stored=body.get("store") is not False)
         return items
 
@@ -134,7 +142,8 @@ def _part_events(item: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, 
         prefix = "response.function_call_arguments"
         for piece in pieces(item["arguments"], reply):
             yield {"type": f"{prefix}.delta", "delta": piece}
-        yield {"type": f"{prefix}.done", "arguments": item["arguments"], "name": item["name"]}
+        if item["status"] == "completed":
+            yield {"type": f"{prefix}.done", "arguments": item["arguments"], "name": item["name"]}
 
 
 def _summary_events(part: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, Any]]:
@@ -152,6 +161,18 @@ def _text_events(part: dict[str, Any], reply: ModelReply) -> Iterator[dict[str, 
         yield {"type": "response.output_text.delta", "content_index": 0, "delta": piece, "logprobs": []}
     yield {"type": "response.output_text.done", "content_index": 0, "text": part["text"], "logprobs": []}
     yield {"type": "response.content_part.done", "content_index": 0, "part": part}
+
+
+def _is_cut_off(item: dict[str, Any], reply: ModelReply) -> bool:
+    """Whether an item is the call in whose midst the response reached its limit."""
+    last = reply.tool_calls[-1] if reply.tool_calls else None
+    is_limited = reply.finish_reason not in (None, "completed", "failed")
+    return (
+        is_limited
+        and last is not None
+        and item.get("arguments") == last.arguments
+        and (parsed_arguments(last) is None)
+    )
 
 
 def _ended(response: dict[str, Any], items: list[dict[str, Any]], reply: ModelReply) -> dict[str, Any]:

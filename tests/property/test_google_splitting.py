@@ -125,10 +125,27 @@ def test_any_bytes_end_in_events_or_in_the_typed_error(data: bytes) -> None:
     assert not events or TextDelta(text="a") in events or isinstance(events[-1], ResponseFailed)
 
 
-KEYS = (
-    "candidates content parts text functionCall name id args finishReason usageMetadata promptFeedback "
-    "blockReason error message thought thoughtSignature promptTokenCount index willContinue"
-).split()
+KEYS = [
+    "candidates",
+    "content",
+    "parts",
+    "text",
+    "functionCall",
+    "name",
+    "id",
+    "args",
+    "finishReason",
+    "usageMetadata",
+    "promptFeedback",
+    "blockReason",
+    "error",
+    "message",
+    "thought",
+    "thoughtSignature",
+    "promptTokenCount",
+    "index",
+    "willContinue",
+]
 shapes = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 2**70) | st.sampled_from(["STOP", "SAFETY", "x", ""]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),

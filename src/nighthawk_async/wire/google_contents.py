@@ -93,6 +93,7 @@ class _Encoder:
     def _encode_result(self, result: ToolResult, place: str, attachments: list[_Part]) -> _Part:
         media: list[_Part] = []
         texts = [self._project(item, place, media, attachments) for item in result.content]
+        # Always one text: in an object of the tool's own, the endpoint would take `$ref` for a medium's name.
         response = {"error" if result.is_error else "output": "\n".join(texts)}
         encoded: dict[str, Any] = {"name": result.name, "response": response}
         if (sent_id := self._sent_ids.get(result.call_id, result.call_id)) is not None:

@@ -30,6 +30,7 @@ _KEPT = frozenset(
     }
 )
 _FORMATS = frozenset({"date", "date-time", "double", "float", "int32", "int64", "time"})
+_ENUMERABLE = frozenset({"integer", "number", "string"})
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "prefixItems")
 _ARGUMENT_KEYWORDS = (
     "$ref",
@@ -86,22 +87,22 @@ def _adapted(schema: object) -> dict[str, Any]:
 def _adapt_values(schema: Mapping[str, Any], adapted: dict[str, Any]) -> None:
     """Say listed values, and a constant, as an enumeration, which holds texts and numbers alone."""
     listed: object = [schema["const"]] if "const" in schema else schema.get("enum")
-    if not _is_list(listed) or not listed:
+    if not _is_list(listed):
         return
-    kinds = {_type_of(value) for value in listed}
-    plain = [value for value in listed if _type_of(value) in ("string", "number", "integer")]
-    if kinds & {"array", "object"}:
+    plain = [value for value in listed if _type_of(value) in _ENUMERABLE]
+    others = sorted({_type_of(value) for value in listed} - _ENUMERABLE)
+    if "array" in others or "object" in others:
         return
-    if len(plain) == len(listed):
-        adapted["enum"] = plain
-        if len(kinds) == 1:
-            adapted.setdefault("type", *kinds)
-    elif not plain:
-        adapted.setdefault("type", sorted(kinds) if len(kinds) > 1 else next(iter(kinds)))
-    elif "anyOf" not in adapted:
+    members: list[dict[str, Any]] = [{"type": each} for each in others]
+    if plain:
+        types = sorted({_type_of(value) for value in plain})
+        members.insert(0, {"enum": plain, "type": types if len(types) > 1 else types[0]})
+    if len(members) == 1:
+        declared = {"type": schema["type"]} if "type" in schema else {}
+        adapted.update(members[0] | declared)
+    elif members and "anyOf" not in adapted:
         adapted.pop("type", None)
-        others = [{"type": kind} for kind in ("boolean", "null") if kind in kinds]
-        adapted["anyOf"] = [{"enum": plain}, *others]
+        adapted["anyOf"] = members
 
 
 def _adapt_bounds(schema: Mapping[str, Any], adapted: dict[str, Any]) -> None:

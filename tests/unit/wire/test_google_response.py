@@ -18,7 +18,8 @@ from nighthawk_async.types.model import (
 )
 from nighthawk_async.types.usage import Usage
 from nighthawk_async.wire.google import GoogleCodec
-from nighthawk_async.wire.sse import ServerSentEvent
+from nighthawk_async.wire.provider_errors import ProviderMessage, find_bare_error
+from nighthawk_async.wire.sse import ServerSentEvent, ServerSentEventDecoder
 
 from .gemini import answer, call_part, calls_in, chunk, decode, event, finished, names_and_arguments, text_in
 
@@ -310,6 +311,22 @@ def test_an_error_in_the_stream_is_the_last_event(
 
 def test_an_error_after_the_finish_reason_is_still_a_failure() -> None:
     assert failed(decode(STOP, event({"error": {"code": 503, "message": "no"}}))).is_transient
+
+
+@pytest.mark.parametrize("before", [b"", chunk({"text": "a"})])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_raw_json_amid_the_stream_is_no_success_and_stays_to_be_read(
+    before: bytes, indent: int | None
+) -> None:
+    error = {"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}
+    stream = before + json.dumps(error, indent=indent).encode() + b"\n"
+    with pytest.raises(ModelProtocolError, match="ended before the response was finished"):
+        decode(stream)
+    lines = ServerSentEventDecoder()
+    assert len([*lines.feed(stream), *lines.finish()]) == bool(before)
+    assert find_bare_error(lines.stray) == ProviderMessage(
+        message="overloaded", error_type="UNAVAILABLE", is_transient=True
+    )
 
 
 def test_an_error_event_may_be_plain_text() -> None:

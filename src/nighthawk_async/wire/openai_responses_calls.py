@@ -1,0 +1,166 @@
+"""The function calls of one Responses answer, from their first sign to their completion. Floor 1.
+
+Unlike Chat Completions, this protocol says when a call is done. The rules are these.
+
+- A call that is said to be done is complete. Where only its arguments are said to be done, they must be
+  closed as a JSON object as well: a server also says so of arguments that its length limit cut off.
+- A call that was never said to be done is complete when the response as a whole is, and its arguments are
+  closed. It is dropped where the response was cut off, and so is a call that is said to be incomplete.
+- Completed calls are handed out in the order in which they were started.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from ..errors import ModelProtocolError
+from ..types.messages import ToolCall
+from ..types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
+from .json_scan import JsonObjectScanner
+
+__all__ = ["FunctionCall", "FunctionCalls"]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class FunctionCall:
+    """A call whose parts are arriving. `completed` is what was handed out."""
+
+    position: int
+    id: str = ""
+    name: str = ""
+    fragments: list[str] = field(default_factory=list[str])
+    arguments: str | None = None
+    undecided: str = ""
+    is_announced: bool = False
+    is_dropped: bool = False
+    completed: ToolCall | None = None
+
+    @property
+    def streamed(self) -> str:
+        """The arguments as far as they came."""
+        return "".join(self.fragments)
+
+
+class FunctionCalls:
+    """The calls of one response.
+
+    Args:
+        new_id: Makes an id, unique in every conversation, for a call that came without one.
+    """
+
+    def __init__(self, new_id: Callable[[], str] | None = None) -> None:
+        self._new_id = new_id or _random_id
+        self._calls: list[FunctionCall] = []
+        self._ids: set[str] = set()
+        self._handed_out = 0
+
+    @property
+    def has_completed(self) -> bool:
+        """Whether a call was handed out as complete."""
+        return any(call.completed for call in self._calls)
+
+    def begin(self) -> FunctionCall:
+        """A new call, of which nothing is known yet."""
+        call = FunctionCall(position=len(self._calls))
+        self._calls.append(call)
+        return call
+
+    def describe(self, call: FunctionCall, *, id: str, name: str) -> list[ModelEvent]:
+        """Take in what a call is called, where that is new; empty texts stand for what was not said."""
+        if id and not call.id:
+            # Results are told apart by their call's id, so no two calls may have the same.
+            call.id = id if id not in self._ids else self._new_id()
+            self._ids.add(call.id)
+        call.name = call.name or name
+        return self._announce(call) + self._hand_out()
+
+    def add(self, call: FunctionCall, text: str) -> list[ModelEvent]:
+        """Take in more of a call's arguments; once they are complete, nothing more belongs to them."""
+        if call.arguments is not None or not text:
+            return []
+        call.fragments.append(text)
+        if call.is_announced:
+            return [ToolCallArgumentsDelta(index=call.position, fragment=text)]
+        return []
+
+    def conclude(self, call: FunctionCall, arguments: str, *, is_call_done: bool) -> list[ModelEvent]:
+        """Take note that a call's arguments are done.
+
+        Args:
+            call: The call.
+            arguments: All of them, as the server repeats them; they may be empty when it does not.
+            is_call_done: Whether the call itself is said to be done.
+        """
+        if call.arguments is not None or call.is_dropped:
+            return []
+        streamed = call.streamed
+        final = next((text for text in (arguments, streamed) if _is_closed(text)), arguments or streamed)
+        events: list[ModelEvent] = []
+        if final.startswith(streamed):
+            events += self.add(call, final[len(streamed) :])
+        if is_call_done or _is_closed(final):
+            call.arguments = final
+        else:
+            call.undecided = final
+        return events + self._hand_out()
+
+    def drop(self, call: FunctionCall) -> list[ModelEvent]:
+        """Take note that a call was cut off."""
+        call.is_dropped = call.completed is None
+        return self._hand_out()
+
+    def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:
+        """Take note that the response is finished.
+
+        Args:
+            is_cut_off: Whether it was stopped on its way.
+
+        Raises:
+            ModelProtocolError: A complete call has no name.
+        """
+        events: list[ModelEvent] = []
+        for call in self._calls:
+            if call.arguments is None and not is_cut_off:
+                call.arguments = call.undecided or (call.streamed if _is_closed(call.streamed) else None)
+            if call.arguments is None:
+                call.is_dropped = True
+            elif not call.is_dropped:
+                if not call.name:
+                    raise ModelProtocolError("The response holds a function call without a name.")
+                events += self.describe(call, id=call.id or self._new_id(), name=call.name)
+        return events + self._hand_out()
+
+    def _announce(self, call: FunctionCall) -> list[ModelEvent]:
+        if call.is_announced or not (call.id and call.name):
+            return []
+        call.is_announced = True
+        started = ToolCallStarted(index=call.position, id=call.id, name=call.name)
+        streamed = call.streamed
+        if not streamed:
+            return [started]
+        return [started, ToolCallArgumentsDelta(index=call.position, fragment=streamed)]
+
+    def _hand_out(self) -> list[ModelEvent]:
+        """Hand out every call that is complete and whose predecessors were handed out or dropped."""
+        events: list[ModelEvent] = []
+        while self._handed_out < len(self._calls):
+            call = self._calls[self._handed_out]
+            if not call.is_dropped:
+                if call.arguments is None or not call.is_announced:
+                    break
+                arguments = call.arguments if call.arguments.strip() else "{}"
+                call.completed = ToolCall(id=call.id, name=call.name, arguments=arguments)
+                events.append(ToolCallCompleted(index=call.position, call=call.completed))
+            self._handed_out += 1
+        return events
+
+
+def _is_closed(arguments: str) -> bool:
+    """Whether the text is, as far as its brackets tell, a whole JSON object."""
+    scanner = JsonObjectScanner()
+    scanner.feed(arguments)
+    return scanner.is_complete
+
+
+def _random_id() -> str:
+    return f"call_{uuid4().hex}"

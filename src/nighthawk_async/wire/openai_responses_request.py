@@ -1,0 +1,141 @@
+"""A model request as the body of a Responses request. Floor 1.
+
+What stays the same during a conversation comes first in the body and always in the same order, so that the
+bodies of successive requests share a prefix byte for byte.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from ..errors import ConfigurationError
+from ..types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ResponseFormat, ToolChoice
+from ..types.settings import OpenAIResponsesSettings
+from ..types.tools import ToolDefinition
+from .openai_responses_input import encode_input
+from .request_json import request_json
+from .setting_checks import checked_settings, refuse_reserved_settings, refuse_settings
+from .strict_schema import is_strict_schema
+from .transport_settings import merge_extra_body
+
+__all__ = ["encode_body"]
+
+# A stored conversation that the provider continues would hold every message twice.
+_RESERVED = frozenset(
+    {"conversation", "input", "instructions", "model", "previous_response_id", "tool_choice", "tools"}
+)
+_MISSING = frozenset({"seed", "stop"})
+_ENCRYPTED_REASONING = "reasoning.encrypted_content"
+
+
+def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCapabilities) -> bytes:
+    """The body of a Responses request.
+
+    Args:
+        request: The request.
+        model_name: The model's name at the endpoint.
+        capabilities: Tells whether the model reasons.
+
+    Raises:
+        ConfigurationError: A setting is bad, not JSON, unknown to the protocol or has a name that only the
+            library writes, the request demands a tool call without offering the tool, or it holds content
+            that the protocol cannot carry.
+    """
+    refuse_reserved_settings(request.settings, _RESERVED)
+    refuse_settings(request.settings, _MISSING, protocol="OpenAI Responses")
+    settings = checked_settings(request.settings, OpenAIResponsesSettings)
+    body: dict[str, Any] = {"model": model_name, "stream": True, "store": False}
+    body |= _encode_settings(settings, request.response_format)
+    if body["store"] is False and _reasons(settings, capabilities):
+        body["include"] = _with_encrypted_reasoning(body.get("include"))
+    if request.system_prompt:
+        body["instructions"] = request.system_prompt
+    body |= _encode_tools(request)
+    body["input"] = encode_input(request.messages, is_stored=body["store"] is True)
+    return request_json(merge_extra_body(body, request.settings))
+
+
+def _encode_settings(settings: Mapping[str, Any], response_format: ResponseFormat | None) -> dict[str, Any]:
+    """The settings by the protocol's names; those that the library does not know keep theirs."""
+    body = dict(settings)
+    reasoning = _object_setting(body, "reasoning")
+    text = _object_setting(body, "text")
+    if "format" in text:
+        raise ConfigurationError("Model setting 'text.format' is written by the library; leave it out.")
+    _move(body, "max_tokens", body, "max_output_tokens")
+    _move(body, "reasoning_effort", reasoning, "effort")
+    _move(body, "reasoning_summary", reasoning, "summary")
+    _move(body, "verbosity", text, "verbosity")
+    if response_format is not None:
+        text["format"] = _encode_response_format(response_format)
+    for name, value in (("reasoning", reasoning), ("text", text)):
+        if value:
+            body[name] = value
+    return body
+
+
+def _object_setting(body: dict[str, Any], name: str) -> dict[str, Any]:
+    """One of the protocol's own objects, given as a setting by its own name, taken out of the body."""
+    value: object = body.pop(name, {})
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"Model setting {name!r} must be a mapping, not {type(value).__name__}.")
+    return dict(cast("Mapping[str, Any]", value))
+
+
+def _move(source: dict[str, Any], name: str, target: dict[str, Any], name_there: str) -> None:
+    if name in source:
+        target[name_there] = source.pop(name)
+
+
+def _reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> bool:
+    """Whether the model is known to reason, or asked to.
+
+    Models that do not reason refuse a request for encrypted reasoning with status 400.
+    """
+    is_asked = settings.get("reasoning_effort", "none") != "none" or "reasoning_summary" in settings
+    return is_asked or capabilities.reasoning
+
+
+def _with_encrypted_reasoning(include: object) -> list[Any]:
+    """What the answer should hold beside the usual, reasoning included: it comes back in no other way."""
+    if include is not None and not isinstance(include, list | tuple):
+        raise ConfigurationError(f"Model setting 'include' must be a list, not {type(include).__name__}.")
+    wanted = [] if include is None else list(cast("list[Any]", include))
+    return wanted if _ENCRYPTED_REASONING in wanted else [*wanted, _ENCRYPTED_REASONING]
+
+
+def _encode_tools(request: ModelRequest) -> dict[str, Any]:
+    choice = request.tool_choice
+    if choice == "required" and not request.tools:
+        raise ConfigurationError("The request demands a tool call but offers no tool.")
+    if isinstance(choice, NamedToolChoice) and choice.name not in {tool.name for tool in request.tools}:
+        raise ConfigurationError(f"The request demands a call of {choice.name!r} but does not offer it.")
+    if not request.tools:
+        return {}
+    tools: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
+    # "auto" is every server's default, and some refuse to be told so.
+    return tools if choice == "auto" else tools | {"tool_choice": _encode_tool_choice(choice)}
+
+
+def _encode_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
+    return {"type": "function", "name": choice.name} if isinstance(choice, NamedToolChoice) else choice
+
+
+def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        # This protocol is strict unless told otherwise, and refuses schemas that are not.
+        "strict": is_strict_schema(tool.parameters),
+    }
+
+
+def _encode_response_format(response_format: ResponseFormat) -> dict[str, Any]:
+    schema = response_format.schema
+    return {
+        "type": "json_schema",
+        "name": response_format.name,
+        "schema": schema,
+        "strict": is_strict_schema(schema),
+    }

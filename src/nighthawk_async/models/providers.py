@@ -1,7 +1,7 @@
 """From a model id to a model: the provider, its endpoint, its key, what the model can do. Floor 4."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
@@ -13,9 +13,8 @@ from ..configuration import ModelId, parse_model_id
 from ..errors import MissingCredentialError, UnknownModelError
 from ..ports import Model
 from ..runtime.model_access import needs_endpoint
-from ..wire.codec import Codec
-from ..wire.openai_chat import OpenAIChatCodec
 from .capability_settings import overridden_capabilities
+from .codecs import create_codec
 from .debug_log import show_log
 from .endpoint import Endpoint, check_header, is_secret_name, parse_base_url, with_version
 from .http_model import HttpModel
@@ -26,9 +25,6 @@ from .run_pool import pacer_of_run, pool_of_run
 from .settings import TransportSettings
 
 __all__ = ["create_model"]
-
-_CODECS: Mapping[str, Callable[[], Codec]] = MappingProxyType({"openai-chat": OpenAIChatCodec})
-"""The protocols this version speaks."""
 
 _LOCAL = "local"
 
@@ -51,7 +47,7 @@ def create_model(
         pacer_source: Gives the pacer for a request.
 
     Raises:
-        UnknownModelError: The id is malformed, or no such provider is known or spoken by this version.
+        UnknownModelError: The id is malformed, or no such provider is known.
         MissingCredentialError: The provider's key is not set; without it, answers can only be replayed.
         ConfigurationError: A setting has a bad value.
     """
@@ -67,7 +63,7 @@ def create_model(
     model_facts = _model_facts(parsed)
     endpoint = _endpoint(parsed, facts, transport, known_environment)
     return HttpModel(
-        codec=_CODECS[facts.protocol](),
+        codec=create_codec(facts.protocol),
         endpoint=endpoint,
         model_name=parsed.name,
         capabilities=overridden_capabilities(model_facts.capabilities, transport.capabilities),
@@ -82,17 +78,11 @@ def create_model(
 
 def _provider_facts(model_id: ModelId) -> ProviderFacts:
     facts = PROVIDERS.get(model_id.provider)
-    spoken = sorted([name for name, each in PROVIDERS.items() if each.protocol in _CODECS] + [_LOCAL])
     if facts is None:
+        known = sorted([*PROVIDERS, _LOCAL])
         raise UnknownModelError(
             f"No provider is called {model_id.provider!r} (in {str(model_id)!r});"
-            f" known are {', '.join(spoken)}."
-        )
-    if facts.protocol not in _CODECS:
-        raise UnknownModelError(
-            f"This version cannot speak to {model_id.provider!r} yet (in {str(model_id)!r})."
-            " The provider 'openai-chat' reaches every endpoint compatible with OpenAI Chat Completions,"
-            " through the setting base_url or the environment variable OPENAI_BASE_URL."
+            f" known are {', '.join(known)}."
         )
     return facts
 

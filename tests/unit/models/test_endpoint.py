@@ -26,6 +26,12 @@ def test_a_path_is_added_and_a_query_stays(base_url: str, url: str) -> None:
     assert endpoint(base_url).url("/chat").geturl() == url
 
 
+def test_the_query_of_a_path_is_joined_with_that_of_the_base_url() -> None:
+    url = endpoint("https://host/v1?api-version=1&key=2").url("/models/m:stream?alt=sse")
+    assert url.geturl() == "https://host/v1/models/m:stream?alt=sse&api-version=1&key=2"
+    assert endpoint("https://host/v1").url("/m?alt=sse").geturl() == "https://host/v1/m?alt=sse"
+
+
 def test_more_headers_have_the_last_word_whatever_their_case() -> None:
     given = endpoint(authorization="Bearer a", other="b")
     assert given.with_headers({"Authorization": "Bearer c"}).headers == {
@@ -94,3 +100,41 @@ def test_the_machines_settings_name_the_proxy_and_its_exceptions(monkeypatch: py
     monkeypatch.setenv("no_proxy", "internal.example")
     assert proxy_for(urlsplit("https://models.example/v1")) == "http://proxy:4"
     assert proxy_for(urlsplit("https://internal.example/v1")) is None
+
+
+def test_requests_with_the_same_credentials_share_an_account_that_shows_nothing() -> None:
+    account = endpoint(authorization="Bearer hunter22").account()
+    assert account == endpoint(authorization="Bearer hunter22", other="b").account()
+    assert account != endpoint(authorization="Bearer hunter33").account()
+    assert account != endpoint("http://elsewhere/v1", authorization="Bearer hunter22").account()
+    assert "hunter" not in account
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["hunter/22", "Basic hunter/22", "hunter%2F22", "the value hunter/22-token of a header of one's own"],
+)
+def test_secrets_are_redacted_in_every_form(text: str) -> None:
+    given = endpoint(
+        "https://host/v1?key=hunter/22", authorization="Basic hunter/22", **{"x-a": "x"}
+    ).with_headers({"x-trace": "hunter/22-token"})
+    error = ModelConnectionError(text)
+    name_error(error, given)
+    assert "hunter" not in str(error)
+
+
+def test_a_cause_that_holds_a_secret_is_cut_off_and_another_one_stays() -> None:
+    given = endpoint(authorization="Bearer hunter22")
+    for text, is_kept in (("illegal status line: b'hunter22'", False), ("reset", True)):
+        error = ModelConnectionError("x")
+        error.__cause__ = ValueError("a")
+        error.__cause__.__context__ = OSError(text)
+        name_error(error, given)
+        assert (error.__cause__ is not None) is is_kept
+
+
+def test_what_remains_of_a_secret_that_an_excerpt_cut_is_redacted() -> None:
+    given = endpoint(authorization="Bearer hunter22-hunter22")
+    error = ModelConnectionError("it held: hunter22-hun… and more")
+    name_error(error, given)
+    assert str(error) == "p:m: it held: [redacted]… and more"

@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from nighthawk_async.catalog.providers import PROVIDERS
 from nighthawk_async.errors import (
     ConfigurationError,
     MissingCredentialError,
     NighthawkError,
     UnknownModelError,
 )
+from nighthawk_async.models.endpoint import Endpoint
 from nighthawk_async.models.http_model import HttpModel
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.models.settings import TransportSettings
@@ -49,14 +51,14 @@ def test_a_malformed_model_id_is_refused_by_name(model_id: str) -> None:
 
 
 def test_an_unknown_provider_is_refused_and_the_known_ones_are_listed() -> None:
-    with pytest.raises(UnknownModelError, match=r"'opneai'.* known are local, openai-chat\."):
+    with pytest.raises(UnknownModelError, match=r"'opneai'.* known are anthropic, google, local, "):
         create("opneai:gpt")
 
 
-@pytest.mark.parametrize("provider", ["openai-responses", "anthropic", "google"])
-def test_a_provider_that_this_version_cannot_speak_to_says_what_it_can(provider: str) -> None:
-    with pytest.raises(UnknownModelError, match=f"cannot speak to '{provider}' yet.*openai-chat"):
-        create(f"{provider}:x")
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_every_provider_of_the_catalog_can_be_spoken_to(provider: str) -> None:
+    model = create(f"{provider}:x", settings={"api_key": SECRET})
+    assert model.name == f"{provider}:x"
 
 
 @pytest.mark.parametrize("environment", [{}, {"OPENAI_API_KEY": ""}, {"OPENAI_API_KEY": " \n"}])
@@ -79,6 +81,23 @@ def test_a_base_url_on_this_machine_needs_no_key(host: str) -> None:
 def test_credentials_in_a_header_of_ones_own_stand_for_the_key() -> None:
     settings = {"base_url": "https://models.example/v1", "extra_headers": {"Authorization": "Basic abc"}}
     assert create("openai-chat:x", settings=settings).name == "openai-chat:x"
+
+
+@pytest.mark.parametrize("name", ["api-key", "X-Gateway-Token", "cf-aig-authorization"])
+def test_a_credential_in_a_header_of_another_name_stands_for_the_key_too(name: str) -> None:
+    settings = {"base_url": "https://models.example/v1", "extra_headers": {name: "abc"}}
+    assert create("openai-chat:x", settings=settings).name == "openai-chat:x"
+
+
+def test_a_header_that_carries_no_credential_does_not_stand_for_the_key() -> None:
+    settings = {"base_url": "https://models.example/v1", "extra_headers": {"x-title": "abc"}}
+    with pytest.raises(MissingCredentialError):
+        create("openai-chat:x", settings=settings)
+
+
+def test_a_key_in_the_query_of_the_base_url_stands_for_the_key() -> None:
+    settings = {"base_url": "https://models.example/v1?key=abc"}
+    assert create("google:x", settings=settings).name == "google:x"
 
 
 def test_an_empty_base_url_in_the_environment_is_none() -> None:
@@ -136,6 +155,11 @@ def test_a_key_that_no_header_may_carry_is_refused_without_showing_it(key: str) 
         {"idle_timeout_seconds": float("inf")},
         {"extra_headers": {"x": 1}},
         {"api_key": [SECRET]},
+        {"first_event_timeout_seconds": 0},
+        {"max_concurrent_requests": 0},
+        {"requests_per_minute": 0.5},
+        {"tokens_per_minute": "many"},
+        {"idempotency_header": 7},
     ],
 )
 def test_a_bad_transport_setting_is_refused_by_name_and_not_by_value(settings: dict[str, Any]) -> None:
@@ -210,5 +234,76 @@ def test_creating_a_model_does_not_load_the_http_library() -> None:
         "from nighthawk_async.models.providers import create_model\n"
         "create_model('openai-chat:x', settings={'base_url': 'http://127.0.0.1:1'})\n"
         "assert 'httpx' not in sys.modules and 'h11' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def endpoint_of(
+    model_id: str, environment: Mapping[str, str], settings: Mapping[str, Any] | None = None
+) -> Endpoint:
+    """Where requests of a model go."""
+    model = create(model_id, environment, settings)
+    return vars(model)["_memory"].prepare({}).endpoint
+
+
+@pytest.mark.parametrize(
+    ("model_id", "variable", "base_url", "expected"),
+    [
+        ("anthropic:x", "ANTHROPIC_BASE_URL", "https://gate.example", "https://gate.example/v1/messages"),
+        ("anthropic:x", "ANTHROPIC_BASE_URL", "https://gate.example/v1/", "https://gate.example/v1/messages"),
+        ("anthropic:x", "ANTHROPIC_BASE_URL", "https://gate.example/a", "https://gate.example/a/v1/messages"),
+        (
+            "google:x",
+            "GOOGLE_GEMINI_BASE_URL",
+            "https://gate.example/",
+            "https://gate.example/v1beta/messages",
+        ),
+        ("google:x", "GOOGLE_GEMINI_BASE_URL", "https://gate.example/v1", "https://gate.example/v1/messages"),
+        ("openai-chat:x", "OPENAI_BASE_URL", "https://gate.example", "https://gate.example/messages"),
+    ],
+)
+def test_a_base_url_is_understood_as_the_sdk_of_the_provider_does(
+    model_id: str, variable: str, base_url: str, expected: str
+) -> None:
+    for environment, settings in (({variable: base_url}, {}), ({}, {"base_url": base_url})):
+        endpoint = endpoint_of(model_id, environment, {"api_key": SECRET, **settings})
+        assert endpoint.url("/messages").geturl() == expected
+
+
+@pytest.mark.parametrize(
+    ("model_id", "environment", "expected"),
+    [
+        ("anthropic:x", {"ANTHROPIC_API_KEY": "a"}, {"x-api-key": "a"}),
+        ("google:x", {"GEMINI_API_KEY": "a"}, {"x-goog-api-key": "a"}),
+        ("google:x", {"GEMINI_API_KEY": "a", "GOOGLE_API_KEY": "b"}, {"x-goog-api-key": "b"}),
+        ("google:x", {"GEMINI_API_KEY": "a", "GOOGLE_API_KEY": " "}, {"x-goog-api-key": "a"}),
+        (
+            "openai-responses:x",
+            {"OPENAI_API_KEY": "a", "OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "project"},
+            {"authorization": "Bearer a", "openai-organization": "org", "openai-project": "project"},
+        ),
+        ("openai-chat:x", {"OPENAI_API_KEY": "a", "OPENAI_ORG_ID": ""}, {"authorization": "Bearer a"}),
+    ],
+)
+def test_headers_come_from_the_variables_that_the_sdk_of_the_provider_reads(
+    model_id: str, environment: dict[str, str], expected: dict[str, str]
+) -> None:
+    assert endpoint_of(model_id, environment).headers == expected
+
+
+def test_the_variable_of_a_missing_key_is_named_for_every_provider() -> None:
+    for name, facts in PROVIDERS.items():
+        with pytest.raises(MissingCredentialError, match=facts.key_variables[-1]):
+            create(f"{name}:x")
+
+
+def test_a_codec_is_loaded_when_it_is_needed_first() -> None:
+    program = (
+        "import sys\n"
+        "from nighthawk_async.models.providers import create_model\n"
+        "wire = 'nighthawk_async.wire.'\n"
+        "assert not {wire + 'anthropic', wire + 'google', wire + 'openai_responses'} & set(sys.modules)\n"
+        "create_model('anthropic:x', settings={'base_url': 'http://127.0.0.1:1'})\n"
+        "assert wire + 'anthropic' in sys.modules and wire + 'google' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""`models pull` and `models list`."""
+"""`models pull`, and how a pull looks."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -59,15 +59,6 @@ def test_pulling_an_unknown_model_names_the_known_ones(capsys: Captured) -> None
     message = capsys.readouterr().err
     assert "'gpt-9'" in message
     assert "smollm2-135m" in message
-
-
-def test_the_list_says_which_weights_are_here(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run_command_line(["models", "list"]) == 0
-    assert "not pulled" in capsys.readouterr().out
-    monkeypatch.setattr("nighthawk_async.cli.models_commands.are_weights_whole", lambda source, path: True)
-    assert run_command_line(["models", "list"]) == 0
-    row = capsys.readouterr().out.splitlines()[1]
-    assert row.split()[:4] == ["smollm2-135m", "here", "98", "MB"]
 
 
 STORY = [

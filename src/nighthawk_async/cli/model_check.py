@@ -1,0 +1,187 @@
+"""`models check`: whether a model can be reached and does what the catalog says of it. Floor 5.
+
+connection ─ key ─ answer ─┬─ tool call          one request that offers a tool; for models without
+                           ├─ structured output   tools a direct question; all three requests on demand
+                           └─ usage
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..errors import (
+    ConnectTimeoutError,
+    ModelConnectionError,
+    ModelError,
+    ModelStatusError,
+    ModelTimeoutError,
+)
+from ..ports import Model
+from ..types.usage import Usage
+from .model_probe import DIRECT_QUESTION, FORM_REQUEST, TOOL_NAME, TOOL_REQUEST, Exchange, ask_model
+from .model_words import dollars
+
+__all__ = ["Finding", "FindingState", "check_model"]
+
+FindingState: TypeAlias = Literal["ok", "failed", "skipped"]
+
+_UNAUTHORIZED = (401, 403)
+_BAD_REQUEST = 400  # what Google answers to a key that it does not know
+_LONGEST_DETAIL = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found out about one thing.
+
+    Args:
+        name: What was looked at.
+        state: Whether it works; `skipped` when that was not, or could not be, found out.
+        detail: The reason, or a figure.
+    """
+
+    name: str
+    state: FindingState
+    detail: str
+
+
+async def check_model(
+    model: Model, *, key_sent: bool, asks_all: bool, report: Callable[[Finding], None]
+) -> None:
+    """Send one tiny request, or one for each thing that the catalog says of the model.
+
+    Args:
+        model: The model.
+        key_sent: Whether requests carry a key.
+        asks_all: Whether to send them all.
+        report: Called with each finding as soon as it is there.
+
+    Raises:
+        ConfigurationError: A request could not be sent as it is.
+    """
+    calls_tools = model.capabilities.tools
+    keeps_to_forms = model.capabilities.structured_output
+    is_direct = asks_all or not calls_tools
+    first = await ask_model(model, DIRECT_QUESTION if is_direct else TOOL_REQUEST)
+    exchanges = [first]
+    for finding in _judge_endpoint(model, first, key_sent):
+        report(finding)
+    tool_call = first
+    if calls_tools and asks_all and first.error is None:
+        tool_call = await ask_model(model, TOOL_REQUEST)
+        exchanges.append(tool_call)
+    report(_judge_tool_call(model, tool_call, is_claimed=calls_tools, has_answer=first.error is None))
+    form: Exchange | None = None
+    if keeps_to_forms and asks_all and first.error is None:
+        form = await ask_model(model, FORM_REQUEST)
+        exchanges.append(form)
+    report(_judge_form(model, form, is_claimed=keeps_to_forms, has_answer=first.error is None))
+    report(_judge_usage(exchanges))
+
+
+def _judge_endpoint(model: Model, exchange: Exchange, key_sent: bool) -> Iterator[Finding]:
+    """The connection, the key and the answer, as far as one exchange tells."""
+    error = exchange.error
+    if isinstance(error, ModelConnectionError | ConnectTimeoutError):
+        yield Finding(name="connection", state="failed", detail=_reason(model, error))
+        yield Finding(name="key", state="skipped", detail="no connection")
+        yield Finding(name="answer", state="skipped", detail="no connection")
+        return
+    yield Finding(name="connection", state="ok", detail="the endpoint was reached")
+    if error is not None and _is_about_key(error):
+        yield Finding(name="key", state="failed", detail=_reason(model, error))
+        yield Finding(name="answer", state="skipped", detail="the key was refused")
+        return
+    yield _judge_key(error, key_sent)
+    yield _judge_answer(model, exchange)
+
+
+def _is_about_key(error: ModelError) -> bool:
+    if not isinstance(error, ModelStatusError):
+        return False
+    is_said = error.status == _BAD_REQUEST and "api key" in error.message.lower()
+    return is_said or error.status in _UNAUTHORIZED
+
+
+def _judge_key(error: ModelError | None, key_sent: bool) -> Finding:
+    if not key_sent:
+        return Finding(name="key", state="skipped", detail="none was sent")
+    if isinstance(error, ModelStatusError | ModelTimeoutError):
+        return Finding(name="key", state="skipped", detail="the endpoint said nothing of it")
+    return Finding(name="key", state="ok", detail="accepted")
+
+
+def _judge_answer(model: Model, exchange: Exchange) -> Finding:
+    if exchange.error is not None:
+        return Finding(name="answer", state="failed", detail=_reason(model, exchange.error))
+    if not exchange.text.strip() and not exchange.calls:
+        return Finding(name="answer", state="failed", detail=f"it is empty{_cut(exchange)}")
+    first = exchange.first_event_seconds or 0.0
+    detail = f"first event after {first:.2f} s, complete after {exchange.seconds:.2f} s"
+    return Finding(name="answer", state="ok", detail=detail)
+
+
+def _judge_tool_call(model: Model, exchange: Exchange, *, is_claimed: bool, has_answer: bool) -> Finding:
+    if not is_claimed or not has_answer:
+        detail = "no answer" if is_claimed else "the model is not said to call tools"
+        return Finding(name="tool call", state="skipped", detail=detail)
+    if exchange.error is not None:
+        return Finding(name="tool call", state="failed", detail=_reason(model, exchange.error))
+    for call in exchange.calls:
+        if call.name == TOOL_NAME and _has_word(call.arguments):
+            return Finding(name="tool call", state="ok", detail=_one_line(f"{call.name} {call.arguments}"))
+    if exchange.calls:
+        call = exchange.calls[0]
+        detail = f"the call does not fit the tool: {call.name} {call.arguments}"
+    else:
+        detail = f"the model called nothing{_cut(exchange)}, but answered {exchange.text!r}"
+    return Finding(name="tool call", state="failed", detail=_one_line(detail))
+
+
+def _judge_form(model: Model, exchange: Exchange | None, *, is_claimed: bool, has_answer: bool) -> Finding:
+    name = "structured output"
+    if not is_claimed or not has_answer:
+        detail = "no answer" if is_claimed else "the endpoint is not said to keep to a schema"
+        return Finding(name=name, state="skipped", detail=detail)
+    if exchange is None:
+        return Finding(name=name, state="skipped", detail="not asked for; --all does")
+    if exchange.error is not None:
+        return Finding(name=name, state="failed", detail=_reason(model, exchange.error))
+    if _has_word(exchange.text):
+        return Finding(name=name, state="ok", detail=_one_line(exchange.text))
+    detail = f"the answer does not fit the schema{_cut(exchange)}: {exchange.text!r}"
+    return Finding(name=name, state="failed", detail=_one_line(detail))
+
+
+def _judge_usage(exchanges: list[Exchange]) -> Finding:
+    told = [exchange.usage for exchange in exchanges if exchange.usage is not None]
+    if not told:
+        return Finding(name="usage", state="skipped", detail="the endpoint told none")
+    usage = sum(told, Usage())
+    tokens = f"{usage.input_tokens} tokens sent, {usage.output_tokens} received"
+    cost = "at an unknown price" if usage.unpriced_requests else f"for {dollars(usage.cost)}"
+    requests = "one request" if len(exchanges) == 1 else f"{len(exchanges)} requests"
+    return Finding(name="usage", state="ok", detail=f"{tokens}, {requests}, {cost}")
+
+
+def _has_word(text: str) -> bool:
+    """Whether a text is a JSON object that fits the schema; which word it holds is up to the model."""
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return False
+    return isinstance(value, dict) and isinstance(value.get("word"), str)  # pyright: ignore
+
+
+def _cut(exchange: Exchange) -> str:
+    return ", cut off at its length limit" if exchange.reason == "length" else ""
+
+
+def _reason(model: Model, error: ModelError) -> str:
+    return _one_line(error.message.removeprefix(f"{model.name}: "))
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST_DETAIL else f"{line[: _LONGEST_DETAIL - 1]}…"

@@ -1,0 +1,254 @@
+"""`models show`: what is known of one model and how it would be reached. Floor 5. Nothing is sent."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import SplitResult, parse_qsl
+
+from rich.markup import escape
+from rich.table import Table
+
+from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
+from ..catalog.models import UNKNOWN_MODEL, find_model_facts
+from ..catalog.providers import PROVIDERS, ProviderFacts
+from ..configuration import parse_model_id
+from ..errors import UnknownModelError
+from ..models.capability_settings import overridden_capabilities
+from ..models.endpoint import is_secret_name, parse_base_url, with_version
+from ..models.http_proxy import is_loopback
+from ..models.settings import TransportSettings
+from ..models.weights import are_weights_whole, weights_path
+from ..types.model import ModelCapabilities
+from .consoles import wide_console
+from .model_words import (
+    capabilities_as_json,
+    media_in_words,
+    price_in_words,
+    reasoning_in_words,
+    tools_in_words,
+)
+
+__all__ = [
+    "LOCAL",
+    "ModelDescription",
+    "base_url_in_force",
+    "describe_model",
+    "key_in_force",
+    "print_description",
+]
+
+LOCAL = "local"
+"""The provider of models on this machine."""
+
+_DEFAULTS = "unknown: conservative defaults"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelDescription:
+    """What is known of one model.
+
+    Args:
+        model_id: The model, `provider:name`.
+        row: The row of the catalog that covers it.
+        protocol: The wire protocol; empty for models on this machine.
+        base_url: Where requests go; empty for models on this machine.
+        base_url_origin: Who says so.
+        has_key: Whether requests carry a key.
+        key: Where it comes from, or that it is missing. Never the key.
+        weights: Where the weights are, for models on this machine.
+        capabilities: What it can do, the setting `capabilities` included.
+        note: What else the catalog says.
+        source: Where the catalog has that from.
+    """
+
+    model_id: str
+    row: str
+    protocol: str = ""
+    base_url: str = ""
+    base_url_origin: str = ""
+    has_key: bool = False
+    key: str = ""
+    weights: str = ""
+    capabilities: ModelCapabilities
+    note: str = ""
+    source: str = ""
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """The description as names and values, in the order in which to show them; empty values left out."""
+        capabilities = self.capabilities
+        context, longest = capabilities.context_window, capabilities.max_output_tokens
+        named = {
+            "model": self.model_id,
+            "catalog row": self.row,
+            "protocol": self.protocol,
+            "base URL": self.base_url and f"{self.base_url} ({self.base_url_origin})",
+            "key": self.key,
+            "weights": self.weights,
+            "tools": tools_in_words(capabilities),
+            "structured output": "yes" if capabilities.structured_output else "no",
+            "takes": media_in_words(capabilities),
+            "reasoning": reasoning_in_words(capabilities),
+            "prompt caching": "a request may mark what to cache" if capabilities.prompt_caching else "",
+            "outcome transport": capabilities.default_transport,
+            "context": "unknown" if context is None else f"{context:,} tokens",
+            "longest response": "unknown" if longest is None else f"{longest:,} tokens",
+            "price": price_in_words(capabilities.price),
+            "note": self.note,
+            "source": self.source,
+        }
+        yield from ((name, value) for name, value in named.items() if value)
+
+    def as_json(self) -> dict[str, Any]:
+        """The description as JSON."""
+        return {
+            "model": self.model_id,
+            "row": self.row,
+            "protocol": self.protocol or None,
+            "base_url": self.base_url or None,
+            "base_url_origin": self.base_url_origin or None,
+            "has_key": self.has_key,
+            "key": self.key or None,
+            "weights": self.weights or None,
+            "capabilities": capabilities_as_json(self.capabilities),
+            "note": self.note or None,
+            "source": self.source or None,
+        }
+
+
+def describe_model(
+    model_id: str, settings: Mapping[str, Any], environment: Mapping[str, str]
+) -> ModelDescription:
+    """What is known of a model.
+
+    Args:
+        model_id: The model, `provider:name`.
+        settings: Model settings.
+        environment: Environment variables.
+
+    Raises:
+        UnknownModelError: The id is malformed, or there is no such provider or local model.
+        ConfigurationError: A setting has a bad value.
+    """
+    parsed = parse_model_id(model_id)
+    transport = TransportSettings.from_settings(settings)
+    if parsed.provider == LOCAL:
+        return _describe_local(parsed.name, transport, environment)
+    provider = PROVIDERS.get(parsed.provider)
+    if provider is None:
+        known = ", ".join(sorted([*PROVIDERS, LOCAL]))
+        raise UnknownModelError(f"No provider is called {parsed.provider!r}; known are {known}.")
+    facts = find_model_facts(model_id)
+    elsewhere = f"It is reached through {facts.only_through} only." if facts.only_through else ""
+    url, origin = base_url_in_force(provider, transport, environment)
+    has_key, key = key_in_force(provider, transport, environment, url)
+    return ModelDescription(
+        model_id=model_id,
+        row=_DEFAULTS if facts is UNKNOWN_MODEL else facts.pattern,
+        protocol=provider.protocol,
+        base_url=_shown(url),
+        base_url_origin=origin,
+        has_key=has_key,
+        key=key,
+        capabilities=overridden_capabilities(facts.capabilities, transport.capabilities),
+        note=" ".join(filter(None, (elsewhere, facts.note))),
+        source=facts.source,
+    )
+
+
+def base_url_in_force(
+    provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
+) -> tuple[SplitResult, str]:
+    """Where a provider's requests go, and who says so.
+
+    Args:
+        provider: The provider.
+        transport: The model settings that steer the transport.
+        environment: Environment variables.
+
+    Raises:
+        ConfigurationError: It is no URL.
+    """
+    variable = environment.get(provider.base_url_variable, "").strip()
+    if transport.base_url:
+        text, origin = transport.base_url, "the setting base_url"
+    elif variable:
+        text, origin = variable, f"the variable {provider.base_url_variable}"
+    else:
+        text, origin = provider.base_url, "the provider's own"
+    return with_version(parse_base_url(text), provider.version_path), origin
+
+
+def key_in_force(
+    provider: ProviderFacts,
+    transport: TransportSettings,
+    environment: Mapping[str, str],
+    base_url: SplitResult,
+) -> tuple[bool, str]:
+    """Whether requests carry a key, and where it comes from or how it would.
+
+    Args:
+        provider: The provider.
+        transport: The model settings that steer the transport.
+        environment: Environment variables.
+        base_url: Where requests go.
+    """
+    if transport.api_key is not None and transport.api_key.get_secret_value().strip():
+        return True, "set (the setting api_key)"
+    for variable in provider.key_variables:
+        if environment.get(variable, "").strip():
+            return True, f"set (the variable {variable})"
+    query_names = [name for name, _ in parse_qsl(base_url.query)]
+    for name in (*transport.extra_headers, *query_names):
+        if is_secret_name(name):
+            return True, f"set ({name})"
+    if is_loopback(base_url.hostname):
+        return False, "not set; a server on this machine needs none"
+    return False, f"not set; set the variable {' or '.join(provider.key_variables)}, or the setting api_key"
+
+
+def print_description(description: ModelDescription) -> None:
+    """Print a description, one line for each thing.
+
+    Args:
+        description: The description.
+    """
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in description.lines():
+        table.add_row(name, escape(value))
+    wide_console().print(table)
+
+
+def _shown(url: SplitResult) -> str:
+    """A URL without its query, which may hold a credential."""
+    return url._replace(query="…" if url.query else "").geturl()
+
+
+def _describe_local(
+    name: str, transport: TransportSettings, environment: Mapping[str, str]
+) -> ModelDescription:
+    facts = _local_facts(name)
+    weights = "the file itself"
+    if facts.weights is not None:
+        path = weights_path(facts.weights, environment=environment)
+        is_here = are_weights_whole(facts.weights, path)
+        weights = str(path) if is_here else f"not here; fetch them with: nighthawk-async models pull {name}"
+    return ModelDescription(
+        model_id=f"{LOCAL}:{name}",
+        row=f"{LOCAL}:{name}" if name in LOCAL_MODELS else f"{LOCAL}:*.gguf",
+        weights=weights,
+        capabilities=overridden_capabilities(facts.capabilities, transport.capabilities),
+        note=facts.description[0].upper() + facts.description[1:] + ".",
+    )
+
+
+def _local_facts(name: str) -> LocalModelFacts:
+    if name in LOCAL_MODELS:
+        return LOCAL_MODELS[name]
+    if name.lower().endswith(".gguf"):
+        return GGUF_FILE
+    raise UnknownModelError(
+        f"No local model is called {name!r}; known are {', '.join(LOCAL_MODELS)}, and the path of any GGUF "
+        "file."
+    )

@@ -1,0 +1,118 @@
+"""The tiny requests that `models check` sends, and what comes back. Floor 5."""
+
+from dataclasses import dataclass, field
+
+import anyio
+
+from ..errors import ModelError
+from ..ports import Model
+from ..types.messages import ToolCall, UserMessage
+from ..types.model import (
+    FinishReason,
+    ModelEvent,
+    ModelRequest,
+    ResponseFinished,
+    ResponseFormat,
+    TextDelta,
+    ToolCallCompleted,
+    UsageReported,
+)
+from ..types.tools import ToolDefinition
+from ..types.usage import Usage
+
+__all__ = ["DIRECT_QUESTION", "FORM_REQUEST", "TOOL_NAME", "TOOL_REQUEST", "WORD", "Exchange", "ask_model"]
+
+WORD = "ready"
+TOOL_NAME = "say_word"
+_WORD_SCHEMA = {
+    "type": "object",
+    "properties": {"word": {"type": "string"}},
+    "required": ["word"],
+    "additionalProperties": False,
+}
+
+
+def _question(text: str) -> tuple[UserMessage]:
+    return (UserMessage(content=(text,)),)
+
+
+DIRECT_QUESTION = ModelRequest(messages=_question(f"Answer with this one word: {WORD}"))
+"""Needs nothing of a model but that it answers."""
+
+TOOL_REQUEST = ModelRequest(
+    messages=_question(f"Call the tool {TOOL_NAME} with the word {WORD}."),
+    tools=(ToolDefinition(name=TOOL_NAME, description="Says a word.", parameters=_WORD_SCHEMA),),
+    tool_choice="required",  # as the agent executor asks
+)
+"""Wants one tool call."""
+
+FORM_REQUEST = ModelRequest(
+    messages=_question(f'Answer with a JSON object whose field "word" is "{WORD}".'),
+    response_format=ResponseFormat(name="word", schema=_WORD_SCHEMA),
+)
+"""Wants an answer that keeps to a JSON Schema."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """One request and what came back.
+
+    Args:
+        text: The visible text.
+        calls: The tool calls.
+        reason: Why the response ended; None when it did not end well.
+        usage: What it consumed; None when nobody said.
+        first_event_seconds: Seconds until the first event; None when there was none.
+        seconds: Seconds in all.
+        error: Why there is no complete response.
+    """
+
+    text: str = ""
+    calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    reason: FinishReason | None = None
+    usage: Usage | None = None
+    first_event_seconds: float | None = None
+    seconds: float = 0.0
+    error: ModelError | None = None
+
+    def take(self, event: ModelEvent) -> None:
+        """Take in one event.
+
+        Args:
+            event: The event.
+        """
+        match event:
+            case TextDelta():
+                self.text += event.text
+            case ToolCallCompleted():
+                self.calls.append(event.call)
+            case UsageReported():
+                self.usage = event.usage
+            case ResponseFinished():
+                self.reason = event.reason
+            case _:
+                pass
+
+
+async def ask_model(model: Model, request: ModelRequest) -> Exchange:
+    """Send a request and collect its response; a request that fails is told by the exchange.
+
+    Args:
+        model: The model.
+        request: The request.
+
+    Raises:
+        ConfigurationError: The request could not be sent as it is.
+    """
+    exchange = Exchange()
+    began = anyio.current_time()
+    try:
+        async with model.stream(request) as events:
+            async for event in events:
+                if exchange.first_event_seconds is None:
+                    exchange.first_event_seconds = anyio.current_time() - began
+                exchange.take(event)
+    except ModelError as error:
+        exchange.error = error
+    exchange.seconds = anyio.current_time() - began
+    return exchange

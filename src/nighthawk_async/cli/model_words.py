@@ -1,0 +1,104 @@
+"""What a model can do and what it costs, in words and as JSON. Floor 5. Pure."""
+
+from dataclasses import asdict
+from decimal import Decimal
+from typing import Any
+
+from ..types.model import ModelCapabilities, ModelPrice
+
+__all__ = [
+    "capabilities_as_json",
+    "dollars",
+    "media_in_words",
+    "price_in_words",
+    "reasoning_in_words",
+    "short_count",
+    "tools_in_words",
+]
+
+
+def tools_in_words(capabilities: ModelCapabilities) -> str:
+    """Whether the model calls tools.
+
+    Args:
+        capabilities: What the model can do.
+    """
+    if not capabilities.tools:
+        return "no"
+    return "yes, several in one response" if capabilities.parallel_tool_calls else "yes, one in a response"
+
+
+def media_in_words(capabilities: ModelCapabilities) -> str:
+    """The kinds of media that the model takes.
+
+    Args:
+        capabilities: What the model can do.
+    """
+    kinds = [name for name in ("images", "audio", "video", "documents") if getattr(capabilities, name)]
+    return ", ".join(kinds) or "text only"
+
+
+def reasoning_in_words(capabilities: ModelCapabilities) -> str:
+    """Whether, and how, the model is told how much to reason.
+
+    Args:
+        capabilities: What the model can do.
+    """
+    if not capabilities.reasoning:
+        return "not adjustable"
+    if capabilities.reasoning_control == "effort":
+        return "by a word (reasoning_effort)"
+    return "by a number of tokens (thinking_budget_tokens, or reasoning_effort)"
+
+
+def price_in_words(price: ModelPrice | None) -> str:
+    """A price in US dollars per million tokens.
+
+    Args:
+        price: The price; None when it is unknown.
+    """
+    if price is None:
+        return "unknown"
+    if not price.input and not price.output:
+        return "free"
+    parts = [f"{dollars(price.input)} sent", f"{dollars(price.output)} received"]
+    if price.cache_read is not None:
+        parts.append(f"{dollars(price.cache_read)} read from the cache")
+    if price.cache_write is not None:
+        parts.append(f"{dollars(price.cache_write)} written to the cache")
+    return f"{', '.join(parts)} per million tokens"
+
+
+def dollars(amount: Decimal) -> str:
+    """An amount of US dollars, cents at least.
+
+    Args:
+        amount: The amount.
+    """
+    plain = f"{amount.normalize():f}"
+    whole, _, fraction = plain.partition(".")
+    return f"${whole}.{fraction.ljust(2, '0')}"
+
+
+def short_count(count: int | None) -> str:
+    """A number of tokens in few characters; a dash when it is unknown.
+
+    Args:
+        count: The number.
+    """
+    if count is None:
+        return "-"
+    return f"{count / 1_000_000:.3g}M" if count >= 1_000_000 else f"{count / 1_000:.3g}K"
+
+
+def capabilities_as_json(capabilities: ModelCapabilities) -> dict[str, Any]:
+    """What a model can do as JSON; prices are texts, since they are decimal numbers.
+
+    Args:
+        capabilities: What the model can do.
+    """
+    fields = asdict(capabilities)
+    if capabilities.price is not None:
+        prices = asdict(capabilities.price)
+        fields["price"] = {name: None if each is None else str(each) for name, each in prices.items()}
+    return fields

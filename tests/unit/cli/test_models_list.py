@@ -1,0 +1,207 @@
+"""`models list` and `models show`: what is known of models, without a request."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nighthawk_async.catalog.models import MODELS
+from nighthawk_async.catalog.providers import PROVIDERS
+from nighthawk_async.cli.application import run_command_line
+
+Captured = pytest.CaptureFixture[str]
+
+KEY = "sk-never-shown-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def no_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NIGHTHAWK_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    for provider in PROVIDERS.values():
+        for variable in (provider.base_url_variable, *provider.key_variables):
+            monkeypatch.delenv(variable, raising=False)
+
+
+def output_of(arguments: list[str], capsys: Captured, *, exit_code: int = 0) -> str:
+    assert run_command_line(arguments) == exit_code
+    captured = capsys.readouterr()
+    return captured.err if exit_code else captured.out
+
+
+def json_of(arguments: list[str], capsys: Captured) -> Any:
+    return json.loads(output_of([*arguments, "--json"], capsys))
+
+
+def test_the_list_names_every_family_of_every_provider_in_100_columns(capsys: Captured) -> None:
+    output = output_of(["models", "list"], capsys)
+    words = output.replace(",", " ").split()
+    assert [facts.pattern for facts in MODELS if facts.pattern.partition(":")[2] not in words] == []
+    assert all(f"{name}:" in output for name in [*PROVIDERS, "local"])
+    tables = [line for line in output.splitlines() if line.startswith("  ")]
+    assert max(len(line) for line in tables) <= 100
+
+
+def test_the_list_shows_what_a_family_can_do_and_costs(capsys: Captured) -> None:
+    lines = output_of(["models", "list", "--provider", "anthropic"], capsys).splitlines()
+    row = next(line.split() for line in lines if "claude-haiku-4-5" in line)
+    assert row == ["claude-haiku-4-5*", "yes", "yes", "images,", "documents", "budget", "200K", "1", "5"]
+
+
+def test_one_provider_can_be_listed(capsys: Captured) -> None:
+    output = output_of(["models", "list", "--provider", "google"], capsys)
+    assert "gemini-2.5-pro" in output
+    assert "claude" not in output
+    assert "smollm2" not in output
+
+
+def test_an_unknown_provider_is_refused_with_the_known_ones(capsys: Captured) -> None:
+    message = output_of(["models", "list", "--provider", "openai"], capsys, exit_code=2)
+    assert "'openai'" in message
+    assert "openai-responses" in message
+
+
+def test_the_list_says_which_weights_are_here(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "not pulled" in output_of(["models", "list", "--provider", "local"], capsys)
+    monkeypatch.setattr("nighthawk_async.cli.model_list.are_weights_whole", lambda source, path: True)
+    row = output_of(["models", "list", "--provider", "local"], capsys).splitlines()[2]
+    assert row.split()[:4] == ["smollm2-135m", "here", "98", "MB"]
+
+
+def test_the_list_as_json_holds_every_row_with_its_source(capsys: Captured) -> None:
+    listed = json_of(["models", "list"], capsys)
+    assert [each["provider"] for each in listed] == [*PROVIDERS, "local"]
+    rows = [row for each in listed for row in each["models"] if each["provider"] != "local"]
+    assert len(rows) == len(MODELS)
+    assert all(row["source"] for row in rows)
+    local = listed[-1]["models"][0]
+    assert local["pattern"] == "local:smollm2-135m"
+    assert local["weights_are_here"] is False
+
+
+def test_the_list_says_whether_a_key_is_set_and_never_shows_it(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    output = output_of(["models", "list"], capsys)
+    assert "key set (the variable ANTHROPIC_API_KEY)" in output
+    assert "key not set; set the variable OPENAI_API_KEY" in output
+    assert KEY not in output
+    assert KEY not in json.dumps(json_of(["models", "list"], capsys))
+
+
+def test_show_gives_what_the_catalog_knows_and_the_row_that_says_so(capsys: Captured) -> None:
+    shown = json_of(["models", "show", "anthropic:claude-haiku-4-5-20251001"], capsys)
+    assert shown["row"] == "anthropic:claude-haiku-4-5*"
+    assert shown["protocol"] == "anthropic"
+    assert shown["base_url"] == "https://api.anthropic.com/v1"
+    assert shown["base_url_origin"] == "the provider's own"
+    assert shown["has_key"] is False
+    assert shown["capabilities"]["images"] is True
+    assert shown["capabilities"]["price"] == {
+        "input": "1",
+        "output": "5",
+        "cache_read": "0.1",
+        "cache_write": "1.25",
+    }
+
+
+def test_show_prints_one_line_for_each_thing(capsys: Captured) -> None:
+    lines = output_of(["models", "show", "openai-responses:gpt-5.4-nano"], capsys).splitlines()
+    shown = {line[:19].strip(): line[19:].strip() for line in lines}
+    assert shown["catalog row"] == "openai-responses:gpt-5.4-nano*"
+    assert shown["tools"] == "yes, several in one response"
+    assert shown["takes"] == "images, documents"
+    assert shown["context"] == "400,000 tokens"
+    assert shown["price"] == "$0.20 sent, $1.25 received, $0.02 read from the cache per million tokens"
+    assert max(len(line) for line in lines) <= 100
+
+
+def test_show_says_that_nothing_is_known_of_a_model(capsys: Captured) -> None:
+    output = output_of(["models", "show", "openai-chat:my-model"], capsys)
+    assert "unknown: conservative defaults" in output
+    assert "text only" in output
+
+
+def test_show_says_which_protocol_reaches_a_model(capsys: Captured) -> None:
+    note = json_of(["models", "show", "openai-chat:gpt-5.5-pro"], capsys)["note"]
+    assert note.startswith("It is reached through openai-responses only.")
+
+
+def test_show_takes_settings_into_account(capsys: Captured) -> None:
+    settings = ["--setting", 'capabilities={"images": true}', "--setting", f"api_key={KEY}"]
+    output = output_of(["models", "show", "openai-chat:my-model", *settings, "--json"], capsys)
+    shown = json.loads(output)
+    assert shown["capabilities"]["images"] is True
+    assert shown["key"] == "set (the setting api_key)"
+    assert KEY not in output
+
+
+@pytest.mark.parametrize(
+    ("variable", "option", "origin"),
+    [
+        ("http://localhost:8000/v1", None, "the variable OPENAI_BASE_URL"),
+        ("http://elsewhere/v1", "http://localhost:8000/v1", "the setting base_url"),
+    ],
+)
+def test_show_names_the_base_url_in_force_and_who_says_so(
+    variable: str, option: str | None, origin: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", variable)
+    options = ["--base-url", option] if option else []
+    shown = json_of(["models", "show", "openai-chat:any", *options], capsys)
+    assert shown["base_url"] == "http://localhost:8000/v1"
+    assert shown["base_url_origin"] == origin
+    assert shown["key"] == "not set; a server on this machine needs none"
+
+
+def test_a_base_url_gets_the_version_that_the_protocol_wants(capsys: Captured) -> None:
+    shown = json_of(["models", "show", "anthropic:any", "--base-url", "https://gateway.example"], capsys)
+    assert shown["base_url"] == "https://gateway.example/v1"
+
+
+def test_a_key_in_the_base_url_or_in_a_header_counts_and_is_not_shown(capsys: Captured) -> None:
+    url = f"https://gateway.example/v1?api-key={KEY}"
+    output = output_of(["models", "show", "openai-chat:any", "--base-url", url], capsys)
+    assert "set (api-key)" in output
+    assert KEY not in output
+    header = json.dumps({"x-gateway-token": KEY})
+    output = output_of(["models", "show", "openai-chat:any", "--setting", f"extra_headers={header}"], capsys)
+    assert "set (x-gateway-token)" in output
+    assert KEY not in output
+
+
+def test_show_says_how_to_get_the_weights_of_a_local_model(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = output_of(["models", "show", "local:smollm2-135m"], capsys)
+    assert "nighthawk-async models pull smollm2-135m" in output
+    assert "free" in output
+    monkeypatch.setattr("nighthawk_async.cli.model_description.are_weights_whole", lambda source, path: True)
+    shown = json_of(["models", "show", "local:smollm2-135m"], capsys)
+    assert shown["weights"].endswith("SmolLM2-135M-Instruct.Q4_1.gguf")
+
+
+def test_show_knows_files_by_their_suffix(capsys: Captured) -> None:
+    assert json_of(["models", "show", "local:/models/mine.GGUF"], capsys)["row"] == "local:*.gguf"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["gpt-5"], "'gpt-5' is not of the form 'provider:model'"),
+        (["openai:gpt-5"], "No provider is called 'openai'"),
+        (["local:mystery"], "No local model is called 'mystery'"),
+        (["openai-chat:any", "--setting", "temperature"], "NAME=VALUE"),
+        (["openai-chat:any", "--setting", "max_retries=-1"], "'max_retries'"),
+        (["openai-chat:any", "--setting", 'capabilities={"wings": true}'], "'wings'"),
+        (["openai-chat:any", "--base-url", "localhost:8000"], "http://"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line_with_exit_code_2(
+    arguments: list[str], complaint: str, capsys: Captured
+) -> None:
+    message = output_of(["models", "show", *arguments], capsys, exit_code=2)
+    assert complaint in message
+    assert message.count("\n") == 1

@@ -1,9 +1,10 @@
 """Puts the content blocks of an Anthropic answer together, and hands out what they say. Floor 1.
 
-A call is handed out at the end of its block. Only when its arguments are no complete JSON object is it kept
-back: the block may have been cut off, which the stop reason tells later, or the model may have written
-something malformed, which the runtime tells the model. The block that is cut off is always the last one, so
-another block tells as well that a call is as the model left it.
+A call is handed out at the end of its block, where the arguments that came in pieces are a complete JSON
+object. Otherwise it is kept back: the block may have been cut off, which the stop reason tells later, and
+then no arguments at all, or arguments that a server parsed as far as they went, look like good ones. The
+block that is cut off is always the last one, so another block tells as well that a call is as the model left
+it, even when that is malformed; the runtime tells the model.
 """
 
 from dataclasses import dataclass, field
@@ -119,20 +120,20 @@ class ContentBlocks:
         return events
 
     def stop(self, index: int | None) -> list[ModelEvent]:
-        """End a block; a complete call is handed out."""
+        """End a block; a call that is surely complete is handed out."""
         block = self._find(index)
         if block is None or block.is_stopped:
             return []
         block.is_stopped = True
         if block.kind != "tool_use":
             return []
-        events: list[ModelEvent] = []
-        if not block.fragments and (given := block.form.get("input")):
+        if block.scanner.is_complete:
+            return [self._complete(block)]
+        events = self.release(is_cut_off=False)
+        self._held = block
+        if (given := block.form.get("input")) and not block.fragments:
             events.append(_take_whole_arguments(block, given))
-        if block.fragments and not block.scanner.is_complete and "".join(block.fragments).strip():
-            self._held = block
-            return events
-        return [*events, self._complete(block)]
+        return events
 
     def release(self, *, is_cut_off: bool) -> list[ModelEvent]:
         """Decide on the call that was kept back.
@@ -201,7 +202,6 @@ class ContentBlocks:
 def _take_whole_arguments(block: _Block, given: object) -> ToolCallArgumentsDelta:
     """Take the arguments that came with the beginning of the block, where no others followed."""
     text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
-    block.scanner.feed(text)
     block.fragments.append(text)
     return ToolCallArgumentsDelta(index=block.call_index or 0, fragment=text)
 

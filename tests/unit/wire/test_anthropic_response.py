@@ -10,7 +10,6 @@ from nighthawk_async.types.model import (
     ResponseFailed,
     ResponseFinished,
     TextDelta,
-    ToolCallCompleted,
     UsageReported,
 )
 from nighthawk_async.wire.anthropic import AnthropicCodec
@@ -314,11 +313,19 @@ def test_a_whole_answer_without_content_breaks_the_protocol(body: bytes) -> None
         AnthropicCodec().decode_response(body)
 
 
-def test_a_whole_answer_cut_off_in_a_call_keeps_what_is_an_object() -> None:
-    call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"x": 1}}
-    events = AnthropicCodec().decode_response(whole(call, reason="max_tokens"))
-    assert [type(each) for each in events if isinstance(each, ToolCallCompleted)] == [ToolCallCompleted]
+@pytest.mark.parametrize("given", [{}, {"x": "half of i"}])
+def test_the_last_call_of_a_whole_answer_that_was_cut_off_is_dropped(given: dict[str, Any]) -> None:
+    """Servers parse the arguments as far as they came; llama.cpp makes an empty object of them."""
+    calls = [{"type": "tool_use", "id": each, "name": "look", "input": given} for each in ("a", "b")]
+    events = AnthropicCodec().decode_response(whole(*calls, reason="max_tokens"))
+    assert [call.id for call in calls_in(events)] == ["a"]
     assert finish_of(events).reason == "length"
+
+
+def test_a_whole_answer_that_was_cut_off_after_its_calls_keeps_them() -> None:
+    call = {"type": "tool_use", "id": "a", "name": "look", "input": {}}
+    cut = whole(call, {"type": "text", "text": "So"}, reason="max_tokens")
+    assert [each.id for each in calls_in(AnthropicCodec().decode_response(cut))] == ["a"]
 
 
 def test_an_error_status_is_told_with_the_providers_message() -> None:

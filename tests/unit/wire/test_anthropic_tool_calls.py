@@ -117,6 +117,13 @@ def test_a_call_that_was_cut_off_is_dropped(arguments: str, reason: str) -> None
     assert finish_of(events).reason in ("length", "content_filter")
 
 
+@pytest.mark.parametrize("reason", ["max_tokens", "refusal"])
+@pytest.mark.parametrize("last", [call_block(1), call_block(1, "", " "), call_block(1, input={"a": "half"})])
+def test_a_call_that_may_have_been_cut_off_is_dropped(last: bytes, reason: str) -> None:
+    events = decode(start(), call_block(0), last, end(reason))
+    assert [call.id for call in calls_in(events)] == ["toolu_0"]
+
+
 def test_a_complete_call_is_kept_although_the_response_was_cut_off() -> None:
     events = decode(start(), call_block(0, '{"a":1}'), end("max_tokens"))
     assert len(calls_in(events)) == 1
@@ -207,6 +214,13 @@ def test_blocks_may_overlap() -> None:
         ("toolu_0", '{"a":1}'),
         ("toolu_1", '{"b":2}'),
     ]
+
+
+def test_calls_without_arguments_may_overlap() -> None:
+    begun = call_block(0, stop=False) + call_block(1, stop=False)
+    ends = [event("content_block_stop", index=index) for index in (0, 1)]
+    events = decode(start(), begun, *ends, end("tool_use"))
+    assert [call.id for call in calls_in(events)] == ["toolu_0", "toolu_1"]
 
 
 def test_text_and_calls_alone_need_nothing_more_to_go_back() -> None:

@@ -5,7 +5,8 @@ the limit of a reasoning model's response `max_completion_tokens`; it does not r
 some models it refuses requests that offer tools.
 
 Prices are OpenAI's own, for standard requests. The price of writing to the cache is that of its shorter
-lifetime.
+lifetime. OpenAI caches prefixes of itself; what its newest models let a request say about that, the codecs do
+not write, so no row claims it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -60,8 +61,6 @@ _GPT_4_1 = replace(_MEDIA, context_window=1_047_576, max_output_tokens=32_768)
 _GPT_4O = replace(_MEDIA, context_window=128_000, max_output_tokens=16_384)
 _GPT_5 = replace(_REASONING, context_window=400_000, max_output_tokens=128_000)
 _GPT_5_LONG = replace(_GPT_5, context_window=1_050_000)
-# From here on, a request may say what to cache.
-_GPT_5_6 = replace(_GPT_5_LONG, prompt_caching=True)
 _PRO = replace(_GPT_5_LONG, structured_output=False)
 # They take no `parallel_tool_calls`.
 _O_SERIES = replace(_REASONING, parallel_tool_calls=False, context_window=200_000, max_output_tokens=100_000)
@@ -76,7 +75,7 @@ def _gpt_6(
     prices = price(input_price, output_price, read=read, write=write)
     return _Family(
         name=name,
-        capabilities=replace(_GPT_5_6, price=prices),
+        capabilities=replace(_GPT_5_LONG, price=prices),
         chat="no tools",
         note=f"{_BEYOND_272K} {note}".strip(),
     )

@@ -88,7 +88,7 @@ class ModelDescription:
             "structured output": "yes" if capabilities.structured_output else "no",
             "takes": media_in_words(capabilities),
             "reasoning": reasoning_in_words(capabilities),
-            "prompt caching": "a request may mark what to cache" if capabilities.prompt_caching else "",
+            "prompt caching": "requests mark what to cache" if capabilities.prompt_caching else "",
             "outcome transport": capabilities.default_transport,
             "context": "unknown" if context is None else f"{context:,} tokens",
             "longest response": "unknown" if longest is None else f"{longest:,} tokens",

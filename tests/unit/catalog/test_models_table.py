@@ -222,3 +222,8 @@ def test_open_models_with_sight_in_their_name_take_images_and_have_no_price(name
     assert capabilities.images
     assert capabilities.price is None
     assert not capabilities.structured_output
+
+
+def test_prompts_are_marked_for_the_cache_where_the_codec_does_so_alone() -> None:
+    marking = {facts.pattern.partition(":")[0] for facts in MODELS if facts.capabilities.prompt_caching}
+    assert marking == {"anthropic"}

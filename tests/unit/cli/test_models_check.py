@@ -101,6 +101,29 @@ def test_all_sends_one_request_for_each_thing_that_is_claimed(check: Check) -> N
     assert findings["usage"][1].startswith("30 tokens sent, 15 received, 3 requests")
 
 
+@pytest.mark.parametrize(
+    "model_id",
+    [
+        "openai-chat:gpt-5.4-nano",
+        "openai-responses:gpt-5.4-nano",
+        "anthropic:claude-haiku-5-5",
+        "google:gemini-3.8-flash",
+    ],
+)
+def test_every_protocol_is_checked_alike(model_id: str, capsys: Captured) -> None:
+    def answer(request: RecordedRequest) -> ModelReply:
+        if "tools" in request.body:
+            return CALL
+        return FORM if b'"additionalProperties"' in request.content else TEXT
+
+    with ModelServer.in_thread(answer) as server:
+        options = ["--base-url", server.base_url, "--setting", f"api_key={KEY}", "--all", "--json"]
+        assert run_command_line(["models", "check", model_id, *options]) == 0
+        assert len(server.requests) == 3
+    states = [finding["state"] for finding in json.loads(capsys.readouterr().out)["findings"]]
+    assert states == ["ok"] * 6
+
+
 def test_all_requests_share_a_connection(capsys: Captured) -> None:
     with ModelServer.in_thread(answer_well) as server:
         arguments = ["openai-chat:any", "--base-url", server.base_url, "--all", "--setting", CAPABLE]

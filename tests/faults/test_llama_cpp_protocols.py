@@ -278,7 +278,7 @@ async def test_requests_of_all_protocols_at_once_do_not_mix(address: str) -> Non
 
 @each_protocol
 async def test_cancelled_responses_free_the_servers_slots(address: str, protocol: str) -> None:
-    """Six long answers would hold both slots for many seconds; cancelled, they must not."""
+    """Twelve long answers would hold both slots for many seconds; cancelled, they must not."""
     model = model_at(address, protocol, max_tokens=450)
     request = ModelRequest(messages=(UserMessage(content=("Count from one to one thousand.",)),))
 
@@ -290,7 +290,7 @@ async def test_cancelled_responses_free_the_servers_slots(address: str, protocol
     answering = anyio.Event()
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
-            for _ in range(6):
+            for _ in range(12):
                 tasks.start_soon(never_ends)
             await answering.wait()
             tasks.cancel_scope.cancel()

@@ -6,6 +6,7 @@ from ..errors import ModelStatusError
 from ..types.content import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from .openai_chat_assistant import PROTOCOL
 from .openai_chat_content import find_refusal
 from .openai_chat_request import encode_body
 from .openai_chat_response import ChatResponseDecoder
@@ -19,7 +20,7 @@ _HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
 class OpenAIChatCodec:
     """Speaks Chat Completions. See `wire.codec.Codec`."""
 
-    name = "openai-chat"
+    name = PROTOCOL
 
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Why the protocol cannot carry a media item; see `wire.codec.Codec`."""

@@ -146,7 +146,7 @@ class ToolCallAccumulator:
 
         Args:
             is_cut_off: Whether the response was stopped on its way; then calls whose arguments are incomplete
-                are dropped.
+                are dropped, and so is a last call with `{}`, since the real arguments may have been to come.
 
         Raises:
             ModelProtocolError: A call has no name.
@@ -154,7 +154,7 @@ class ToolCallAccumulator:
         self._is_finished = True
         if is_cut_off:
             self._calls = [
-                call for call in self._calls if call.position < self._completed or call.scanner.is_complete
+                call for call in self._calls if call.position < self._completed or call.is_complete
             ]
         events: list[ModelEvent] = []
         for call in self._calls:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nighthawk_async.types.messages import AssistantMessage, ProviderContent, UserMessage
 from nighthawk_async.types.model import ModelEvent, ModelRequest, ReasoningDelta, ResponseFinished
 from nighthawk_async.wire.openai_chat import OpenAIChatCodec
+from tests.property.splitting import check_every_cut, check_forms
 
 from .chat import DONE, call_chunk, calls_in, chunk, decode, fragment, text_in
 
@@ -177,6 +178,20 @@ def test_however_reasoning_is_streamed_the_same_goes_back(text: str, cuts: list[
     bounds = [0, *sorted(cuts), 40]
     pieces = [text[start:end] for start, end in pairwise(bounds)]
     assert details_sent_back(*[[text_detail(piece)] for piece in pieces]) == [text_detail(text)]
+
+
+def test_wherever_the_bytes_are_cut_the_same_goes_back() -> None:
+    details = [
+        text_detail("é"),
+        text_detail("🙂", signature="s"),
+        {"type": "reasoning.encrypted", "data": "x"},
+    ]
+    chunks = [chunk({"reasoning": "é", "reasoning_details": [detail]}) for detail in details]
+    call = call_chunk(fragment('{"x":1}', name="a", index=0, id="1", extra_content=SIGNED))
+    stream = b"".join([*chunks, call, chunk({}, "tool_calls"), DONE])
+    assert as_message(decode(stream)).provider_content is not None
+    check_every_cut(decode, stream)
+    check_forms(decode, stream)
 
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])

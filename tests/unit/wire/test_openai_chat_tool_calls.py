@@ -269,6 +269,17 @@ def test_calls_cut_off_are_dropped(reason: str) -> None:
     assert events[-1] == ResponseFinished(reason="content_filter" if reason == "content_filter" else "length")
 
 
+@pytest.mark.parametrize("arguments", ["", "{}", "{ }"])
+def test_a_last_call_without_arguments_may_be_cut_off_and_is_dropped(arguments: str) -> None:
+    events = decode(
+        call_chunk(fragment("{}", name="a", index=0, id="1")),
+        call_chunk(fragment(arguments, name="b", index=1, id="2")),
+        chunk({}, "length"),
+        DONE,
+    )
+    assert names_and_arguments(events) == [("a", "{}")]
+
+
 def test_a_call_in_a_stream_that_breaks_off_is_never_completed() -> None:
     with pytest.raises(ModelProtocolError):
         decode(call_chunk(fragment('{"x":', name="a", index=0, id="1")))

@@ -7,6 +7,8 @@ from typing import Any
 import anyio
 from anyio.abc import SocketAttribute, SocketStream
 
+from nighthawk_async.catalog.providers import RetryRules
+from nighthawk_async.errors import ModelError
 from nighthawk_async.models.http_pool import HttpPool, open_http_pool
 from nighthawk_async.models.http_stream import PoolSource
 from nighthawk_async.models.providers import create_model
@@ -48,6 +50,11 @@ async def collect(model: Model, request: ModelRequest = HELLO) -> list[ModelEven
 def text_of(events: list[ModelEvent]) -> str:
     """The visible text."""
     return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def retry_soon(error: ModelError, *, retries: int, max_retries: int, rules: RetryRules) -> float | None:
+    """Stands for `retry_delay` in tests that need a retry where the server can name no delay."""
+    return 0.001 if error.is_transient and retries < max_retries else None
 
 
 async def wait_until_closed(server: ModelServer, pool: HttpPool) -> None:

@@ -20,6 +20,7 @@ from nighthawk_async.errors import (
     ModelStatusError,
     RequestTimeoutError,
 )
+from nighthawk_async.models import http_attempts
 from nighthawk_async.models.pacing import Pacer
 from nighthawk_async.models.pacing_lane import Demand, PacingLimits
 from nighthawk_async.models.providers import create_model
@@ -30,7 +31,7 @@ from nighthawk_async.types.messages import UserMessage
 from nighthawk_async.types.model import ModelEvent, ModelRequest, TextDelta, UsageReported
 from nighthawk_async.types.usage import Usage
 
-from .http_support import HELLO, SECRET, collect, model_at, text_of
+from .http_support import HELLO, SECRET, collect, model_at, retry_soon, text_of
 
 pytestmark = pytest.mark.anyio
 
@@ -301,3 +302,34 @@ async def test_a_setting_that_is_changed_in_place_counts_from_the_next_request_o
         await collect(model, request)
         assert [each.body["temperature"] for each in server.requests] == [0, 1, 1]
         assert [each.headers["x-trace"] for each in server.requests] == ["1", "1", "2"]
+
+
+BEGINNINGS = {
+    "anthropic:m": (
+        b"event: message_start\n"
+        b'data: {"type":"message_start","message":{"id":"1","type":"message","role":"assistant","model":"m",'
+        b'"content":[],"usage":{"input_tokens":10,"output_tokens":1}}}\n\n'
+        b'event: ping\ndata: {"type":"ping"}\n\n'
+        b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"x"}}\n\n'
+    ),
+    "openai-responses:m": (
+        b'data: {"type":"response.created","response":{"id":"1"},"sequence_number":0}\n\n'
+        b'data: {"type":"error","code":"server_error","message":"x","param":null,"sequence_number":1}\n\n'
+    ),
+    "google:m": b'{\n "error": {\n  "code": 503,\n  "message": "x",\n  "status": "UNAVAILABLE"\n }\n}\n',
+}
+
+
+@pytest.mark.parametrize("model_id", BEGINNINGS)
+async def test_each_protocols_error_before_any_output_is_met_with_another_attempt(
+    model_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    async with ModelServer(lambda _: ModelReply(body=BEGINNINGS[model_id])) as server:
+        settings = {"base_url": server.base_url, "api_key": SECRET, "max_retries": 2}
+        seen, error = await read_until_error(create_model(model_id, settings=settings, environment={}))
+        assert len(server.requests) == 3
+    assert isinstance(error, ModelProviderError)
+    assert error.is_transient
+    assert error.retries == 2
+    assert [usage.input_tokens for usage in usages_of(seen)] == ([30] if model_id == "anthropic:m" else [])

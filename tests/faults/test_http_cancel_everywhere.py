@@ -13,7 +13,6 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from nighthawk_async.catalog.providers import RetryRules
 from nighthawk_async.errors import ModelError
 from nighthawk_async.models import http_attempt, http_attempts
 from nighthawk_async.models.http_pool import HttpPool, open_http_pool
@@ -27,7 +26,7 @@ from nighthawk_async.testing.model_server import ModelServer
 from nighthawk_async.types.model import ModelEvent
 
 from .cancellation_points import cancel_at
-from .http_support import HELLO, SECRET, collect, from_pool, text_of, wait_until_closed
+from .http_support import HELLO, SECRET, collect, from_pool, retry_soon, text_of, wait_until_closed
 
 pytestmark = pytest.mark.anyio
 
@@ -122,10 +121,6 @@ async def travel(model: Model, leaves_after: int | None) -> None:
                 seen.append(event)
                 if len(seen) == leaves_after:
                     return
-
-
-def retry_soon(error: ModelError, *, retries: int, max_retries: int, rules: RetryRules) -> float | None:
-    return 0.002 if error.is_transient and retries < max_retries else None
 
 
 async def release_when_awaited(pacer: Pacer, permit: Permit) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from nighthawk_async.wire.openai_chat import OpenAIChatCodec
-from nighthawk_async.wire.provider_errors import ProviderMessage, find_bare_error
+from nighthawk_async.wire.provider_errors import ProviderMessage, find_bare_error, status_error
 from nighthawk_async.wire.redaction import excerpt, redact
 from nighthawk_async.wire.retry_advice import is_transient_status, retry_after_seconds
 
@@ -122,3 +122,33 @@ def test_an_error_object_that_stands_alone_is_found() -> None:
 )
 def test_what_is_no_error_object_is_not_taken_for_one(content: bytes) -> None:
     assert find_bare_error(content) is None
+
+
+@pytest.mark.parametrize(
+    ("details", "headers", "seconds"),
+    [
+        ([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}], {}, 34.5),
+        ([{"reason": "x"}, {"retryDelay": "7s"}], {}, 7.0),
+        ([{"retryDelay": "7s"}], {"retry-after": "3"}, 3.0),
+        ([{"retryDelay": "soon"}], {}, None),
+        ([{"retryDelay": "-1s"}], {}, None),
+        ([{"retryDelay": 7}], {}, None),
+        (["x", None], {}, None),
+        ("x", {}, None),
+    ],
+)
+def test_a_delay_in_the_body_of_googles_error_counts_where_no_header_names_one(
+    details: object, headers: dict[str, str], seconds: float | None
+) -> None:
+    body = {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "x", "details": details}}
+    error = status_error(429, headers, json.dumps(body).encode())
+    assert error.retry_after_seconds == seconds
+
+
+def test_a_secret_is_redacted_though_an_excerpt_of_somebody_elses_cut_it() -> None:
+    assert redact("a hunter22-hunt… b", ["hunter22-hunter22"]) == "a [redacted]… b"
+    assert redact("a hunt… b", ["hunter22-hunter22"]) == "a hunt… b"
+
+
+def test_a_secret_that_holds_another_is_redacted_whole() -> None:
+    assert redact("hunter22-more", ["hunter22", "hunter22-more"]) == "[redacted]"

@@ -11,6 +11,7 @@ from ..types.content import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
 from .openai_responses_content import find_refusal
+from .openai_responses_input import PROTOCOL
 from .openai_responses_request import encode_body
 from .openai_responses_response import ResponsesDecoder
 from .provider_errors import status_error
@@ -23,7 +24,7 @@ _HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
 class OpenAIResponsesCodec:
     """Speaks OpenAI Responses. See `wire.codec.Codec`."""
 
-    name = "openai-responses"
+    name = PROTOCOL
 
     def find_refusal(self, item: MultimodalContent) -> str | None:
         """Why the protocol cannot carry a media item; see `wire.codec.Codec`."""

@@ -89,7 +89,9 @@ def call(number: int, arguments: str = "", *, name: str = "look", **fields: Any)
 
 def message(*texts: str, **fields: Any) -> dict[str, Any]:
     """A message as an item."""
-    content = [{"type": "output_text", "text": each, "annotations": []} for each in texts]
+    content: list[dict[str, Any]] = [
+        {"type": "output_text", "text": each, "annotations": []} for each in texts
+    ]
     return {"type": "message", "id": "msg_1", "role": "assistant", "content": content, **fields}
 
 

@@ -28,8 +28,10 @@ from .responses import (
     decode,
     decode_whole,
     done,
+    end_of,
     event,
     incomplete,
+    reasoning_in,
     text_in,
 )
 
@@ -158,6 +160,30 @@ def test_events_without_any_name_of_their_item_speak_of_the_open_one() -> None:
     (only,) = calls_in(events)
     assert (only.name, only.arguments) == ("look", '{"x": 1}')
     assert only.id
+
+
+def test_events_without_any_name_of_their_item_find_one_of_their_own_kind() -> None:
+    said = {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}
+    thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "hm"}]}
+    called = {"type": "function_call", "name": "look", "arguments": '{"x": 1}'}
+    events = decode(
+        added(None, type="reasoning"),
+        added(None, type="function_call", name="look"),
+        added(None, type="message"),
+        arguments('{"x": 1}', None),
+        event("response.reasoning_text.delta", delta="h"),
+        event("response.output_text.delta", delta="H"),
+        done(None, **called),
+        done(None, **said),
+        done(None, **thought),
+        completed(),
+    )
+    assert text_in(events) == "Hi"
+    assert reasoning_in(events) == "hm"
+    assert [each.arguments for each in calls_in(events)] == ['{"x": 1}']
+    content = end_of(events).provider_content
+    assert content is not None
+    assert [item["type"] for item in content.items] == ["reasoning", "function_call", "message"]
 
 
 def test_missing_ids_are_made_up_and_unique_in_every_conversation() -> None:

@@ -13,6 +13,7 @@ from nighthawk_async.types.model import (
 )
 from nighthawk_async.types.usage import Usage
 from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.sse import ServerSentEvent
 
 from .responses import (
     USAGE,
@@ -346,6 +347,7 @@ def test_unknown_events_and_items_are_ignored_whatever_form_they_have() -> None:
         event("response.something.new", delta={"an": "object"}, output_index="first", item=7),
         event("keepalive", sequence_number="many"),
         b'data: {"no": "type"}\n\n',
+        text("", 3),
         added(0, **search),
         event("response.web_search_call.searching", output_index=0, item_id="ws_1"),
         event("response.output_text.annotation.added", output_index=1, annotation={}),
@@ -447,3 +449,19 @@ def test_a_long_body_that_is_no_response_is_quoted_in_bounds() -> None:
     with pytest.raises(ModelProtocolError, match="no finished response") as raised:
         OpenAIResponsesCodec().decode_response(body)
     assert len(raised.value.message) < 700
+
+
+def test_an_error_status_is_an_error_with_the_providers_message() -> None:
+    body = b'{"error":{"message":"Item rs_1 not found.","type":"invalid_request_error"}}'
+    error = OpenAIResponsesCodec().decode_error(404, {}, body)
+    assert error.status == 404
+    assert not error.is_transient
+    assert "rs_1" in error.message
+
+
+def test_a_decoder_tells_when_it_gave_the_last_event() -> None:
+    decoder = OpenAIResponsesCodec().decoder()
+    assert not decoder.is_ended
+    decoder.feed(ServerSentEvent(data=b'{"type":"response.completed"}'))
+    assert decoder.is_ended
+    assert decoder.finish() == []

@@ -78,6 +78,10 @@ def test_objects_are_closed_at_every_depth(extra: dict[str, Any]) -> None:
     )
 
 
+def test_an_object_without_fields_is_closed_as_well() -> None:
+    assert supported_schema({"type": "object", "properties": {}}) == closed({})
+
+
 def test_a_choice_of_one_is_a_choice() -> None:
     schema = {"oneOf": [{"type": "null"}, {"type": "string"}], "discriminator": {"propertyName": "kind"}}
     assert supported_schema(schema) == {"anyOf": [{"type": "null"}, {"type": "string"}]}

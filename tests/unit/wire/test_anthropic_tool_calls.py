@@ -192,6 +192,31 @@ def test_deltas_and_ends_without_an_index_belong_to_the_last_block() -> None:
     assert text_in(events) == "x"
 
 
+def test_blocks_that_begin_without_an_index_are_counted() -> None:
+    empty = {"type": "text", "text": ""}
+    begun = event("content_block_start", content_block=empty)
+    call = {"type": "tool_use", "id": "toolu_1", "name": "look"}
+    delta = {"type": "input_json_delta", "partial_json": '{"a":1}'}
+    events = decode(
+        start(),
+        begun,
+        event("content_block_start", content_block=call),
+        event("content_block_delta", index=1, delta=delta),
+        event("content_block_stop", index=1),
+        end("tool_use"),
+    )
+    assert [call.arguments for call in calls_in(events)] == ['{"a":1}']
+
+
+def test_arguments_after_the_end_of_their_block_are_ignored() -> None:
+    late = event(
+        "content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": '{"a":1}'}
+    )
+    events = decode(start(), call_block(0), late, end("tool_use"))
+    assert [call.arguments for call in calls_in(events)] == ["{}"]
+    assert not any(isinstance(each, ToolCallArgumentsDelta) for each in events)
+
+
 def test_blocks_may_overlap() -> None:
     def delta(index: int, text: str) -> bytes:
         return event(
@@ -288,7 +313,8 @@ def test_what_was_cut_off_or_is_empty_does_not_go_back() -> None:
         thinking_block(0, "a"),
         text_block(1, " "),
         call_block(2, '{"a":1}'),
-        call_block(3, '{"a":'),
+        block(3, {"type": "server_tool_use", "id": "s"}, stop=False),
+        call_block(4, '{"a":'),
         end("max_tokens"),
     )
     assert [each.get("id", each["type"]) for each in content_of(events)] == ["thinking", "toolu_2"]

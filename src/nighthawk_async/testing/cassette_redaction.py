@@ -82,7 +82,7 @@ class Redactor:
         return self._redact_secrets(text)
 
     def _redact_secrets(self, text: str) -> str:
-        return redact(text, tuple(self._secrets))
+        return _encodable(redact(text, tuple(self._secrets)))
 
     def _add(self, secrets: Iterable[str]) -> None:
         stripped = (secret.strip() for secret in secrets)
@@ -95,8 +95,8 @@ def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
         return {change(name): _change_texts(each, change) for name, each in items}
-    if isinstance(value, list):
-        return [_change_texts(each, change) for each in cast("list[Any]", value)]
+    if isinstance(value, list | tuple):
+        return [_change_texts(each, change) for each in cast("list[Any] | tuple[Any, ...]", value)]
     return value
 
 
@@ -107,6 +107,15 @@ def is_secret_setting(name: str) -> bool:
         name: The name.
     """
     return _SECRET_NAME.search(name) is not None
+
+
+def _encodable(text: str) -> str:
+    """The text without halves of characters, which no file can hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
 
 
 def _text_of(value: object) -> str:

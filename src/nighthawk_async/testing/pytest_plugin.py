@@ -3,6 +3,8 @@
 Opt in, in the topmost `conftest.py`:
 
     pytest_plugins = ["nighthawk_async.testing.pytest_plugin"]
+
+PYTEST_DONT_REWRITE: it holds no assertion, and may be imported before pytest learns of it.
 """
 
 import hashlib

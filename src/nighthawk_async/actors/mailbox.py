@@ -6,17 +6,11 @@ from typing import Generic, Self, TypeVar
 
 import anyio
 
-__all__ = ["Mailbox", "MailboxClosedError", "MailboxFullError", "MailboxStatistics"]
+from .errors import MailboxClosedError, MailboxFullError
+
+__all__ = ["Mailbox", "MailboxStatistics"]
 
 Message = TypeVar("Message")
-
-
-class MailboxClosedError(Exception):
-    """The mailbox is closed: nothing can be sent, or nothing is left to receive."""
-
-
-class MailboxFullError(Exception):
-    """The mailbox holds as many messages as it may."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,190 @@
+"""Who finds what by name: the extents in which names stand for mailboxes, locks, cells and pools. Floor 1.
+
+A namespace is the extent of a process, a run or a task group. Namespaces nest; what is named in an outer one
+is found from inside unless an inner one uses the same name. Everything named belongs to the event loop on
+which it was named, so tasks of another loop (a portal thread of the same run, for instance) never find it.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
+from weakref import WeakKeyDictionary
+
+from anyio import NoEventLoopError
+from anyio.lowlevel import RunVar, current_token
+
+from .errors import NamespaceLeftError, UnknownNamespaceError
+
+__all__ = ["Family", "Namespace", "NamespaceKind", "find_namespace", "open_namespace"]
+
+NamespaceKind: TypeAlias = Literal["process", "run", "task_group"]
+"""`process` is everything on one event loop; `run` and `task_group` are extents inside it."""
+
+Thing = TypeVar("Thing")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Family(Generic[Thing]):
+    """A kind of thing that has names: two families may use the same name.
+
+    Args:
+        title: What one of them is called, for error messages: `mailbox`.
+        close: What is done with each when its namespace is left; None for nothing.
+    """
+
+    title: str
+    close: Callable[[Thing], object] | None = None
+
+
+class Namespace:
+    """The names of one extent. Made by `open_namespace`; the one of the process is always there.
+
+    Args:
+        kind: What it is the extent of.
+        parent: The namespace around it; None for the process, and for an outermost one.
+    """
+
+    __slots__ = ("_is_left", "_things_by_loop", "kind", "parent")
+
+    def __init__(self, kind: NamespaceKind, parent: "Namespace | None") -> None:
+        self.kind: NamespaceKind = kind
+        self.parent = parent
+        self._things_by_loop: WeakKeyDictionary[object, _Things] | None = None
+        self._is_left = False
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the extent has ended."""
+        return self._is_left
+
+    def find(self, family: Family[Thing], name: str) -> Thing | None:
+        """What a name stands for in this very namespace; None for nothing."""
+        return cast("Thing | None", self._things().get((family, name)))
+
+    def search(self, family: Family[Thing], name: str) -> Thing | None:
+        """What a name stands for in this namespace or the nearest one around it; None for nothing."""
+        found = (namespace.find(family, name) for namespace in self.outward())
+        return next((thing for thing in found if thing is not None), None)
+
+    def get_or_add(self, family: Family[Thing], name: str, make: Callable[[], Thing]) -> Thing:
+        """What a name stands for in this very namespace; made and named when it stands for nothing.
+
+        Args:
+            family: What kind of thing is meant.
+            name: The name.
+            make: Makes the thing.
+
+        Raises:
+            NamespaceLeftError: The extent has ended.
+        """
+        if self._is_left:
+            raise NamespaceLeftError(f"the {family.title} {name!r} is wanted in a {self.kind} that has ended")
+        thing = self.find(family, name)
+        if thing is None:
+            thing = make()
+            self._things()[family, name] = thing
+        return thing
+
+    def remove(self, family: Family[Thing], name: str) -> Thing | None:
+        """Free a name. What it stood for is given back and not closed; None for nothing."""
+        return cast("Thing | None", self._things().pop((family, name), None))
+
+    def names(self, family: Family[Thing]) -> tuple[str, ...]:
+        """The names used in this very namespace, in the order in which they were given."""
+        return tuple(name for known, name in self._things() if known is family)
+
+    def outward(self) -> "Iterator[Namespace]":
+        """This namespace and those around it, the innermost first and the one of the process last."""
+        namespace: Namespace | None = self
+        while namespace is not None:
+            yield namespace
+            namespace = namespace.parent
+        if self.kind != "process":
+            yield _process_namespace()
+
+    def leave(self) -> None:
+        """End the extent: close what is named on this event loop, the latest first, and free all names.
+
+        What is named on another event loop is left to that loop: closing it from here would wake its tasks
+        in the wrong thread.
+        """
+        self._is_left = True
+        things_by_loop, self._things_by_loop = self._things_by_loop, None
+        loop = _current_loop()
+        if things_by_loop is None or loop is None:
+            return
+        with ExitStack() as stack:  # closes the rest when one fails
+            for (family, _), thing in things_by_loop.get(loop, {}).items():
+                if family.close is not None:
+                    stack.callback(family.close, thing)
+
+    def _things(self) -> "_Things":
+        """What is named on this event loop. Kept weakly: names do not keep a finished loop alive."""
+        if self._things_by_loop is None:
+            self._things_by_loop = WeakKeyDictionary()
+        return self._things_by_loop.setdefault(current_token().native_token, {})
+
+
+_Things: TypeAlias = dict[tuple[Family[Any], str], object]
+
+_innermost: ContextVar[Namespace | None] = ContextVar("nighthawk_async_namespace", default=None)
+_process: RunVar[Namespace] = RunVar("nighthawk_async_process_namespace")
+
+
+def find_namespace(kind: NamespaceKind | None = None) -> Namespace:
+    """The innermost namespace around the caller.
+
+    Args:
+        kind: What it must be the extent of; None for any.
+
+    Raises:
+        UnknownNamespaceError: The caller is in no such extent.
+        anyio.NoEventLoopError: The one of the process is wanted, and no event loop runs in this thread.
+    """
+    namespace = _innermost.get()
+    while namespace is not None:
+        if kind in (None, namespace.kind):
+            return namespace
+        namespace = namespace.parent
+    if kind in (None, "process"):
+        return _process_namespace()
+    raise UnknownNamespaceError(f"no {kind} surrounds the caller")
+
+
+@contextmanager
+def open_namespace(kind: Literal["run", "task_group"]) -> Generator[Namespace, None, None]:
+    """Make a namespace inside the innermost one; leaving closes what is named in it.
+
+    Tasks started inside see it. Entering needs no event loop, naming something does.
+
+    Args:
+        kind: What it is the extent of.
+
+    Yields:
+        The namespace.
+    """
+    namespace = Namespace(kind, _innermost.get())
+    token = _innermost.set(namespace)
+    try:
+        yield namespace
+    finally:
+        _innermost.reset(token)
+        namespace.leave()
+
+
+def _process_namespace() -> Namespace:
+    namespace = _process.get(None)
+    if namespace is None:
+        namespace = Namespace("process", None)
+        _process.set(namespace)
+    return namespace
+
+
+def _current_loop() -> object | None:
+    """The event loop of this thread; None when none runs."""
+    try:
+        return current_token().native_token
+    except NoEventLoopError:
+        return None

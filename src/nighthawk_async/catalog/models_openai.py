@@ -34,6 +34,7 @@ _BEYOND_272K = (
     "In a request of more than 272,000 tokens, those sent cost twice and those received 1.5 times the price."
 )
 _TOOLS_ELSEWHERE = f"It calls tools through {_RESPONSES} only."
+_EITHER_OR = f"It takes tools together with reasoning_effort through {_RESPONSES} only."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,12 +46,14 @@ class _Family:
         capabilities: What they can do through Responses.
         chat: What Chat Completions can do with them: all of that, all but call tools, or nothing.
         note: What else people should know.
+        chat_note: What else they should know who use Chat Completions.
     """
 
     name: str
     capabilities: ModelCapabilities
     chat: Literal["all", "no tools", "nothing"] = "all"
     note: str = ""
+    chat_note: str = ""
 
 
 _TEXT = ModelCapabilities(structured_output=True)
@@ -78,6 +81,7 @@ def _gpt_6(
         capabilities=replace(_GPT_5_LONG, price=prices),
         chat="no tools",
         note=f"{_BEYOND_272K} {note}".strip(),
+        chat_note=_TOOLS_ELSEWHERE,
     )
 
 
@@ -107,11 +111,16 @@ _FAMILIES = (
         chat="nothing",
         note=_BEYOND_272K,
     ),
-    _Family(name="gpt-5.4-mini*", capabilities=replace(_GPT_5, price=price("0.75", "4.5", read="0.075"))),
+    _Family(
+        name="gpt-5.4-mini*",
+        capabilities=replace(_GPT_5, price=price("0.75", "4.5", read="0.075")),
+        chat_note=_EITHER_OR,
+    ),
     _Family(
         name="gpt-5.4-nano*",
         capabilities=replace(_GPT_5, price=price("0.2", "1.25", read="0.02")),
         note="OpenAI has announced its end for 2027-04-01.",
+        chat_note=_EITHER_OR,
     ),
     _Family(
         name="gpt-5.3-codex*",
@@ -153,13 +162,19 @@ _FAMILIES = (
         name="gpt-5.5*",
         capabilities=replace(_GPT_5_LONG, price=price("5", "30", read="0.5")),
         note=_BEYOND_272K,
+        chat_note=_EITHER_OR,
     ),
     _Family(
         name="gpt-5.4*",
         capabilities=replace(_GPT_5_LONG, price=price("2.5", "15", read="0.25")),
         note=_BEYOND_272K,
+        chat_note=_EITHER_OR,
     ),
-    _Family(name="gpt-5.2*", capabilities=replace(_GPT_5, price=price("1.75", "14", read="0.175"))),
+    _Family(
+        name="gpt-5.2*",
+        capabilities=replace(_GPT_5, price=price("1.75", "14", read="0.175")),
+        chat_note=_EITHER_OR,
+    ),
     _Family(name="gpt-5.1*", capabilities=replace(_GPT_5, price=price("1.25", "10", read="0.125"))),
     _Family(name="gpt-5", capabilities=replace(_GPT_5, price=price("1.25", "10", read="0.125"))),
     _Family(name="gpt-5-2*", capabilities=replace(_GPT_5, price=price("1.25", "10", read="0.125"))),
@@ -209,11 +224,9 @@ def _through_responses(family: _Family) -> ModelFacts:
 def _through_chat(family: _Family) -> ModelFacts:
     is_reached = family.chat != "nothing"
     capabilities = family.capabilities if is_reached else _UNNAMED
-    note = family.note if is_reached else ""
+    note = f"{family.chat_note} {family.note}".strip() if is_reached else ""
     if family.chat != "all":
         capabilities = replace(capabilities, tools=False, parallel_tool_calls=False)
-    if family.chat == "no tools":
-        note = f"{_TOOLS_ELSEWHERE} {note}".strip()
     calls_limit_otherwise = capabilities.reasoning or family.capabilities is _UNNAMED
     return ModelFacts(
         pattern=f"{_CHAT}:{family.name}",

@@ -180,6 +180,16 @@ def test_models_that_call_tools_through_one_protocol_alone_say_so(name: str) -> 
     assert "openai-responses" in facts.note
 
 
+@pytest.mark.parametrize("name", ["gpt-5.4-nano", "gpt-5.4", "gpt-5.5-2026-04-23", "gpt-5.2"])
+def test_models_that_take_tools_or_an_effort_through_chat_completions_say_so(name: str) -> None:
+    facts = find_model_facts(f"openai-chat:{name}")
+    assert facts.capabilities.tools
+    assert facts.note.startswith(
+        "It takes tools together with reasoning_effort through openai-responses only."
+    )
+    assert "openai-responses" not in find_model_facts(f"openai-responses:{name}").note
+
+
 @pytest.mark.parametrize("name", ["gpt-5.4-nano", "gpt-6-sol", "o3", "gpt-9-nova"])
 def test_chat_completions_alone_renames_the_limit_of_reasoning_models(name: str) -> None:
     renamed = {"max_tokens": "max_completion_tokens"}

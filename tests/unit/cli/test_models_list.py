@@ -205,3 +205,31 @@ def test_what_cannot_be_shown_is_one_line_with_exit_code_2(
     message = output_of(["models", "show", *arguments], capsys, exit_code=2)
     assert complaint in message
     assert message.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("model_id", "words"),
+    [
+        ("anthropic:claude-haiku-4-5", "by a number of tokens (thinking_budget_tokens, or reasoning_effort)"),
+        ("anthropic:claude-haiku-5-5", "by a word (reasoning_effort)"),
+        ("openai-chat:gpt-4.1", "not adjustable"),
+        ("anthropic:claude-opus-5-5", "$0.20 read from the cache, $5.00 written to the cache"),
+        ("openai-responses:gpt-5-pro", "$15.00 sent, $120.00 received per million tokens"),
+        ("openai-chat:o3", "yes, one in a response"),
+        ("openai-chat:gpt-audio-1.5", "audio"),
+        ("google:gemini-pro-latest", "images, audio, video, documents"),
+    ],
+)
+def test_show_says_in_words_what_a_model_can_do(model_id: str, words: str, capsys: Captured) -> None:
+    assert words in " ".join(output_of(["models", "show", model_id], capsys).split())
+
+
+def test_a_width_that_is_set_is_kept_to(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    lines = output_of(["models", "show", "openai-responses:gpt-6.1-sol"], capsys).splitlines()
+    assert 60 < max(len(line) for line in lines) <= 70
+
+
+def test_headers_that_hold_no_credential_are_no_key(capsys: Captured) -> None:
+    options = ["--setting", 'extra_headers={"x-title": "mine"}']
+    assert json_of(["models", "show", "openai-chat:any", *options], capsys)["has_key"] is False

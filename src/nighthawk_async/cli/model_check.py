@@ -8,7 +8,7 @@ connection ─ key ─ answer ─┬─ tool call          one request that offe
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from ..errors import (
     ConnectTimeoutError,
@@ -171,7 +171,7 @@ def _has_word(text: str) -> bool:
         value: object = json.loads(text)
     except ValueError:
         return False
-    return isinstance(value, dict) and isinstance(value.get("word"), str)  # pyright: ignore
+    return isinstance(value, dict) and isinstance(cast("dict[str, object]", value).get("word"), str)
 
 
 def _cut(exchange: Exchange) -> str:

@@ -3,23 +3,21 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl
 
 from rich.markup import escape
 from rich.table import Table
 
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..catalog.models import UNKNOWN_MODEL, find_model_facts
-from ..catalog.providers import PROVIDERS, ProviderFacts
+from ..catalog.providers import PROVIDERS
 from ..configuration import parse_model_id
 from ..errors import UnknownModelError
 from ..models.capability_settings import overridden_capabilities
-from ..models.endpoint import is_secret_name, parse_base_url, with_version
-from ..models.http_proxy import is_loopback
 from ..models.settings import TransportSettings
 from ..models.weights import are_weights_whole, weights_path
 from ..types.model import ModelCapabilities
 from .consoles import wide_console
+from .endpoint_in_force import base_url_in_force, key_in_force, shown_url
 from .model_words import (
     capabilities_as_json,
     media_in_words,
@@ -28,14 +26,7 @@ from .model_words import (
     tools_in_words,
 )
 
-__all__ = [
-    "LOCAL",
-    "ModelDescription",
-    "base_url_in_force",
-    "describe_model",
-    "key_in_force",
-    "print_description",
-]
+__all__ = ["LOCAL", "ModelDescription", "describe_model", "print_description"]
 
 LOCAL = "local"
 """The provider of models on this machine."""
@@ -145,7 +136,7 @@ def describe_model(
         model_id=model_id,
         row=_DEFAULTS if facts is UNKNOWN_MODEL else facts.pattern,
         protocol=provider.protocol,
-        base_url=_shown(url),
+        base_url=shown_url(url),
         base_url_origin=origin,
         has_key=has_key,
         key=key,
@@ -153,57 +144,6 @@ def describe_model(
         note=" ".join(filter(None, (elsewhere, facts.note))),
         source=facts.source,
     )
-
-
-def base_url_in_force(
-    provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
-) -> tuple[SplitResult, str]:
-    """Where a provider's requests go, and who says so.
-
-    Args:
-        provider: The provider.
-        transport: The model settings that steer the transport.
-        environment: Environment variables.
-
-    Raises:
-        ConfigurationError: It is no URL.
-    """
-    variable = environment.get(provider.base_url_variable, "").strip()
-    if transport.base_url:
-        text, origin = transport.base_url, "the setting base_url"
-    elif variable:
-        text, origin = variable, f"the variable {provider.base_url_variable}"
-    else:
-        text, origin = provider.base_url, "the provider's own"
-    return with_version(parse_base_url(text), provider.version_path), origin
-
-
-def key_in_force(
-    provider: ProviderFacts,
-    transport: TransportSettings,
-    environment: Mapping[str, str],
-    base_url: SplitResult,
-) -> tuple[bool, str]:
-    """Whether requests carry a key, and where it comes from or how it would.
-
-    Args:
-        provider: The provider.
-        transport: The model settings that steer the transport.
-        environment: Environment variables.
-        base_url: Where requests go.
-    """
-    if transport.api_key is not None and transport.api_key.get_secret_value().strip():
-        return True, "set (the setting api_key)"
-    for variable in provider.key_variables:
-        if environment.get(variable, "").strip():
-            return True, f"set (the variable {variable})"
-    query_names = [name for name, _ in parse_qsl(base_url.query)]
-    for name in (*transport.extra_headers, *query_names):
-        if is_secret_name(name):
-            return True, f"set ({name})"
-    if is_loopback(base_url.hostname):
-        return False, "not set; a server on this machine needs none"
-    return False, f"not set; set the variable {' or '.join(provider.key_variables)}, or the setting api_key"
 
 
 def print_description(description: ModelDescription) -> None:
@@ -218,11 +158,6 @@ def print_description(description: ModelDescription) -> None:
     for name, value in description.lines():
         table.add_row(name, escape(value))
     wide_console().print(table)
-
-
-def _shown(url: SplitResult) -> str:
-    """A URL without its query, which may hold a credential."""
-    return url._replace(query="…" if url.query else "").geturl()
 
 
 def _describe_local(

@@ -17,7 +17,8 @@ from ..models.settings import TransportSettings
 from ..models.weights import are_weights_whole, weights_path
 from ..types.model import ModelCapabilities, ModelPrice
 from .consoles import wide_console
-from .model_description import LOCAL, base_url_in_force, key_in_force
+from .endpoint_in_force import base_url_in_force, key_in_force, shown_url
+from .model_description import LOCAL
 from .model_words import capabilities_as_json, media_in_words, short_count
 
 __all__ = ["list_as_json", "print_list", "providers_to_list"]
@@ -131,7 +132,7 @@ def _is_here(facts: LocalModelFacts) -> bool:
 def _endpoint_in_words(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
     provider, settings = PROVIDERS[name], TransportSettings()
     url, _ = base_url_in_force(provider, settings, environment)
-    return url._replace(query="").geturl(), key_in_force(provider, settings, environment, url)[1]
+    return shown_url(url), key_in_force(provider, settings, environment, url)[1]
 
 
 def _provider_as_json(name: str) -> dict[str, Any]:

@@ -1,0 +1,71 @@
+"""Where requests to a provider would go, and whether they would carry a key. Floor 5. Pure."""
+
+from collections.abc import Mapping
+from urllib.parse import SplitResult, parse_qsl
+
+from ..catalog.providers import ProviderFacts
+from ..models.endpoint import is_secret_name, parse_base_url, with_version
+from ..models.http_proxy import is_loopback
+from ..models.settings import TransportSettings
+
+__all__ = ["base_url_in_force", "key_in_force", "shown_url"]
+
+
+def base_url_in_force(
+    provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
+) -> tuple[SplitResult, str]:
+    """Where a provider's requests go, and who says so.
+
+    Args:
+        provider: The provider.
+        transport: The model settings that steer the transport.
+        environment: Environment variables.
+
+    Raises:
+        ConfigurationError: It is no URL.
+    """
+    variable = environment.get(provider.base_url_variable, "").strip()
+    if transport.base_url:
+        text, origin = transport.base_url, "the setting base_url"
+    elif variable:
+        text, origin = variable, f"the variable {provider.base_url_variable}"
+    else:
+        text, origin = provider.base_url, "the provider's own"
+    return with_version(parse_base_url(text), provider.version_path), origin
+
+
+def key_in_force(
+    provider: ProviderFacts,
+    transport: TransportSettings,
+    environment: Mapping[str, str],
+    base_url: SplitResult,
+) -> tuple[bool, str]:
+    """Whether requests carry a key, and where it comes from or how it would.
+
+    Args:
+        provider: The provider.
+        transport: The model settings that steer the transport.
+        environment: Environment variables.
+        base_url: Where requests go.
+    """
+    if transport.api_key is not None and transport.api_key.get_secret_value().strip():
+        return True, "set (the setting api_key)"
+    for variable in provider.key_variables:
+        if environment.get(variable, "").strip():
+            return True, f"set (the variable {variable})"
+    query_names = [name for name, _ in parse_qsl(base_url.query)]
+    for name in (*transport.extra_headers, *query_names):
+        if is_secret_name(name):
+            return True, f"set ({name})"
+    if is_loopback(base_url.hostname):
+        return False, "not set; a server on this machine needs none"
+    return False, f"not set; set the variable {' or '.join(provider.key_variables)}, or the setting api_key"
+
+
+def shown_url(url: SplitResult) -> str:
+    """A URL without its query, which may hold a credential.
+
+    Args:
+        url: The URL.
+    """
+    return url._replace(query="…" if url.query else "").geturl()

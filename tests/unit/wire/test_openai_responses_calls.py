@@ -186,6 +186,32 @@ def test_events_without_any_name_of_their_item_find_one_of_their_own_kind() -> N
     assert [item["type"] for item in content.items] == ["reasoning", "function_call", "message"]
 
 
+def test_pieces_without_any_name_belong_to_the_last_open_call() -> None:
+    nameless = {"type": "function_call", "name": "look"}
+    events = decode(
+        added(None, **nameless),
+        arguments('{"x": 1}', None),
+        added(None, **nameless),
+        arguments('{"x": 2}', None),
+        completed(),
+    )
+    assert [each.arguments for each in calls_in(events)] == ['{"x": 1}', '{"x": 2}']
+
+
+def test_the_final_form_of_a_call_is_not_taken_for_that_of_a_call_with_another_id() -> None:
+    events = decode(
+        added(None, **call(1)), arguments('{"x": 1}', None), done(None, **call(2, '{"x": 2}')), completed()
+    )
+    assert calls_in(events) == [FIRST, SECOND]
+
+
+def test_ids_decide_which_call_the_finished_response_lists() -> None:
+    events = decode(
+        added(0, **call(1)), added(1, **call(2)), completed(call(2, '{"x": 2}'), call(1, '{"x": 1}'))
+    )
+    assert calls_in(events) == [FIRST, SECOND]
+
+
 def test_missing_ids_are_made_up_and_unique_in_every_conversation() -> None:
     nameless = {"type": "function_call", "name": "look", "arguments": "{}"}
     ids = [each.id for _ in range(3) for each in calls_in(decode(completed(nameless, nameless)))]
@@ -253,8 +279,9 @@ def test_a_call_without_arguments_has_an_empty_object(empty: str | None) -> None
 
 
 def test_arguments_that_never_become_json_are_handed_out_when_the_call_is_done() -> None:
-    (only,) = calls_in(decode(added(0, **call(1)), arguments("x=1"), done(0, **call(1, "x=1")), completed()))
-    assert only.arguments == "x=1"
+    for repeated in ("x=1", ""):
+        events = decode(added(0, **call(1)), arguments("x=1"), done(0, **call(1, repeated)), completed())
+        assert [each.arguments for each in calls_in(events)] == ["x=1"]
 
 
 def test_arguments_that_are_done_without_being_closed_wait_for_the_word_on_the_call() -> None:

@@ -152,6 +152,11 @@ def test_a_refusal_is_kept_as_a_refusal() -> None:
     items = content_of(decode(done(0, **reasoning()), refused, completed()))
     assert items is not None
     assert items[1]["content"] == [{"type": "refusal", "refusal": "No."}]
+    form = message() | {"content": [{"type": "refusal", "refusal": "No.", "whatever": "else"}]}
+    assert content_of(decode(done(0, **reasoning()), refused, done(1, **form), completed())) == [
+        reasoning(),
+        form,
+    ]
 
 
 def test_calls_are_kept_with_the_ids_and_arguments_under_which_they_were_handed_out() -> None:

@@ -61,6 +61,13 @@ def model_that_averages(serve: Serve) -> None:
 
 
 @pytest.fixture
+def model_that_gives_three_stars(serve: Serve) -> None:
+    """Sets `count` to three and ends the step, in one response, once."""
+    assign = {"target_path": "count", "expression": "3"}
+    serve([tool_calls(("nh_assign", assign), ("nh_outcome", {"kind": "pass"}))])
+
+
+@pytest.fixture
 def embedded_model_that_classifies(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -107,22 +107,29 @@ class _Parts:
     texts: list[str] = field(default_factory=list[str])
 
     def add_text(self, event: TextDelta | ReasoningDelta) -> None:
+        if not event.text:
+            return
         if type(event) is not self.kind:
             self.end_text()
             self.kind = type(event)
         self.texts.append(event.text)
 
     def end_text(self) -> None:
-        text = "".join(self.texts)
-        if text:
+        if self.texts:
+            text = "".join(self.texts)
             is_text = self.kind is TextDelta
             self.finished.append(ResponsePart(text=text) if is_text else ResponsePart(reasoning=text))
         self.kind = None
         self.texts = []
 
+    def begin(self, event: ToolCallStarted) -> None:
+        self.calls[event.index] = RecordedCall(index=event.index, id=event.id, name=event.name, arguments="")
+        self.fragments[event.index] = []
+
     def complete(self, event: ToolCallCompleted) -> None:
         self.end_text()
         self.calls.pop(event.index, None)
+        self.fragments.pop(event.index, None)
         call = event.call
         recorded = RecordedCall(index=event.index, id=call.id, name=call.name, arguments=call.arguments)
         self.finished.append(ResponsePart(tool_call=recorded))
@@ -149,9 +156,7 @@ def record_events(events: Iterable[ModelEvent]) -> dict[str, Any]:
             case TextDelta() | ReasoningDelta():
                 parts.add_text(event)
             case ToolCallStarted():
-                parts.calls[event.index] = RecordedCall(
-                    index=event.index, id=event.id, name=event.name, arguments=""
-                )
+                parts.begin(event)
             case ToolCallArgumentsDelta():
                 parts.fragments.setdefault(event.index, []).append(event.fragment)
             case ToolCallCompleted():

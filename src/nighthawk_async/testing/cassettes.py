@@ -50,6 +50,7 @@ class Cassette:
         if mode not in get_args(CassetteMode):
             raise CassetteError(f"mode must be one of {get_args(CassetteMode)}, not {mode!r}")
         self.path = path
+        self._file = path.absolute()  # wherever the program goes meanwhile
         self.mode: CassetteMode = mode
         self._redactions = redactions
         self._keep_on_error = keep_on_error
@@ -89,8 +90,8 @@ class Cassette:
             raise CassetteError(f"{self.path}: a cassette can be entered once; call cassette() again.")
         self._is_entered = True
         with ExitStack() as stack:
-            stack.enter_context(_only_user_of(self.path))
-            self._former_text = _read(self.path)
+            stack.enter_context(_only_user_of(self._file))
+            self._former_text = _read(self._file)
             if self._former_text is not None and self.mode != "all":
                 self._former = load_exchanges(self._former_text, path=self.path)
             self._redactor = Redactor(self._redactions)
@@ -138,9 +139,9 @@ class Cassette:
         recorded = [self._without_late_secrets(exchange) for exchange in self._player.recorded]
         if not recorded and (self.mode != "all" or self._former_text is None):
             return
-        if self.mode != "all" and _read(self.path) != self._former_text:
+        if self.mode != "all" and _read(self._file) != self._former_text:
             raise CassetteError(f"{self.path} was written by somebody else meanwhile; nothing was written.")
-        write_atomically(self.path, dump_exchanges([*self._former, *recorded]))
+        write_atomically(self._file, dump_exchanges([*self._former, *recorded]))
 
     def _without_late_secrets(self, exchange: RecordedExchange) -> RecordedExchange:
         """The exchange without the secrets that became known after it only."""

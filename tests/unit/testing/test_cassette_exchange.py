@@ -3,6 +3,8 @@
 from decimal import Decimal
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nighthawk_async import errors
 from nighthawk_async.testing.cassette_exchange import RecordedExchange, record_events, replay_events
@@ -79,6 +81,34 @@ def test_a_call_that_was_never_complete_stays_incomplete() -> None:
 def test_the_last_report_of_usage_counts() -> None:
     early, late = (UsageReported(usage=Usage(requests=1, output_tokens=tokens)) for tokens in (1, 9))
     assert replayed(early, TextDelta(text="a"), late) == [TextDelta(text="a"), late]
+
+
+TEXTS = st.text(max_size=5)
+INDEXES = st.integers(0, 3)
+EVENTS = st.one_of(
+    st.builds(TextDelta, text=TEXTS),
+    st.builds(ReasoningDelta, text=TEXTS),
+    st.builds(ToolCallStarted, index=INDEXES, id=TEXTS, name=TEXTS),
+    st.builds(ToolCallArgumentsDelta, index=INDEXES, fragment=TEXTS),
+    st.builds(
+        ToolCallCompleted,
+        index=INDEXES,
+        call=st.builds(ToolCall, id=TEXTS, name=TEXTS, arguments=TEXTS),
+    ),
+    st.builds(UsageReported, usage=st.builds(Usage, requests=st.just(1), cost=st.decimals(0, 9, places=4))),
+    st.builds(ResponseFinished, reason=st.sampled_from(["stop", "length"])),
+)
+
+
+@given(st.lists(EVENTS, max_size=12))
+def test_whatever_came_a_replay_of_a_replay_is_the_replay(events: list[ModelEvent]) -> None:
+    once = replayed(*events)
+    assert replayed(*once) == once
+    for kind in (TextDelta, ReasoningDelta):
+        texts = ["".join(each.text for each in all if isinstance(each, kind)) for all in (events, once)]
+        assert texts[0] == texts[1]
+    calls = [[each.call for each in all if isinstance(each, ToolCallCompleted)] for all in (events, once)]
+    assert calls[0] == calls[1]
 
 
 @pytest.mark.parametrize(

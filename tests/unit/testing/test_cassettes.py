@@ -337,6 +337,15 @@ class TestFiles:
             tape.discard()
         assert not is_there(path)
 
+    async def test_a_relative_path_means_the_folder_where_it_was_given(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(path.parent)
+        with cassette(path.name):
+            monkeypatch.chdir("/")
+            await ask(echo_model(), "Hello")
+        assert is_there(path)
+
     async def test_two_cassettes_on_one_file_are_refused(self, path: Path) -> None:
         with cassette(path), pytest.raises(CassetteError, match="in use by another cassette"):
             cassette(path.parent / "x" / ".." / path.name).__enter__()
@@ -422,3 +431,34 @@ class TestErrors:
                 await ask(ScriptedModel(fail), "Hello")
             assert await ask(echo_model(), "Bye") == "1: Bye"
         assert tape.recorded == 1
+
+    async def test_a_step_that_breaks_a_response_off_breaks_it_off_again(self, path: Path) -> None:
+        configuration = nh.StepExecutorConfiguration(max_tool_calls=1)
+        look = tool_call("nh_eval", expression="1")
+        for model in (ScriptedModel([model_response(look, look, look)]), no_model()):
+            executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
+            with cassette(path) as tape:
+                async with nh.run(executor):
+                    with pytest.raises(nh.StepLimitError, match="max_tool_calls"):
+                        await stars("1 stars")
+        assert tape.replayed == 1
+        assert "left_early: true" in content_of(path)
+
+    async def test_a_tool_that_fails_the_step_fails_it_again(self, path: Path) -> None:
+        class Reviewer:
+            """Answers an inspection with what is no decision, which ends the step."""
+
+            async def inspect_tool_call(self, inspection: object) -> object:
+                return "no decision"
+
+            async def inspect_step_commit(self, commit: object) -> object:
+                raise AssertionError("nothing is committed")
+
+        look = tool_call("nh_eval", expression="1")
+        for model in (ScriptedModel([model_response(look)]), no_model()):
+            with cassette(path) as tape:
+                async with nh.run(executor_of(model)):
+                    reviewed = nh.scope(oversight=Reviewer())  # pyright: ignore[reportArgumentType]
+                    with reviewed, pytest.raises(nh.NighthawkError, match="no decision"):
+                        await stars("1 stars")
+        assert tape.replayed == 1

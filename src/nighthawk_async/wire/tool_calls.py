@@ -9,6 +9,7 @@ an id in the first fragment, in all, or in none. The rules are these.
 - A call is complete as soon as its arguments are a complete JSON object; when it can receive no more
   fragments, since another call took its place; or when the response is finished.
 - `{}` alone waits for one of the latter: some servers send it first and the real arguments afterwards.
+  Nothing of it is shown until then, since what is shown must add up to the arguments.
 - Completed calls are handed out in the order in which they were started.
 """
 
@@ -57,11 +58,11 @@ class _PartialCall:
     scanner: JsonObjectScanner = field(default_factory=JsonObjectScanner)
     is_announced: bool = False
     is_over: bool = False
-    held_back: str = ""
+    is_shown: bool = False
 
     @property
     def is_complete(self) -> bool:
-        return self.scanner.is_complete and not self.held_back
+        return self.scanner.is_complete and not self._may_be_empty_object()
 
     @property
     def arguments(self) -> str:
@@ -81,22 +82,29 @@ class _PartialCall:
         return bool(fragment.id) and self.scanner.is_complete
 
     def append(self, text: str) -> str:
-        """Add to the arguments and return what may be shown of them at once."""
-        if self.held_back and text.strip():
+        """Add to the arguments and return what may be shown of them now."""
+        if text.strip() and self.scanner.is_complete and self._may_be_empty_object():
             self.fragments.clear()
             self.scanner = JsonObjectScanner()
-            self.held_back = ""
         text = text[: self.scanner.feed(text)]
         if text:
             self.fragments.append(text)
-        if self.scanner.is_complete and text and self._is_empty_object():
-            self.held_back = text
-            return ""
-        return text
+        if self.is_shown:
+            return text
+        return "" if not self.name or self._may_be_empty_object() else self.take_unshown()
 
-    def _is_empty_object(self) -> bool:
-        length = sum(map(len, self.fragments))
-        return length <= _MAX_EMPTY_OBJECT_CHARACTERS and "".join("".join(self.fragments).split()) == "{}"
+    def take_unshown(self) -> str:
+        """What was held back, or arrived before the call had a name; from now on, all is shown at once."""
+        if self.is_shown or not self.name:
+            return ""
+        self.is_shown = True
+        return "".join(self.fragments)
+
+    def _may_be_empty_object(self) -> bool:
+        """Whether the arguments so far are an object without content, or the beginning of one."""
+        if self.is_shown or sum(map(len, self.fragments)) > _MAX_EMPTY_OBJECT_CHARACTERS:
+            return False
+        return "".join("".join(self.fragments).split()) in ("", "{", "{}")
 
 
 class ToolCallAccumulator:
@@ -201,7 +209,6 @@ class ToolCallAccumulator:
         if not call.is_announced:
             call.is_announced = True
             events.append(ToolCallStarted(index=call.position, id=call.id, name=call.name))
-            shown = "" if call.held_back else "".join(call.fragments)
         if shown:
             events.append(ToolCallArgumentsDelta(index=call.position, fragment=shown))
 
@@ -211,8 +218,8 @@ class ToolCallAccumulator:
             call = self._calls[self._completed]
             if not call.name or not (call.is_over or call.is_complete):
                 return
-            if call.held_back:
-                events.append(ToolCallArgumentsDelta(index=call.position, fragment="".join(call.fragments)))
+            if unshown := call.take_unshown():
+                events.append(ToolCallArgumentsDelta(index=call.position, fragment=unshown))
             events.append(ToolCallCompleted(index=call.position, call=call.tool_call))
             self._completed += 1
 

@@ -190,6 +190,20 @@ def test_an_empty_object_before_the_real_arguments_is_replaced() -> None:
     assert shown == '{"x":1}'
 
 
+@pytest.mark.parametrize(
+    ("pieces", "arguments"),
+    [(["{", "}"], "{}"), (["{", " ", "}", "\n"], "{ }"), (["{", "}", '{"x"', ":1}"], '{"x":1}')],
+)
+def test_what_is_shown_adds_up_to_the_arguments_though_an_empty_object_comes_in_pieces(
+    pieces: list[str], arguments: str
+) -> None:
+    chunks = [call_chunk(fragment(piece, index=0)) for piece in pieces]
+    events = decode(call_chunk(fragment("", name="a", index=0, id="1")), *chunks, FINISH, DONE)
+    shown = [event.fragment for event in events if isinstance(event, ToolCallArgumentsDelta)]
+    assert names_and_arguments(events) == [("a", arguments)]
+    assert "".join(shown) == arguments
+
+
 def test_an_empty_object_is_complete_when_the_next_call_begins() -> None:
     decoder = OpenAIChatCodec().decoder()
     assert [

@@ -23,7 +23,7 @@ from nighthawk_async.errors import (
     ModelStatusError,
     RequestTimeoutError,
 )
-from nighthawk_async.models import http_pool
+from nighthawk_async.models import http_attempt, http_pool
 from nighthawk_async.models.http_pool import open_http_pool
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
@@ -362,6 +362,38 @@ async def test_a_reset_in_the_middle_is_a_connection_error() -> None:
             assert "the connection to 127.0.0.1:" in str(error)
             assert error.is_transient
             assert pool.statistics().open == 0
+
+
+async def test_a_reset_within_the_body_of_an_error_does_not_hide_the_error() -> None:
+    response = b"HTTP/1.1 401 No\r\nContent-Length: 100\r\n\r\nno such key"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with open_http_pool() as pool, anyio.create_task_group() as task_group:
+            task_group.start_soon(anyio.to_thread.run_sync, send_and_reset, listener, response)
+            model = model_at(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", pool, max_retries=1)
+            error = await error_of(model, ModelStatusError)
+            assert error.status == 401
+            assert pool.statistics().open == 0
+
+
+async def test_the_body_of_an_error_that_never_ends_does_not_hide_the_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_attempt, "_ERROR_BODY_SECONDS", 0.1)
+    reply = ModelReply(status=401, body=b"no such key", ending="hang")
+    async with ModelServer([reply]) as server, open_http_pool() as pool:
+        error = await error_of(model_at(server.base_url, pool), ModelStatusError)
+        assert "HTTP 401: no such key" in str(error)
+        assert pool.statistics().open == 0
+        await wait_until_closed(server, pool)
+
+
+async def test_a_whole_answer_that_was_cut_is_asked_for_again() -> None:
+    cut = ModelReply(body=b'{"choices":[{"mess', headers={"content-type": "application/json"}, ending="close")
+    async with ModelServer([cut, GOOD]) as server:
+        model = model_at(server.base_url, stream=False, max_retries=1)
+        with anyio.fail_after(10):
+            assert text_of(await collect(model)) == "Hello"
+        assert len(server.requests) == 2
 
 
 async def test_a_reset_after_the_last_event_is_no_error() -> None:

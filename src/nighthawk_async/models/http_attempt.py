@@ -11,7 +11,7 @@ from typing import Self
 
 import anyio
 
-from ..errors import ModelError, ModelProtocolError, ModelProviderError
+from ..errors import ModelConnectionError, ModelError, ModelProtocolError, ModelProviderError
 from ..types.model import ModelEvent
 from ..wire.provider_errors import find_bare_error
 from ..wire.redaction import excerpt
@@ -24,6 +24,7 @@ __all__ = ["HttpAttempt"]
 # Without a user agent, some gateways refuse a request; compression would hold back the events of a stream.
 _HEADERS = {"accept-encoding": "identity", "user-agent": "nighthawk-async"}
 _MAX_ERROR_BYTES = 64 * 1024
+_ERROR_BODY_SECONDS = 5.0
 _DRAIN_SECONDS = 0.5
 _STREAM_TYPES = ("", "application/octet-stream", "text/event-stream", "text/plain")
 
@@ -101,11 +102,16 @@ class HttpAttempt:
         if self._failure is not None:
             raise self._failure
         if self._is_whole:
-            body = await self._exchange.read_body(max_bytes=DEFAULT_MAX_EVENT_BYTES)
-            self.is_complete = True
-            return self._codec.decode_response(body)
-        chunk = await self._exchange.read_chunk()
+            return await self._read_whole()
+        broken: ModelConnectionError | None = None
+        chunk = b""
+        try:
+            chunk = await self._exchange.read_chunk()
+        except ModelConnectionError as error:
+            broken = error  # where the end of the stream ends the response, it may be whole all the same
         events = self._decode(chunk)
+        if self._failure is not None and broken is not None:
+            self._failure = broken
         if self._failure is not None and not events:
             raise self._failure
         self.is_complete = self._failure is None and (self._decoder.is_ended or not chunk)
@@ -114,7 +120,7 @@ class HttpAttempt:
     async def _check_head(self) -> None:
         status, headers = self._exchange.status, self._exchange.headers
         if status != 200:
-            body = await self._exchange.read_body(max_bytes=_MAX_ERROR_BYTES)
+            body = await self._read_error_body()
             raise self._codec.decode_error(status, headers, body, secrets=self._endpoint.secrets())
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity":
@@ -122,9 +128,28 @@ class HttpAttempt:
         content_type = _media_type(headers)
         self._is_whole = content_type == "application/json"
         if not self._is_whole and content_type not in _STREAM_TYPES:
-            body = await self._exchange.read_body(max_bytes=_MAX_ERROR_BYTES)
+            body = await self._read_error_body()
             quoted = excerpt(body, self._endpoint.secrets())
             raise ModelProtocolError(f"the response is {content_type} and no event stream: {quoted}")
+
+    async def _read_whole(self) -> list[ModelEvent]:
+        body = await self._exchange.read_body(max_bytes=DEFAULT_MAX_EVENT_BYTES)
+        self.is_complete = True
+        try:
+            return self._codec.decode_response(body)
+        except ModelProtocolError as error:
+            error.is_transient = error.is_transient or self._exchange.was_cut
+            raise
+
+    async def _read_error_body(self) -> bytes:
+        """What arrives of a body that only explains what is clear from the head."""
+        chunks: list[bytes] = []
+        size = 0
+        with anyio.move_on_after(_ERROR_BODY_SECONDS), suppress(ModelConnectionError):
+            while size < _MAX_ERROR_BYTES and (chunk := await self._exchange.read_chunk()):
+                chunks.append(chunk)
+                size += len(chunk)
+        return b"".join(chunks)[:_MAX_ERROR_BYTES]
 
     def _decode(self, chunk: bytes) -> list[ModelEvent]:
         """The events in a chunk of the stream; an empty chunk is the stream's end.
@@ -154,7 +179,7 @@ class HttpAttempt:
         reason = find_bare_error(stray, self._endpoint.secrets())
         if reason is None:
             quoted = excerpt(stray, self._endpoint.secrets())
-            return ModelProtocolError(f"{error.message} It held: {quoted}")
+            return ModelProtocolError(f"{error.message} It held: {quoted}", is_transient=error.is_transient)
         return ModelProviderError(
             f"the provider reported an error: {reason.message}",
             error_type=reason.error_type,

@@ -178,6 +178,11 @@ class HttpExchange:
         self.headers: Mapping[str, str] = {}
         """The response's headers; names in lower case."""
 
+    @property
+    def was_cut(self) -> bool:
+        """Whether the server broke off the response's body before its end."""
+        return self._connection is not None and self._connection.was_cut
+
     async def __aenter__(self) -> Self:
         connection = self._pool.take(self._url)
         try:

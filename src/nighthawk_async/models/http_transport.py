@@ -72,6 +72,8 @@ class HttpConnection:
         self._place = url.netloc
         self.was_used = False
         """Whether a response was received on it."""
+        self.was_cut = False
+        """Whether the server broke off the last response's body before its end."""
         self.is_reusable = False
         """Whether the last response was read to its end and the server keeps the connection open."""
 
@@ -132,6 +134,7 @@ class HttpConnection:
             chunk = await anext(self._chunks, b"")
         except httpx.RemoteProtocolError:
             self._chunks = self._response = None
+            self.was_cut = True
             return b""
         except httpx.TransportError as error:
             self._response = None

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from ..errors import ExecutionError, ModelError, ToolValidationError
 from ..ports import Model
-from ..runtime.model_access import find_interception_error, open_stream
+from ..runtime.model_access import open_stream
 from ..types.content import UserContent
 from ..types.messages import AssistantMessage, Message, ProviderContent, UserMessage
 from ..types.model import (
@@ -99,8 +99,6 @@ class Asker:
                     raise ExecutionError("the answer was cut off at its length limit")
                 return await check(parse_json_object(response.text))
             except (ExecutionError, ToolValidationError) as error:
-                if (interception := find_interception_error(error)) is not None:
-                    raise interception from None
                 if corrections >= self.max_corrective_turns:
                     raise ExecutionError(
                         f"step {self.step_id}: no acceptable answer after {corrections} corrections: "

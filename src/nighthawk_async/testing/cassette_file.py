@@ -18,7 +18,7 @@ import yaml
 from .cassette_errors import CassetteError
 from .cassette_exchange import RecordedExchange, replay_events
 from .cassette_failures import replay_error
-from .cassette_requests import digest_of
+from .cassette_requests import digest_of, encoded
 
 __all__ = ["dump_exchanges", "dump_value", "load_exchanges", "write_atomically"]
 
@@ -138,7 +138,7 @@ def _share(request: dict[str, Any], shared: dict[bytes, Any]) -> None:
 
 
 def _one_of(value: Any, shared: dict[bytes, Any]) -> Any:
-    key = msgspec.json.encode(value)
+    key = encoded(value)
     return value if len(key) < _MIN_SHARED_CHARACTERS else shared.setdefault(key, value)
 
 

@@ -6,12 +6,12 @@ what only the provider can read are represented by their digests.
 """
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, cast
 
-import msgspec
 from pydantic import BaseModel
 
 from ..types.content import (
@@ -29,7 +29,7 @@ from ..types.model import ModelRequest, NamedToolChoice
 from ..wire.transport_settings import TRANSPORT_SETTINGS
 from .cassette_redaction import REDACTED, is_secret_setting
 
-__all__ = ["canonical_request", "digest_of", "plain"]
+__all__ = ["canonical_request", "digest_of", "encoded", "plain"]
 
 _NOT_COMPARED = TRANSPORT_SETTINGS - {"extra_body"} | {"stream"}
 _URL_NAMES: Mapping[type[FileUrl], str] = {
@@ -72,7 +72,16 @@ def digest_of(model_name: str, request: Mapping[str, Any]) -> str:
         model_name: The model id.
         request: The canonical request.
     """
-    return _hash(msgspec.json.encode([model_name, request], order="deterministic"))
+    return _hash(encoded([model_name, request]))
+
+
+def encoded(value: object) -> bytes:
+    """The one JSON text of what JSON can hold.
+
+    Args:
+        value: Texts, numbers, lists and dictionaries.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
 def plain(value: object) -> Any:
@@ -138,8 +147,7 @@ class _Messages:
 
     def _provider_content(self, content: ProviderContent) -> dict[str, Any]:
         items = self._renamed(plain(content.items))
-        digest = _hash(msgspec.json.encode(items, order="deterministic"))
-        return {"protocol": content.protocol, "items": len(content.items), "sha256": digest}
+        return {"protocol": content.protocol, "items": len(content.items), "sha256": _hash(encoded(items))}
 
     def _name(self, call_id: str) -> str:
         self._calls += 1

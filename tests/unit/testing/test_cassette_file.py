@@ -17,7 +17,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text(
     alphabet=" \n\r\t\x85\u2028:#-'\"a1|>&*!%@`"
 )
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | TEXTS,
+    st.none() | st.booleans() | st.integers(-(2**80), 2**80) | st.floats(allow_nan=False) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )

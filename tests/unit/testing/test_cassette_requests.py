@@ -1,10 +1,11 @@
 """The canonical form of a request holds what reaches the model, and nothing that changes from run to run."""
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from nighthawk_async.testing.cassette_requests import canonical_request, digest_of
 from nighthawk_async.types.content import (
@@ -176,8 +177,26 @@ def test_settings_of_any_type_have_a_form() -> None:
         def __str__(self) -> str:
             return "opaque"
 
-    settings = {"stop": ("a", "b"), "metadata": {1: Opaque()}, "user": b"bytes"}
+    class Kind(Enum):
+        FLEX = "flex"
+
+    class Thinking(BaseModel):
+        budget: int = 1
+        kind: str = "none"
+
+    settings = {
+        "stop": ("a", "b"),
+        "metadata": {1: Opaque()},
+        "user": b"bytes",
+        "service_tier": Kind.FLEX,
+        "thinking": Thinking(budget=10**30),
+        "safety_settings": [{"password": "abc"}],
+    }
     form = canonical_request(request_of(settings=settings))["settings"]
     assert form["stop"] == ["a", "b"]
     assert form["metadata"] == {"1": "opaque"}
     assert form["user"]["bytes"] == 5
+    assert form["service_tier"] == "flex"
+    assert form["thinking"] == {"budget": 10**30}
+    assert form["safety_settings"] == [{"password": "[redacted]"}]
+    assert digest(request_of(settings=settings)) == digest(request_of(settings=settings))

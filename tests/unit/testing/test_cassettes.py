@@ -14,11 +14,14 @@ from nighthawk_async.testing import (
     CassetteMissError,
     CassetteMode,
     ModelResponse,
+    RecordedExchange,
     ScriptedModel,
     cassette,
     model_response,
     tool_call,
 )
+from nighthawk_async.testing.cassette_file import dump_exchanges
+from nighthawk_async.testing.cassette_requests import digest_of
 from nighthawk_async.types.model import ModelRequest
 
 from .cassette_support import (
@@ -239,6 +242,17 @@ class TestMisses:
         assert not any("entirely" in line for line in lines)
         assert str(path) in lines[0]
 
+    async def test_a_miss_of_an_unknown_step_names_some_of_the_known_ones(self, path: Path) -> None:
+        request = {"messages": [{"user": "Hello"}]}
+        digest = digest_of("a:model", request)
+        known = [
+            RecordedExchange(step=(f"m:f{number}:1",), model="a:model", digest=digest, request=request)
+            for number in range(50)
+        ]
+        write(path, dump_exchanges(known))
+        with pytest.raises(CassetteMissError, match=r"(?s)m:f0:1.*m:f19:1\n… 30 more\n"), cassette(path):
+            await ask(no_model(), "Hello")
+
     async def test_a_miss_stays_short_whatever_differs(self, path: Path) -> None:
         await record(path, "\n".join(f"line {number} {'x' * 900}" for number in range(300)))
         with pytest.raises(CassetteMissError) as caught, cassette(path):
@@ -345,6 +359,10 @@ class TestFiles:
             monkeypatch.chdir("/")
             await ask(echo_model(), "Hello")
         assert is_there(path)
+
+    async def test_what_cannot_be_read_is_refused(self, path: Path) -> None:
+        with pytest.raises(CassetteError, match="cannot be read"):
+            cassette(path.parent).__enter__()
 
     async def test_two_cassettes_on_one_file_are_refused(self, path: Path) -> None:
         with cassette(path), pytest.raises(CassetteError, match="in use by another cassette"):

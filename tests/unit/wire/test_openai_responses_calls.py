@@ -225,6 +225,16 @@ def test_a_call_that_was_never_added_is_named_when_it_is_done() -> None:
     assert arguments_in(events) == '{"x": 1}'
 
 
+def test_a_call_may_be_named_where_its_arguments_are_done() -> None:
+    (only,) = calls_in(decode(arguments_done('{"x": 1}', name="look"), completed()))
+    assert (only.name, only.arguments) == ("look", '{"x": 1}')
+
+
+def test_the_id_of_its_item_serves_a_call_without_a_call_id() -> None:
+    (only,) = calls_in(decode(completed(call(1, "{}") | {"call_id": None})))
+    assert only.id == "fc_1"
+
+
 @pytest.mark.parametrize("in_stream", [True, False])
 def test_a_call_that_comes_only_in_its_final_form_is_handed_out_once(in_stream: bool) -> None:
     whole = call(1, '{"x": 1}')

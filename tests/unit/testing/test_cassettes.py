@@ -231,6 +231,15 @@ def test_a_synchronous_program_needs_no_event_loop_of_its_own(path: Path) -> Non
             assert count("5 stars") == 5
 
 
+def test_what_one_event_loop_recorded_another_replays(path: Path) -> None:
+    async def program(model: ScriptedModel) -> int:
+        async with cassette(path), nh.run(executor_of(model)):
+            return await best(["3 stars"])
+
+    assert anyio.run(program, counting_model(), backend="asyncio") == 3
+    assert anyio.run(program, no_model(), backend="trio") == 3
+
+
 class TestMisses:
     async def test_a_miss_shows_how_the_request_differs_from_the_nearest_recording(self, path: Path) -> None:
         await record(path, "Something else\nentirely", "Dear model,\nhow are you?\nYours")

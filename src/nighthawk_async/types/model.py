@@ -144,7 +144,7 @@ class ModelRequest:
     tools: tuple[ToolDefinition, ...] = ()
     tool_choice: ToolChoice = "auto"
     response_format: ResponseFormat | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # may hold a key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+import nighthawk_async as nh
 from nighthawk_async.errors import (
     ModelError,
     ModelProtocolError,
@@ -25,6 +26,7 @@ from nighthawk_async.models.pacing import Pacer
 from nighthawk_async.models.pacing_lane import Demand, PacingLimits
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
+from nighthawk_async.testing import ScriptedExecutor
 from nighthawk_async.testing.model_reply import ModelReply, RecordedRequest
 from nighthawk_async.testing.model_server import ModelServer
 from nighthawk_async.types.messages import UserMessage
@@ -213,7 +215,7 @@ async def test_limits_that_a_response_told_hold_the_next_request() -> None:
     assert (pacer.statistics().in_flight, pacer.statistics().waiting) == (0, 0)
 
 
-async def test_a_limit_for_requests_in_flight_holds_among_all_requests_of_a_run() -> None:
+async def test_a_limit_for_requests_in_flight_holds() -> None:
     in_flight: list[int] = []
 
     async def reply(request: RecordedRequest) -> ModelReply:
@@ -230,6 +232,41 @@ async def test_a_limit_for_requests_in_flight_holds_among_all_requests_of_a_run(
                 task_group.start_soon(collect, model)
     assert len(in_flight) == 20
     assert max(in_flight) == 3
+
+
+async def test_the_models_of_a_run_share_the_limits_of_a_key_and_not_those_of_another() -> None:
+    in_flight: dict[str, int] = {}
+    most: dict[str, int] = {}
+
+    async def reply(request: RecordedRequest) -> ModelReply:
+        key = request.headers["authorization"]
+        in_flight[key] = in_flight.get(key, 0) + 1
+        most[key] = max(most.get(key, 0), in_flight[key])
+        for _ in range(20):
+            await checkpoint()
+        in_flight[key] -= 1
+        return GOOD
+
+    async with ModelServer(reply) as server, nh.run(ScriptedExecutor()):
+        models = [
+            create_model(
+                f"openai-chat:{name}",
+                settings={
+                    "base_url": server.base_url,
+                    "api_key": key,
+                    "max_concurrent_requests": 2,
+                    "max_retries": 0,
+                },
+            )
+            for key in ("first-key", "second-key")
+            for name in ("a", "b")
+        ]
+        async with anyio.create_task_group() as task_group:
+            for _ in range(10):
+                for model in models:
+                    task_group.start_soon(collect, model)
+        assert len(server.requests) == 40
+    assert most == {"Bearer first-key": 2, "Bearer second-key": 2}
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ class TransportSettings(BaseModel):
         idle_timeout_seconds: Seconds without a sign of life from then on; None for no limit.
         max_retries: How often a request that failed before its first output event is sent again.
         max_concurrent_requests: Requests in flight at once with the same key at the same endpoint, within a
-            run; None for no limit.
+            run and on one event loop; None for no limit.
         requests_per_minute: Requests that may begin within a minute, likewise.
         tokens_per_minute: Tokens that requests may take within a minute, likewise.
         idempotency_header: The header in which the endpoint takes a key that is the same for all attempts at

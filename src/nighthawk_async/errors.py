@@ -24,6 +24,9 @@
         ├── ModelProviderError          the provider reported an error inside its stream
         └── ModelProtocolError          the answer is not what the protocol promises
 
+`InterceptionError` of `runtime.model_access`, and the errors of cassettes below it, stand beside what raises
+them.
+
 Source: specification section 13; the branches below `ConfigurationError` and `ModelError` are this
 library's own, because it speaks to the providers itself.
 """

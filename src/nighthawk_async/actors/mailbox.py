@@ -1,113 +1,71 @@
 """A typed mailbox: the one way into an actor. Floor 1."""
 
-from collections import deque
-from dataclasses import dataclass
-from typing import Generic, Self, TypeVar
-
-import anyio
+from typing import Any, TypeVar
 
 from .errors import MailboxClosedError, MailboxFullError
+from .message_queue import MessageQueue
+from .namespaces import Family
 
-__all__ = ["Mailbox", "MailboxStatistics"]
+__all__ = ["MAILBOXES", "Mailbox"]
 
 Message = TypeVar("Message")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MailboxStatistics:
-    """Figures of a mailbox at one moment.
+class Mailbox(MessageQueue[Message]):
+    """A bounded first-in-first-out queue: whoever sends goes on while it has room.
 
-    Args:
-        waiting: Messages sent and not yet received.
-        capacity: How many may wait; None for no limit.
-        is_closed: Whether the mailbox is closed.
-    """
-
-    waiting: int
-    capacity: int | None
-    is_closed: bool
-
-
-class Mailbox(Generic[Message]):
-    """A first-in-first-out queue with one receiver.
-
-    What was sent before `close` is still delivered; then the receiver's iteration ends.
+    It may have several senders and several receivers; each message goes to exactly one receiver. What was
+    sent before `close` is still delivered; then receiving raises `MailboxClosedError` and iterations end.
+    `send` waits for room, `send_nowait` raises, `try_send` says whether there was room.
 
     Args:
         capacity: How many messages may wait; None for no limit.
+        name: What to call it in errors; None for nothing. `open_mailbox` makes mailboxes found by name.
+
+    Raises:
+        ValueError: The capacity is not at least 1.
     """
 
-    def __init__(self, *, capacity: int | None = 256) -> None:
+    _closed_error = MailboxClosedError
+
+    def __init__(self, *, capacity: int | None = 256, name: str | None = None) -> None:
         if capacity is not None and capacity < 1:
             raise ValueError(f"capacity must be at least 1 or None, not {capacity}")
-        self._capacity = capacity
-        self._messages: deque[Message] = deque()
-        self._changed = anyio.Event()
-        self._is_closed = False
+        super().__init__(capacity=capacity, name=name)
+
+    @property
+    def capacity(self) -> int | None:
+        """How many messages may wait; None for no limit."""
+        return self._state.capacity
 
     def send_nowait(self, message: Message) -> None:
-        """Put a message into the mailbox.
+        """Send a message.
 
         Raises:
             MailboxClosedError: The mailbox is closed.
             MailboxFullError: The mailbox is full.
         """
-        if self._is_closed:
-            raise MailboxClosedError("the mailbox is closed")
-        if self._capacity is not None and len(self._messages) >= self._capacity:
-            raise MailboxFullError(f"the mailbox holds {self._capacity} messages already")
-        self._messages.append(message)
-        self._changed.set()
+        state = self._state
+        if not state.is_closed and state.has_room():
+            state.put(message)
+            return
+        state.failed_sends += 1
+        if state.is_closed:
+            raise self._closed()
+        raise MailboxFullError(f"the {self._label()} holds {state.capacity} messages already")
 
-    def receive_nowait(self) -> Message:
-        """Take the oldest message.
-
-        Raises:
-            anyio.WouldBlock: The mailbox is empty and open.
-            MailboxClosedError: The mailbox is empty and closed.
-        """
-        if self._messages:
-            return self._messages.popleft()
-        if self._is_closed:
-            raise MailboxClosedError("the mailbox is closed")
-        raise anyio.WouldBlock
-
-    async def receive(self) -> Message:
-        """Wait for the oldest message and take it. A cancelled wait takes nothing.
-
-        Raises:
-            MailboxClosedError: The mailbox is empty and closed.
-        """
-        while True:
-            try:
-                return self.receive_nowait()
-            except anyio.WouldBlock:
-                if self._changed.is_set():
-                    self._changed = anyio.Event()
-                await self._changed.wait()
-
-    def close(self) -> None:
-        """Accept no more messages. Closing twice is fine."""
-        self._is_closed = True
-        self._changed.set()
+    def try_send(self, message: Message) -> bool:
+        """Send a message; False when the mailbox is closed or full."""
+        try:
+            self.send_nowait(message)
+        except (MailboxClosedError, MailboxFullError):
+            return False
+        return True
 
     def drain(self) -> list[Message]:
-        """Take every waiting message, oldest first."""
-        messages = list(self._messages)
-        self._messages.clear()
-        return messages
+        """Take every message that was sent and not received, oldest first."""
+        return self._state.drain()
 
-    def statistics(self) -> MailboxStatistics:
-        """Figures at this moment."""
-        return MailboxStatistics(
-            waiting=len(self._messages), capacity=self._capacity, is_closed=self._is_closed
-        )
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Message:
-        try:
-            return await self.receive()
-        except MailboxClosedError:
-            raise StopAsyncIteration from None
+MAILBOXES: Family[Mailbox[Any]] = Family(title="mailbox", close=Mailbox[Any].close)
+"""The mailboxes that have names; one is closed when its namespace is left."""

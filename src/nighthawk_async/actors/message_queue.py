@@ -1,0 +1,201 @@
+"""What tasks do with mailboxes and channels alike: receive, wait to send, close, count. Floor 1.
+
+Not for several threads: everything happens on one event loop.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from .errors import ActorError
+from .queue_state import QueueState, ReceiveWait, SendWait
+from .waits import wait_for_first
+
+__all__ = ["MessageQueue", "QueueStatistics", "Receiving", "Sending"]
+
+Message = TypeVar("Message")
+Message_co = TypeVar("Message_co", covariant=True)
+Default = TypeVar("Default")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatistics:
+    """Figures of a mailbox or channel at one moment. `sent` is always `received + depth`.
+
+    Args:
+        depth: Messages sent and not yet received.
+        capacity: How many messages are held at most; None for no limit.
+        sent: Messages sent so far.
+        received: Messages received so far, drained ones included.
+        failed_sends: Messages that were refused; not those whose sender was cancelled.
+        waiting_senders: Tasks waiting to send.
+        waiting_receivers: Tasks waiting for a message.
+        high_water_mark: The greatest depth so far.
+        is_closed: Whether it is closed.
+    """
+
+    depth: int
+    capacity: int | None
+    sent: int
+    received: int
+    failed_sends: int
+    waiting_senders: int
+    waiting_receivers: int
+    high_water_mark: int
+    is_closed: bool
+
+
+class MessageQueue(Generic[Message]):
+    """Messages on their way, first in, first out; each goes to exactly one receiver."""
+
+    _closed_error: ClassVar[type[ActorError]]
+
+    def __init__(self, *, capacity: int | None, name: str | None) -> None:
+        self._name = name
+        self._state: QueueState[Message] = QueueState(capacity)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "open"
+        return f"<{self._label()}, {state}, {len(self._state.messages)} messages>"
+
+    @property
+    def name(self) -> str | None:
+        """What it is called; None for nothing."""
+        return self._name
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is closed. There may still be messages to receive."""
+        return self._state.is_closed
+
+    async def send(self, message: Message) -> None:
+        """Wait until the message can be sent, and send it. A cancelled wait has sent nothing.
+
+        Senders take turns in the order of waiting. (A task that asyncio itself cancels, and not a cancel
+        scope, in the very turn in which its message was let in, is cancelled although the message is sent.)
+
+        Raises:
+            ActorError: It is closed, or was while waiting; the message is not sent.
+        """
+        if self._state.is_closed or self._state.has_room():
+            await checkpoint()
+        wait = await wait_for_first((SendWait(self._state, message),))
+        if wait.is_refused:
+            raise self._closed()
+
+    async def receive(self) -> Message:
+        """Wait for the oldest message and take it. A cancelled wait takes nothing.
+
+        Receivers take turns in the order of waiting.
+
+        Raises:
+            ActorError: It is closed, and everything was received.
+        """
+        if self._state.is_exhausted() or self._state.is_ready():
+            await checkpoint()
+        wait = await wait_for_first((ReceiveWait(self._state),))
+        if wait.is_refused:
+            raise self._closed()
+        return wait.message
+
+    def receive_nowait(self) -> Message:
+        """Take the oldest message.
+
+        Raises:
+            anyio.WouldBlock: There is none, or only some for receivers that waited before.
+            ActorError: It is closed, and everything was received.
+        """
+        if self._state.is_exhausted():
+            raise self._closed()
+        if not self._state.is_ready():
+            raise anyio.WouldBlock
+        return self._state.take()
+
+    @overload
+    def try_receive(self) -> Message | None: ...
+    @overload
+    def try_receive(self, default: Default) -> Message | Default: ...
+    def try_receive(self, default: object = None) -> object:
+        """Take the oldest message.
+
+        Args:
+            default: What to give when there is none, closed or not.
+        """
+        try:
+            return self.receive_nowait()
+        except (anyio.WouldBlock, self._closed_error):
+            return default
+
+    def close(self) -> None:
+        """Accept no more messages. Those sent are still received; waiting senders fail. Twice is fine."""
+        self._state.close()
+
+    def receiving(self) -> "Receiving[Message]":
+        """An arm of `select` that receives a message."""
+        return Receiving(self, self._state)
+
+    def sending(self, message: Message) -> "Sending":
+        """An arm of `select` that sends a message."""
+        return Sending(self, self._state, message)
+
+    def statistics(self) -> QueueStatistics:
+        """Figures at this moment."""
+        state = self._state
+        return QueueStatistics(
+            depth=len(state.messages),
+            capacity=state.capacity,
+            sent=state.sent,
+            received=state.received,
+            failed_sends=state.failed_sends,
+            waiting_senders=len(state.senders),
+            waiting_receivers=len(state.receivers),
+            high_water_mark=state.high_water_mark,
+            is_closed=state.is_closed,
+        )
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        try:
+            return await self.receive()
+        except self._closed_error:
+            raise StopAsyncIteration from None
+
+    def _label(self) -> str:
+        kind = type(self).__name__.lower()
+        return kind if self._name is None else f"{kind} {self._name!r}"
+
+    def _closed(self) -> ActorError:
+        return self._closed_error(f"the {self._label()} is closed")
+
+
+class Receiving(Generic[Message_co]):
+    """An arm of `select`: receive a message. Made by the method `receiving` of a mailbox or channel."""
+
+    __slots__ = ("_state", "source")
+
+    def __init__(self, source: MessageQueue[Message_co], state: QueueState[Message_co]) -> None:
+        self.source = source
+        self._state = state
+
+    def wait(self) -> ReceiveWait[Message_co]:
+        """What a select waits for."""
+        return ReceiveWait(self._state)
+
+
+class Sending:
+    """An arm of `select`: send a message. Made by the method `sending` of a mailbox or channel."""
+
+    __slots__ = ("_message", "_state", "source")
+
+    def __init__(self, source: MessageQueue[Any], state: QueueState[Any], message: object) -> None:
+        self.source = source
+        self._state = state
+        self._message = message
+
+    def wait(self) -> SendWait[Any]:
+        """What a select waits for."""
+        return SendWait(self._state, self._message)

@@ -1,0 +1,247 @@
+"""The state of a mailbox or channel: who sends, who receives, and who is woken for what. Floor 1.
+
+Plain data that synchronous functions change; `message_queue` adds the waiting. Two rules keep every message
+safe, wherever a task is cancelled:
+
+- A message leaves the queue only when its receiver runs. A receiver is woken with a claim; it takes a message
+  when it runs, and passes the claim on when it was cancelled in between.
+- Whoever makes room lets waiting senders in, in their order, except those whose cancellation is under way.
+  So a cancelled send has sent nothing.
+"""
+
+from collections import OrderedDict, deque
+from typing import Generic, TypeVar, cast
+
+import anyio
+
+from .waits import Wait, Waiter
+
+__all__ = ["QueueState", "ReceiveWait", "SendWait"]
+
+Message = TypeVar("Message")
+
+
+class QueueState(Generic[Message]):
+    """What is sent and not yet received, and who waits.
+
+    Args:
+        capacity: How many messages are held at most; None for no limit, 0 to hand each from its sender to
+            its receiver.
+    """
+
+    __slots__ = (
+        "capacity",
+        "claims",
+        "failed_sends",
+        "high_water_mark",
+        "is_closed",
+        "messages",
+        "received",
+        "receivers",
+        "senders",
+        "sent",
+    )
+
+    def __init__(self, capacity: int | None) -> None:
+        self.capacity = capacity
+        self.messages: deque[Message] = deque()
+        self.senders: OrderedDict[SendWait[Message], None] = OrderedDict()
+        self.receivers: OrderedDict[ReceiveWait[Message], None] = OrderedDict()
+        self.claims = 0  # receivers that were woken and have not run yet
+        self.is_closed = False
+        self.sent = self.received = self.failed_sends = self.high_water_mark = 0
+
+    def has_room(self) -> bool:
+        """Whether one more message can be held. Nobody waits to send while there is room."""
+        return self.capacity is None or len(self.messages) < self.capacity
+
+    def is_ready(self) -> bool:
+        """Whether there is a message for somebody who did not wait for it."""
+        return len(self.messages) + len(self.senders) > self.claims
+
+    def is_exhausted(self) -> bool:
+        """Whether no message will ever come any more."""
+        return self.is_closed and not self.messages  # closing sends the waiting senders away
+
+    def put(self, message: Message) -> None:
+        """Hold one more message."""
+        self.messages.append(message)
+        self.sent += 1
+        self.high_water_mark = max(self.high_water_mark, len(self.messages))
+        if self.receivers:
+            self.wake_receivers()
+
+    def take(self) -> Message:
+        """Give the oldest message away.
+
+        Raises:
+            anyio.WouldBlock: There is none.
+        """
+        if self.messages:
+            message = self.messages.popleft()
+            self.admit_senders()
+        else:
+            message = self._take_from_sender()
+        self.received += 1
+        if self.receivers:
+            self.wake_receivers()
+        return message
+
+    def drain(self) -> list[Message]:
+        """Give every message away that is held, oldest first."""
+        messages = list(self.messages)
+        self.messages.clear()
+        self.received += len(messages)
+        self.admit_senders()
+        self.wake_receivers()
+        return messages
+
+    def close(self) -> None:
+        """Let nothing in any more."""
+        self.is_closed = True
+        while self.senders:
+            self.senders.popitem(last=False)[0].refuse()
+        self.wake_receivers()
+
+    def admit_senders(self) -> None:
+        """Let waiting senders in while there is room."""
+        while self.senders and self.has_room():
+            sender, _ = self.senders.popitem(last=False)
+            if sender.accept():
+                self.put(sender.message)
+
+    def wake_receivers(self) -> None:
+        """Wake as many receivers as there are unclaimed messages, or all when none will come."""
+        while self.receivers and (self.is_ready() or self.is_exhausted()):
+            receiver, _ = self.receivers.popitem(last=False)
+            if receiver.wake():
+                self.claims += 1
+
+    def _take_from_sender(self) -> Message:
+        while self.senders:
+            sender, _ = self.senders.popitem(last=False)
+            if sender.accept():
+                self.sent += 1
+                return sender.message
+        raise anyio.WouldBlock
+
+
+class SendWait(Wait, Generic[Message]):
+    """A task waits until its message is let in.
+
+    Args:
+        state: Where to send it.
+        message: The message.
+    """
+
+    __slots__ = ("_is_accepted", "_state", "_task", "_waiter", "is_refused", "message")
+
+    def __init__(self, state: QueueState[Message], message: Message) -> None:
+        self._state = state
+        self.message = message
+        self.is_refused = False
+        self._is_accepted = False
+
+    def poll(self) -> bool:
+        """Send it if there is room."""
+        if self._state.is_closed:
+            self._count_refusal()
+        elif self._state.has_room():
+            self._state.put(self.message)
+        else:
+            return False
+        return True
+
+    def enter(self, waiter: Waiter, *, is_again: bool) -> None:
+        """Wait for room; a channel's receivers are told."""
+        self._waiter = waiter
+        self._task = anyio.get_current_task()
+        self._state.senders[self] = None
+        if is_again:
+            self._state.senders.move_to_end(self, last=False)
+        self._state.wake_receivers()
+
+    def leave(self) -> None:
+        """Wait no more."""
+        self._state.senders.pop(self, None)
+
+    def settle(self) -> bool:
+        """Whether it was accepted or refused; otherwise the task should have been cancelled by now."""
+        return self._is_accepted or self.is_refused
+
+    def pass_on(self) -> None:
+        """Nothing is held for a sender."""
+
+    def accept(self) -> bool:
+        """Wake the sender because its message is let in; False when it cannot be."""
+        if not self._waiter.wake(self):
+            return False
+        self._is_accepted = not self._task.has_pending_cancellation()
+        return self._is_accepted
+
+    def refuse(self) -> None:
+        """Wake the sender because nothing is let in any more."""
+        if self._waiter.wake(self):
+            self._count_refusal()
+
+    def _count_refusal(self) -> None:
+        self.is_refused = True
+        self._state.failed_sends += 1
+
+
+class ReceiveWait(Wait, Generic[Message]):
+    """A task waits for a message.
+
+    Args:
+        state: Where it comes from.
+    """
+
+    __slots__ = ("_message", "_state", "_waiter", "is_refused")
+
+    def __init__(self, state: QueueState[Message]) -> None:
+        self._state = state
+        self._message: Message | None = None
+        self.is_refused = False
+
+    @property
+    def message(self) -> Message:
+        """The message received."""
+        return cast("Message", self._message)
+
+    def poll(self) -> bool:
+        """Take a message that nobody has a claim on."""
+        if self._state.is_exhausted():
+            self.is_refused = True
+            return True
+        if not self._state.is_ready():
+            return False
+        try:
+            self._message = self._state.take()
+        except anyio.WouldBlock:
+            return False
+        return True
+
+    def enter(self, waiter: Waiter, *, is_again: bool) -> None:
+        """Wait for a message."""
+        self._waiter = waiter
+        self._state.receivers[self] = None
+        if is_again:
+            self._state.receivers.move_to_end(self, last=False)
+
+    def leave(self) -> None:
+        """Wait no more."""
+        self._state.receivers.pop(self, None)
+
+    def settle(self) -> bool:
+        """Turn the claim into a message; there is none when it was drained, or its sender went away."""
+        self._state.claims -= 1
+        return self.poll()
+
+    def pass_on(self) -> None:
+        """Let the next receiver have the claim."""
+        self._state.claims -= 1
+        self._state.wake_receivers()
+
+    def wake(self) -> bool:
+        """Wake the receiver with a claim; False when it was woken for something else."""
+        return self._waiter.wake(self)

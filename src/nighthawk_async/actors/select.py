@@ -1,0 +1,156 @@
+"""Waiting for several mailboxes and channels at once; exactly one arm fires. Floor 1."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from .message_queue import MessageQueue, Receiving, Sending
+from .queue_state import ReceiveWait, SendWait
+from .waits import wait_for_first
+
+__all__ = ["Fired", "NothingReady", "Received", "Select", "Sent", "SourceClosed", "TimedOut", "select"]
+
+Message_co = TypeVar("Message_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Received(Generic[Message_co]):
+    """A message was received.
+
+    Args:
+        index: Which arm fired, counted from 0.
+        source: Where the message came from.
+        message: The message.
+    """
+
+    index: int
+    source: MessageQueue[Message_co]
+    message: Message_co
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A message was sent.
+
+    Args:
+        index: Which arm fired, counted from 0.
+        source: Where the message went.
+    """
+
+    index: int
+    source: MessageQueue[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceClosed:
+    """An arm cannot fire any more: nothing is left to receive, or nothing can be sent.
+
+    Args:
+        index: Which arm it is, counted from 0.
+        source: What is closed.
+    """
+
+    index: int
+    source: MessageQueue[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedOut:
+    """No arm fired in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NothingReady:
+    """No arm could fire at once, and the default was asked for."""
+
+
+Fired: TypeAlias = Received[Message_co] | Sent | SourceClosed | TimedOut | NothingReady
+"""What a select gives."""
+
+Arm: TypeAlias = Receiving[Message_co] | Sending
+
+
+class Select(Generic[Message_co]):
+    """Several arms of which one fires each time this is entered. Made by `select`."""
+
+    def __init__(self, arms: tuple[Arm[Message_co], ...], *, timeout: float | None, default: bool) -> None:
+        self._arms = arms
+        self._timeout = timeout
+        self._default = default
+
+    async def __aenter__(self) -> Fired[Message_co]:
+        await checkpoint()
+        waits = [arm.wait() for arm in self._arms]
+        if self._default:
+            return self._poll(waits) or NothingReady()
+        with anyio.move_on_after(self._timeout):
+            return self._fired(waits, await wait_for_first(waits))
+        # What is there when the time is over is not left lying.
+        return self._poll(waits) or TimedOut()
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Nothing is held."""
+
+    def _poll(self, waits: "Iterable[_AnyWait]") -> Fired[Message_co] | None:
+        waits = list(waits)
+        return next((self._fired(waits, wait) for wait in waits if wait.poll()), None)
+
+    def _fired(self, waits: "list[_AnyWait]", wait: "_AnyWait") -> Fired[Message_co]:
+        index = waits.index(wait)
+        arm = self._arms[index]
+        if wait.is_refused:
+            return SourceClosed(index=index, source=arm.source)
+        if isinstance(wait, SendWait):
+            return Sent(index=index, source=arm.source)
+        return Received(index=index, source=arm.source, message=wait.message)
+
+
+_AnyWait: TypeAlias = ReceiveWait[Any] | SendWait[Any]
+
+
+def select(*arms: Arm[Message_co], timeout: float | None = None, default: bool = False) -> Select[Message_co]:
+    """Wait until one of several messages can be received or sent, and do that; the others are not touched.
+
+    Enter it with `async with`: that waits, and gives what fired. A cancelled wait receives and sends nothing.
+    Of the arms that can fire at once the first listed does, so list first what matters most (a stop before
+    work): an arm that can always fire keeps those after it from firing.
+
+        async with select(stop.receiving(), inbox.receiving(), timeout=5) as fired:
+            match fired:
+                case Received(index=1, message=message):
+                    ...
+                case TimedOut():
+                    ...
+
+    A closed mailbox or channel fires its arm as `SourceClosed`, once everything was received; leave that arm
+    out of the next select.
+
+    Args:
+        arms: What may happen: the `receiving()` and `sending(message)` of mailboxes and channels.
+        timeout: After how many seconds to give `TimedOut`; None to wait for ever.
+        default: Whether to give `NothingReady` instead of waiting. To send through a channel always takes
+            waiting for its receiver, so that such an arm does not fire.
+
+    Returns:
+        An asynchronous context manager, that may be entered again for another select over the same arms.
+
+    Raises:
+        ValueError: There is no arm, a timeout as well as a default, a negative timeout, or something both to
+            receive from and to send to.
+    """
+    if not arms:
+        raise ValueError("select needs an arm")
+    if timeout is not None and default:
+        raise ValueError("select has a timeout or a default, not both")
+    if timeout is not None and timeout < 0:
+        raise ValueError(f"timeout must be at least 0 seconds or None, not {timeout}")
+    received = {arm.source for arm in arms if isinstance(arm, Receiving)}
+    if any(isinstance(arm, Sending) and arm.source in received for arm in arms):
+        raise ValueError("select cannot receive from what it sends to")
+    return Select(arms, timeout=timeout, default=default)

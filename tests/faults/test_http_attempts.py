@@ -237,13 +237,16 @@ async def test_a_limit_for_requests_in_flight_holds() -> None:
 async def test_the_models_of_a_run_share_the_limits_of_a_key_and_not_those_of_another() -> None:
     in_flight: dict[str, int] = {}
     most: dict[str, int] = {}
+    all_four = anyio.Event()
 
     async def reply(request: RecordedRequest) -> ModelReply:
         key = request.headers["authorization"]
         in_flight[key] = in_flight.get(key, 0) + 1
         most[key] = max(most.get(key, 0), in_flight[key])
-        for _ in range(20):
-            await checkpoint()
+        if sum(in_flight.values()) == 4:
+            all_four.set()
+        with anyio.move_on_after(5):
+            await all_four.wait()
         in_flight[key] -= 1
         return GOOD
 
@@ -266,6 +269,7 @@ async def test_the_models_of_a_run_share_the_limits_of_a_key_and_not_those_of_an
                 for model in models:
                     task_group.start_soon(collect, model)
         assert len(server.requests) == 40
+    assert all_four.is_set()
     assert most == {"Bearer first-key": 2, "Bearer second-key": 2}
 
 

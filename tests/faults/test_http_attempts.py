@@ -321,6 +321,30 @@ async def test_a_backoff_holds_no_turn() -> None:
         task_group.cancel_scope.cancel()
 
 
+async def test_a_request_that_is_sent_again_goes_before_those_that_came_later() -> None:
+    asked: list[str] = []
+
+    async def reply(request: RecordedRequest) -> ModelReply:
+        asked.append(request.body["messages"][-1]["content"])
+        if len(asked) == 1:
+            return ModelReply(status=500, headers={"retry-after-ms": "50"})
+        if len(asked) == 2:
+            while pacer.statistics().waiting < 2:
+                await checkpoint()
+        return GOOD
+
+    pacer = Pacer()
+    async with ModelServer(reply) as server, anyio.create_task_group() as task_group:
+        model = paced_model(server, pacer, max_retries=1, max_concurrent_requests=1)
+        with anyio.fail_after(10):
+            for number, name in enumerate(["first", "second", "third"], 1):
+                request = ModelRequest(messages=(UserMessage(content=(name,)),))
+                task_group.start_soon(collect, model, request)
+                while len(asked) < min(number, 2) or (number == 1 and pacer.statistics().in_flight):
+                    await checkpoint()
+    assert asked == ["first", "second", "first", "third"]
+
+
 async def test_the_real_usage_replaces_the_estimate() -> None:
     pacer = Pacer()
     async with ModelServer([GOOD, GOOD]) as server:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, Literal, TypeAlias
 
 from .messages import Message, ProviderContent, ToolCall
+from .settings import ReasoningEffort
 from .tools import ToolDefinition
 from .usage import Usage
 
@@ -80,7 +81,9 @@ class ModelCapabilities:
         tools: Whether it calls tools.
         parallel_tool_calls: Whether one response may hold several tool calls, and a request may allow or
             forbid that.
+        forced_tool_choice: Whether a request may demand a tool call; where not, it is left to the model.
         structured_output: Whether the endpoint holds the answer to a JSON Schema.
+        structured_output_with_tools: Whether it does so in a request that offers tools.
         images: Whether it takes images.
         audio: Whether it takes audio.
         video: Whether it takes video.
@@ -88,6 +91,9 @@ class ModelCapabilities:
         prompt_caching: Whether a request may say which of its parts the provider should cache.
         reasoning: Whether a request may say how much the model should reason.
         reasoning_control: How the request says it.
+        reasoning_efforts: The words for it that the model knows; None when that is unknown.
+        reasoning_with_tools: Whether a request may say it and offer tools.
+        sampling: Whether a request may say how the model chooses its words (`temperature`, `top_p`, `top_k`).
         is_small: Whether it is so small that it should be asked one short thing at a time.
         default_transport: How its outcomes travel unless the configuration says otherwise.
         context_window: Size of the context in tokens, when known.
@@ -97,7 +103,9 @@ class ModelCapabilities:
 
     tools: bool = True
     parallel_tool_calls: bool = True
+    forced_tool_choice: bool = True
     structured_output: bool = False
+    structured_output_with_tools: bool = True
     images: bool = False
     audio: bool = False
     video: bool = False
@@ -105,6 +113,9 @@ class ModelCapabilities:
     prompt_caching: bool = False
     reasoning: bool = False
     reasoning_control: ReasoningControl = "effort"
+    reasoning_efforts: tuple[ReasoningEffort, ...] | None = None
+    reasoning_with_tools: bool = True
+    sampling: bool = True
     is_small: bool = False
     default_transport: OutcomeTransport = "tool"
     context_window: int | None = None

@@ -1,6 +1,6 @@
 """Waiting for several mailboxes and channels at once; exactly one arm fires. Floor 1."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -97,11 +97,10 @@ class Select(Generic[Message_co]):
     ) -> None:
         """Nothing is held."""
 
-    def _poll(self, waits: "Iterable[_AnyWait]") -> Fired[Message_co] | None:
-        waits = list(waits)
+    def _poll(self, waits: "Sequence[_AnyWait]") -> Fired[Message_co] | None:
         return next((self._fired(waits, wait) for wait in waits if wait.poll()), None)
 
-    def _fired(self, waits: "list[_AnyWait]", wait: "_AnyWait") -> Fired[Message_co]:
+    def _fired(self, waits: "Sequence[_AnyWait]", wait: "_AnyWait") -> Fired[Message_co]:
         index = waits.index(wait)
         arm = self._arms[index]
         if wait.is_refused:

@@ -214,6 +214,16 @@ async def test_8_3_steer_delivers_a_message_to_the_model_at_its_next_turn() -> N
     assert [message for message in third if isinstance(message, nh.UserMessage)][1:] == [second[-1]]
 
 
+async def test_8_3_steering_with_an_empty_text_says_nothing() -> None:
+    def steer() -> None:
+        nh.get_current_step_actor().steer("")
+
+    steps = ScriptedSteps(evaluating("steer()"), PASS)
+    async with nh.run(steps.executor), nh.scope(implicit_references={"steer": steer}):
+        await work([])
+    assert isinstance(steps.model.requests[1].messages[-1], nh.ToolResultsMessage)
+
+
 async def test_8_3_stop_fails_the_step_at_its_next_turn_with_the_first_reason() -> None:
     def stop() -> None:
         nh.get_current_step_actor().stop("no longer needed")

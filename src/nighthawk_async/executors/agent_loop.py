@@ -43,6 +43,8 @@ from .request_usage import unreported_usage
 
 __all__ = ["AgentLoop", "NextTurn", "ProposedOutcome", "RunToolCall"]
 
+_CUT_OFF = "the answer was cut off at its length limit; be brief"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunToolCall:
@@ -252,7 +254,7 @@ class AgentLoop:
         if self._task.outcome_transport == "native" or text.lstrip().startswith("{"):
             return self._propose(text)
         if self._turn.finish_reason == "length":
-            reason = "the answer was cut off at its length limit; be brief"
+            reason = _CUT_OFF
         else:
             reason = f"end the block by calling {OUTCOME_TOOL_NAME}; text alone does nothing"
         self.refuse(reason)
@@ -264,7 +266,7 @@ class AgentLoop:
                 text, allowed_kinds=self._task.allowed_kinds, raise_error_types=self._task.raise_error_types
             )
         except ExecutionError as error:
-            self.refuse(str(error))
+            self.refuse(_CUT_OFF if self._turn.finish_reason == "length" else str(error))
             return NextTurn()
         return ProposedOutcome(outcome=outcome)
 

@@ -1,7 +1,7 @@
 """What an agent is to a step: the small protocol behind `AgentStepExecutor.from_agent`. Floor 4."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from ..types.content import UserContent
@@ -45,7 +45,7 @@ class AgentTask:
     allowed_kinds: tuple[OutcomeKind, ...]
     raise_error_types: tuple[str, ...]
     conclude: Callable[[StepOutcome], Awaitable[object]]
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(repr=False)  # may hold a key
     max_turns: int
     max_tool_calls: int
     max_corrective_turns: int

@@ -15,7 +15,7 @@ from ..errors import ExecutionError
 from ..runtime.annotations import return_type
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
-from ..runtime.validation import json_schema, type_name, validate_value
+from ..runtime.validation import json_schemas, type_name, validate_value
 from ..types.outcomes import PassStepOutcome, ReturnStepOutcome, StepOutcome
 from .instructions import direct_instructions
 from .outcome_codec import outcome_from_mapping, outcome_variants
@@ -23,6 +23,8 @@ from .question import Asker, Question
 from .step_prompt import StepPrompt, binding_type_names
 
 __all__ = ["answer_at_once", "answer_piecemeal"]
+
+_RETURN_VALUE = "the return value"
 
 
 async def answer_at_once(
@@ -38,10 +40,14 @@ async def answer_at_once(
         ModelError: A model request failed.
     """
     context = step.context
-    bindings_schema = _object_schema({name: _binding_schema(context, name) for name in context.write_names})
+    types = _types(context, *context.write_names, is_outcome_asked=True)
+    schemas, definitions = _schemas_of(types, context)
+    outcome_schemas = _outcome_schemas(context, schemas)
+    bindings_schema = _object_schema({name: schemas[_subject(name)] for name in context.write_names})
     question = Question(
         name="step",
-        schema=_object_schema({"bindings": bindings_schema, "outcome": {"anyOf": _outcome_schemas(context)}}),
+        schema=_object_schema({"bindings": bindings_schema, "outcome": {"anyOf": outcome_schemas}})
+        | definitions,
         system_prompt=prompt.system(
             tools="",
             outcome=direct_instructions(
@@ -68,10 +74,10 @@ async def answer_piecemeal(
     bindings = {name: await _ask_binding(asker, context, prompt, name) for name in context.write_names}
     if "pass" in context.allowed_kinds and (bindings or len(context.allowed_kinds) == 1):
         return PassStepOutcome(), bindings
-    schemas = _outcome_schemas(context)
-    question = _short_question(
-        context, prompt, "outcome", {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
-    )
+    typed, definitions = _schemas_of(_types(context, is_outcome_asked=True), context)
+    schemas = _outcome_schemas(context, typed)
+    schema = {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
+    question = _short_question(context, prompt, "outcome", schema, definitions)
 
     async def check(answer: Mapping[str, Any]) -> StepOutcome:
         outcome = _outcome(context, _object_field(answer, "outcome"))
@@ -82,19 +88,24 @@ async def answer_piecemeal(
 
 
 async def _ask_binding(asker: Asker, context: StepContext, prompt: StepPrompt, name: str) -> object:
-    question = _short_question(context, prompt, name, _binding_schema(context, name))
+    schemas, definitions = _schemas_of(_types(context, name), context)
+    question = _short_question(context, prompt, name, schemas[_subject(name)], definitions)
     annotation = context.binding_types.get(name, object)
 
     async def check(answer: Mapping[str, Any]) -> object:
         if name not in answer:
             raise ExecutionError(f"the answer has no field '{name}'")
-        return validate_value(answer[name], annotation, subject=f"write binding '{name}'")
+        return validate_value(answer[name], annotation, subject=_subject(name))
 
     return await asker.ask(question, check)
 
 
 def _short_question(
-    context: StepContext, prompt: StepPrompt, name: str, schema: Mapping[str, Any]
+    context: StepContext,
+    prompt: StepPrompt,
+    name: str,
+    schema: Mapping[str, Any],
+    definitions: dict[str, Any],
 ) -> Question:
     """The program alone as the system prompt, and the variables it reads alone as the user prompt.
 
@@ -110,7 +121,7 @@ def _short_question(
         shown = ("".join(map(str, shown)),)
     return Question(
         name=name,
-        schema=_object_schema({name: schema}),
+        schema=_object_schema({name: schema}) | definitions,
         system_prompt=prompt.with_system_fragments(prompt.program.strip()),
         user_prompt=prompt.with_user_fragments(shown),
     )
@@ -122,33 +133,43 @@ def _read_roots(context: StepContext) -> list[str]:
     return [name for name in roots if name in context.read_names or name not in context.write_names]
 
 
-def _binding_schema(context: StepContext, name: str) -> Mapping[str, Any]:
-    return _schema_of(context.binding_types.get(name, object), context, subject=f"write binding '{name}'")
+def _subject(name: str) -> str:
+    return f"write binding '{name}'"
 
 
-def _schema_of(annotation: object, context: StepContext, *, subject: str) -> Mapping[str, Any]:
-    if annotation is object:
-        return {}
-    try:
-        return json_schema(annotation)
-    except PydanticUserError as error:
-        raise ExecutionError(
-            f"step {context.step_id}: {subject} has the type {type_name(annotation)}, which has no JSON "
-            "Schema, so the direct outcome transport cannot ask for it; use another type or "
-            "outcome_transport='tool'"
-        ) from error
+def _types(context: StepContext, *names: str, is_outcome_asked: bool = False) -> dict[str, object]:
+    """The types of write bindings and of the return value, by what to call them."""
+    types = {_subject(name): context.binding_types.get(name, object) for name in names}
+    if is_outcome_asked and "return" in context.allowed_kinds:
+        types[_RETURN_VALUE] = return_type(context)
+    return types
 
 
-def _outcome_schemas(context: StepContext) -> list[dict[str, Any]]:
+def _schemas_of(
+    types: Mapping[str, object], context: StepContext
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """The schemas of types, and the `$defs` they refer to, which belong at the root of the whole schema."""
+    for subject, annotation in types.items():
+        try:
+            json_schemas((annotation,))
+        except PydanticUserError as error:
+            raise ExecutionError(
+                f"step {context.step_id}: {subject} has the type {type_name(annotation)}, which has no JSON "
+                "Schema, so the direct outcome transport cannot ask for it; use another type or "
+                "outcome_transport='tool'"
+            ) from error
+    together = json_schemas(tuple(types.values()))
+    definitions = {"$defs": together.definitions} if together.definitions else {}
+    return dict(zip(types, together.schemas, strict=True)), definitions
+
+
+def _outcome_schemas(context: StepContext, typed: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """The variants of specification 8.4, where `return` carries a value instead of an expression."""
     variants = outcome_variants(context.allowed_kinds, tuple(context.raise_error_types))
     for variant in variants:
         if "return_expression" in variant["properties"]:
-            annotation = return_type(context)
             del variant["properties"]["return_expression"]
-            variant["properties"]["return_value"] = _schema_of(
-                annotation, context, subject="the return value"
-            )
+            variant["properties"]["return_value"] = typed[_RETURN_VALUE]
             variant["required"] = list(variant["properties"])
     return variants
 

@@ -10,6 +10,7 @@ from ..runtime.model_access import open_stream
 from ..types.content import UserContent
 from ..types.messages import AssistantMessage, Message, ProviderContent, UserMessage
 from ..types.model import (
+    FinishReason,
     ModelEvent,
     ModelRequest,
     ResponseFinished,
@@ -49,7 +50,7 @@ class _Response:
     """What one response brought so far."""
 
     parts: list[str] = field(default_factory=list[str])
-    is_cut_off: bool = False
+    finish_reason: FinishReason | None = None
     provider_content: ProviderContent | None = None
     usage: Usage | None = None
 
@@ -72,7 +73,7 @@ class Asker:
 
     model: Model
     step_id: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Any] = field(repr=False)  # may hold a key
     max_corrective_turns: int
     report_usage: Callable[[str, Usage], None]
 
@@ -87,15 +88,20 @@ class Asker:
                 it.
 
         Raises:
-            ExecutionError: The answers stayed unacceptable; quotes the last one.
+            ExecutionError: The answers stayed unacceptable, or the provider withheld one; quotes the last.
             ModelError: A model request failed.
         """
         messages: tuple[Message, ...] = (UserMessage(content=question.user_prompt),)
         corrections = 0
         while True:
             response = await self._ask_once(question, messages)
+            if response.finish_reason == "content_filter":  # asking again would change nothing
+                raise ExecutionError(
+                    f"step {self.step_id}: the provider's content filter withheld the answer: "
+                    f"{quote(response.text)}"
+                )
             try:
-                if response.is_cut_off:
+                if response.finish_reason == "length":
                     raise ExecutionError("the answer was cut off at its length limit")
                 return await check(parse_json_object(response.text))
             except (ExecutionError, ToolValidationError) as error:
@@ -139,7 +145,7 @@ def _take(response: _Response, event: ModelEvent) -> None:
         case UsageReported():
             response.usage = event.usage
         case ResponseFinished():
-            response.is_cut_off = event.reason == "length"
+            response.finish_reason = event.reason
             response.provider_content = event.provider_content
         case _:
             pass

@@ -192,12 +192,13 @@ class StepActor:
         return cast("StepSnapshot", view)
 
     def steer(self, *content: UserContent) -> None:
-        """Deliver a message to the model at its next turn.
+        """Deliver a message to the model at its next turn. Empty texts say nothing and are left out.
 
         Raises:
             StepEndedError: The step has ended.
         """
-        if not self._send(lambda: self._steered.extend(content)):
+        message = [item for item in content if item != ""]
+        if not self._send(lambda: self._steered.extend(message)):
             raise self._ended()
 
     def stop(self, reason: str) -> None:

@@ -1,6 +1,7 @@
 """Values against types, with pydantic, every adapter built once. Floor 3."""
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self, cast
 
@@ -15,7 +16,7 @@ from pydantic import (
 from ..errors import ToolValidationError
 from .error_text import describe_error, describe_validation_error
 
-__all__ = ["json_schema", "type_adapter", "type_name", "validate_value"]
+__all__ = ["JsonSchemas", "json_schemas", "type_adapter", "type_name", "validate_value"]
 
 _ACCEPTING_EVERYTHING = cast("tuple[object, ...]", (object, Any, Self))
 
@@ -46,18 +47,37 @@ def _cached_adapter(annotation: Hashable) -> TypeAdapter[Any]:
     return _build_adapter(annotation)
 
 
-@lru_cache(maxsize=256)
-def _cached_schema(adapter: TypeAdapter[Any]) -> dict[str, Any]:
-    return adapter.json_schema()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonSchemas:
+    """The JSON Schemas of several types, for the inside of one document.
+
+    Args:
+        schemas: The schema of each type, in the order of the types.
+        definitions: What their references mean, to stand as `$defs` at the root of the document.
+    """
+
+    schemas: tuple[dict[str, Any], ...]
+    definitions: dict[str, Any]
 
 
-def json_schema(annotation: object) -> dict[str, Any]:
-    """The JSON Schema of a type.
+def json_schemas(annotations: tuple[object, ...]) -> JsonSchemas:
+    """The JSON Schemas of types; their definitions are named apart.
 
     Raises:
-        pydantic.PydanticUserError: The type has no JSON Schema, a plain class for example.
+        pydantic.PydanticUserError: A type has no JSON Schema, a plain class for example.
     """
-    return _cached_schema(type_adapter(annotation))
+    return _cached_schemas(tuple(map(type_adapter, annotations)))
+
+
+@lru_cache(maxsize=256)
+def _cached_schemas(adapters: tuple[TypeAdapter[Any], ...]) -> JsonSchemas:
+    schemas, root = TypeAdapter.json_schemas(
+        [(position, "validation", adapter) for position, adapter in enumerate(adapters)]
+    )
+    return JsonSchemas(
+        schemas=tuple(schemas[position, "validation"] for position in range(len(adapters))),
+        definitions=root.get("$defs", {}),
+    )
 
 
 def validate_value(value: object, annotation: object, *, subject: str) -> object:

@@ -121,6 +121,16 @@ async def test_text_alone_is_answered_with_what_to_do() -> None:
     assert "length limit" in str(model.requests[2].messages[-1])
 
 
+async def test_an_outcome_as_text_that_was_cut_off_is_refused_as_that() -> None:
+    model, executor = scripted(
+        model_response(text='{"kind": "pa', finish_reason="length"),
+        model_response(text='{"kind": "pass"}', finish_reason="length"),
+    )
+    async with nh.run(executor):
+        assert await act(7) == 7
+    assert "cut off at its length limit" in str(model.requests[1].messages[-1])
+
+
 async def test_what_the_content_filter_withheld_is_an_error() -> None:
     _, executor = scripted(model_response(text="I cannot", finish_reason="content_filter"))
     async with nh.run(executor):

@@ -1,9 +1,11 @@
 """The direct outcome transport: at once, and piecemeal for small models."""
 
 import json
+import re
 from typing import Any, Literal
 
 import pytest
+from pydantic import BaseModel
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response
@@ -151,6 +153,79 @@ async def test_an_answer_that_was_cut_off_is_refused_as_that_and_quoted_as_it_wa
     said, refusal = model.requests[1].messages[1:]
     assert said == nh.AssistantMessage(text='{"bindings": {"la')
     assert "cut off at its length limit" in str(refusal)
+
+
+async def test_what_the_content_filter_withheld_is_asked_for_once() -> None:
+    answer = model_response(text="I cannot", finish_reason="content_filter")
+    model = ScriptedModel([answer], capabilities=LARGE)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+        with pytest.raises(nh.ExecutionError, match="content filter withheld the answer: I cannot"):
+            await review("fine")
+    assert len(model.requests) == 1
+
+
+class Street(BaseModel):
+    name: str
+
+
+class Address(BaseModel):
+    street: Street
+
+
+class Tree(BaseModel):
+    branches: "list[Tree]" = []
+
+
+def other_address() -> type[BaseModel]:
+    class Address(BaseModel):
+        city: str
+
+    return Address
+
+
+ElsewhereAddress = other_address()
+
+
+@nh.natural_function
+async def locate(text: str) -> list[Tree]:
+    home: Address
+    work: ElsewhereAddress  # type: ignore[valid-type]
+    """natural
+    Find <:home> and <:work> in <text>, or return trees.
+    """
+    return [home, work]  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("capabilities", [SMALL, LARGE], ids=["small", "large"])
+async def test_references_in_schemas_lead_to_definitions_at_the_root(
+    capabilities: nh.ModelCapabilities,
+) -> None:
+    answers: dict[str, object] = {
+        "step": {
+            "bindings": {"home": {"street": {"name": "Elm"}}, "work": {"city": "Rome"}},
+            "outcome": PASS,
+        },
+        "home": {"home": {"street": {"name": "Elm"}}},
+        "work": {"work": {"city": "Rome"}},
+    }
+
+    def respond(request: nh.ModelRequest) -> ModelResponse:
+        assert request.response_format is not None
+        return model_response(text=json.dumps(answers[request.response_format.name]))
+
+    model = ScriptedModel(respond, capabilities=capabilities)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+        home, work = await locate("Elm Street, or Rome")
+    assert (home.street.name, work.city) == ("Elm", "Rome")  # type: ignore[attr-defined]
+    for request in model.requests:
+        assert request.response_format is not None
+        schema = request.response_format.schema
+        references = re.findall(r'"\$ref": "#/([^"]+)"', json.dumps(schema))
+        assert references
+        for reference in references:
+            place, name = reference.split("/")
+            assert name in schema[place]
+        assert json.dumps(schema).count('"$defs"') == 1
 
 
 async def test_a_type_without_a_schema_is_an_error_that_names_the_way_out() -> None:

@@ -1,7 +1,7 @@
 """What kind of media a content item is, and how to speak of it where it cannot travel. Floor 1."""
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Literal, TypeAlias
 
 from ..types.content import (
@@ -17,7 +17,20 @@ from ..types.content import (
 )
 from .redaction import excerpt
 
-__all__ = ["MediaKind", "data_url", "describe_media", "is_all_text", "media_kind"]
+__all__ = [
+    "WEB_SCHEMES",
+    "MediaKind",
+    "bare_media_type",
+    "data_url",
+    "describe_media",
+    "document_name",
+    "has_scheme",
+    "is_all_text",
+    "media_kind",
+]
+
+WEB_SCHEMES = frozenset({"http", "https"})
+"""The schemes of URLs that every provider fetches itself."""
 
 MediaKind: TypeAlias = Literal["image", "audio", "video", "document"]
 
@@ -60,6 +73,36 @@ def describe_media(item: MultimodalContent) -> str:
             return f"{kind}{media_type} at {excerpt(item.url, limit=_URL_CHARACTERS)}"
         case UploadedFile():
             return f"{kind}{media_type} uploaded to {item.provider_name} as {item.file_id}"
+
+
+def bare_media_type(media_type: str) -> str:
+    """A media type without its parameters, in lower case.
+
+    Args:
+        media_type: The media type, for example `text/plain; charset=utf-8`.
+    """
+    return media_type.partition(";")[0].strip().lower()
+
+
+def document_name(item: BinaryContent) -> str:
+    """What to call a document where the protocol wants a file name.
+
+    Args:
+        item: The document.
+    """
+    subtype = bare_media_type(item.media_type).rpartition("/")[2]
+    return item.identifier or f"document.{subtype or 'bin'}"
+
+
+def has_scheme(item: FileUrl, schemes: Set[str]) -> bool:
+    """Whether a URL is of one of these schemes; a path or a bare name has none.
+
+    Args:
+        item: The reference.
+        schemes: The schemes that the protocol carries, in lower case, such as `WEB_SCHEMES`.
+    """
+    scheme, colon, _ = item.url.partition(":")
+    return bool(colon) and scheme.lower() in schemes
 
 
 def data_url(item: BinaryContent) -> str:

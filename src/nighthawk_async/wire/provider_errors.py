@@ -4,17 +4,19 @@ An object with `message`, `type` and `code`, bare or under `error`; a text under
 `detail`; either of these in a list.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
 
 from ..errors import ModelStatusError
+from ..types.model import ResponseFailed
 from .redaction import excerpt
+from .response_json import NOT_JSON, as_object
 from .retry_advice import is_transient_status, retry_after_seconds, retry_info_seconds
 
-__all__ = ["ProviderMessage", "find_bare_error", "provider_message", "status_error"]
+__all__ = ["ProviderMessage", "find_bare_error", "provider_message", "response_failure", "status_error"]
 
 _TRANSIENT_WORDS = (
     "internal",
@@ -72,12 +74,35 @@ def find_bare_error(content: bytes, secrets: Sequence[str] = ()) -> ProviderMess
     """
     try:
         decoded: object = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except NOT_JSON:
         return None
     if not isinstance(decoded, Mapping):
         return None
     fields = cast("Mapping[str, object]", decoded)
     return provider_message(fields, secrets) if fields.get("error") else None
+
+
+def response_failure(data: bytes, *, transient_types: Set[str] = frozenset()) -> ResponseFailed:
+    """The end of a response in which the provider reports an error.
+
+    Args:
+        data: The event or the document that reports it, or its part that does.
+        transient_types: Names of errors after which the same request may succeed, besides those that say so
+            by themselves.
+    """
+    try:
+        content: object = msgspec.json.decode(data)
+    except NOT_JSON:
+        content = data.decode(errors="replace")
+    fields = as_object(content)
+    if fields.get("type") == "error":  # the event's own type, not the error's
+        content = {name: value for name, value in fields.items() if name != "type"}
+    said = provider_message(content)
+    return ResponseFailed(
+        message=said.message,
+        error_type=said.error_type,
+        is_transient=said.is_transient or said.error_type in transient_types,
+    )
 
 
 def status_error(
@@ -94,7 +119,7 @@ def status_error(
     retry_after = retry_after_seconds(headers)
     try:
         content: object = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except NOT_JSON:
         message = excerpt(body, secrets)
     else:
         message = provider_message(content, secrets).message

@@ -10,7 +10,7 @@ import msgspec
 
 from ..errors import ConfigurationError
 
-__all__ = ["arguments_object", "request_json"]
+__all__ = ["arguments_object", "request_json", "valid_arguments"]
 
 
 def request_json(body: Mapping[str, Any]) -> bytes:
@@ -46,6 +46,19 @@ def arguments_object(arguments: str) -> msgspec.Raw | dict[str, Any]:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         decoded = None
     return msgspec.Raw(arguments) if isinstance(decoded, dict) else {"malformed_arguments": arguments}
+
+
+def valid_arguments(arguments: str) -> str:
+    """The arguments of a past tool call, for protocols that carry them as a text.
+
+    As `arguments_object`: servers that put past calls into a chat template parse them, and answer with an
+    error where they cannot.
+
+    Args:
+        arguments: The text of `ToolCall.arguments`.
+    """
+    sent = arguments_object(arguments)
+    return request_json(sent).decode() if isinstance(sent, dict) else arguments
 
 
 def _plain(value: object) -> object:

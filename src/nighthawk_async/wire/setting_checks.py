@@ -1,7 +1,8 @@
 """Checks the settings that a protocol knows, and gives the rest through. Floor 1."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from math import isfinite
 from typing import Any, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
@@ -17,15 +18,18 @@ _OPEN = ConfigDict(extra="allow", hide_input_in_errors=True)
 def checked_settings(settings: Mapping[str, Any], form: type[Any]) -> dict[str, Any]:
     """The settings that concern a request's body, those that are None left out.
 
-    Settings that the form does not name come through as they are.
+    Settings that the form does not name come through as they are. So does `stop`, without empty texts: at
+    such a text some endpoints would end every response at once, and others refuse it.
 
     Args:
         settings: All settings of a request.
         form: The typed dictionary of the protocol, of `types.settings`.
 
     Raises:
-        ConfigurationError: A setting has a bad value; the message names it and does not show the value.
+        ConfigurationError: A setting has a bad value, or `extra_body` one that JSON cannot write; the message
+            names the setting and does not show the value.
     """
+    _refuse_what_json_lacks({"extra_body": settings.get("extra_body")})
     relevant = {
         name: value
         for name, value in settings.items()
@@ -33,12 +37,13 @@ def checked_settings(settings: Mapping[str, Any], form: type[Any]) -> dict[str, 
     }
     if not relevant:
         return {}
+    _refuse_what_json_lacks(relevant)
     try:
         checked = _adapter(form).validate_python(relevant)
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, each['loc']))!r}: {each['msg']}" for each in error.errors()]
         raise ConfigurationError(f"Bad model setting {'; '.join(faults)}.") from None
-    return cast("dict[str, Any]", checked)
+    return _without_empty_stop(cast("dict[str, Any]", checked))
 
 
 def refuse_settings(settings: Mapping[str, Any], names: frozenset[str], *, protocol: str) -> None:
@@ -53,7 +58,7 @@ def refuse_settings(settings: Mapping[str, Any], names: frozenset[str], *, proto
         ConfigurationError: One of them is set.
     """
     for name in sorted(names):
-        if settings.get(name) is not None:
+        if settings.get(name) not in (None, "", [], ()):
             raise ConfigurationError(
                 f"The {protocol} protocol has no setting {name!r}; leave it out, or pass what the endpoint "
                 "understands in its place through extra_body."
@@ -80,3 +85,35 @@ def refuse_reserved_settings(settings: Mapping[str, Any], names: frozenset[str])
 def _adapter(form: type[Any]) -> TypeAdapter[Any]:
     """The checker of a form, which takes milliseconds to build."""
     return TypeAdapter(with_config(_OPEN)(form))
+
+
+def _refuse_what_json_lacks(settings: Mapping[str, Any]) -> None:
+    """Refuse numbers that JSON cannot write: they would travel as null, and so as the endpoint's default."""
+    for name, value in settings.items():
+        try:
+            is_writable = all(map(isfinite, _floats_in(value)))
+        except RecursionError:
+            raise ConfigurationError(f"Bad model setting {name!r}: it is nested too deeply.") from None
+        if not is_writable:
+            raise ConfigurationError(f"Bad model setting {name!r}: it holds a number that is not finite.")
+
+
+def _floats_in(value: object) -> Iterator[float]:
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in cast("Mapping[object, object]", value).values():
+            yield from _floats_in(each)
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for each in cast("Sequence[object]", value):
+            yield from _floats_in(each)
+
+
+def _without_empty_stop(settings: dict[str, Any]) -> dict[str, Any]:
+    if "stop" not in settings:
+        return settings
+    stop: str | Sequence[str] = settings["stop"]
+    texts = stop if isinstance(stop, str) else [text for text in stop if text]
+    if texts:
+        return settings | {"stop": texts}
+    return {name: value for name, value in settings.items() if name != "stop"}

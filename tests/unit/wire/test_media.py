@@ -10,7 +10,14 @@ from nighthawk_async.types.content import (
     UploadedFile,
     VideoUrl,
 )
-from nighthawk_async.wire.media import describe_media, media_kind
+from nighthawk_async.wire.media import (
+    WEB_SCHEMES,
+    bare_media_type,
+    describe_media,
+    document_name,
+    has_scheme,
+    media_kind,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +63,38 @@ def test_a_description_is_one_bounded_line_whatever_the_url_holds() -> None:
     assert len(words) < 250
     assert words.isprintable()
     assert "\n" not in words
+
+
+def test_a_bare_media_type_has_no_parameters() -> None:
+    assert bare_media_type(" Text/Plain ; charset=utf-8") == "text/plain"
+
+
+@pytest.mark.parametrize(
+    ("identifier", "media_type", "name"),
+    [
+        ("plan.pdf", "application/pdf", "plan.pdf"),
+        (None, "application/PDF; x=y", "document.pdf"),
+        (None, "", "document.bin"),
+    ],
+)
+def test_a_document_without_a_name_is_named_after_its_type(
+    identifier: str | None, media_type: str, name: str
+) -> None:
+    assert document_name(BinaryContent(data=b"", media_type=media_type, identifier=identifier)) == name
+
+
+@pytest.mark.parametrize(
+    ("url", "is_web"),
+    [
+        ("https://x/y", True),
+        ("HTTP://x", True),
+        ("file:///etc/passwd", False),
+        ("data:image/png;base64,AA==", False),
+        ("gs://bucket/x", False),
+        ("picture.png", False),
+        ("http", False),
+        ("", False),
+    ],
+)
+def test_only_web_urls_are_such_as_every_provider_fetches(url: str, is_web: bool) -> None:
+    assert has_scheme(ImageUrl(url=url), WEB_SCHEMES) is is_web

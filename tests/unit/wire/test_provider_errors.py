@@ -3,8 +3,14 @@ from datetime import UTC, datetime
 
 import pytest
 
+from nighthawk_async.types.model import ResponseFailed
 from nighthawk_async.wire.openai_chat import OpenAIChatCodec
-from nighthawk_async.wire.provider_errors import ProviderMessage, find_bare_error, status_error
+from nighthawk_async.wire.provider_errors import (
+    ProviderMessage,
+    find_bare_error,
+    response_failure,
+    status_error,
+)
 from nighthawk_async.wire.redaction import excerpt, redact
 from nighthawk_async.wire.retry_advice import is_transient_status, retry_after_seconds
 
@@ -152,3 +158,19 @@ def test_a_secret_is_redacted_though_an_excerpt_of_somebody_elses_cut_it() -> No
 
 def test_a_secret_that_holds_another_is_redacted_whole() -> None:
     assert redact("hunter22-more", ["hunter22", "hunter22-more"]) == "[redacted]"
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "error_type", "is_transient"),
+    [
+        (b'{"type":"error","error":{"type":"api_error","message":"m"}}', "m", "api_error", True),
+        (b'{"error":{"type":"invalid_request_error","message":"m"}}', "m", "invalid_request_error", False),
+        (b'{"type":"error","code":"server_error","message":"m"}', "m", "server_error", True),
+        (b"overrun \xff", "overrun \ufffd", None, False),
+    ],
+)
+def test_an_error_inside_a_response_is_told_by_its_own_type(
+    data: bytes, message: str, error_type: str | None, is_transient: bool
+) -> None:
+    failure = response_failure(data, transient_types=frozenset({"api_error"}))
+    assert failure == ResponseFailed(message=message, error_type=error_type, is_transient=is_transient)

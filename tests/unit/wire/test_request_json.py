@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.wire.request_json import arguments_object, request_json
+from nighthawk_async.wire.request_json import arguments_object, request_json, valid_arguments
 
 
 def test_entries_keep_their_order_and_mappings_of_every_kind_are_objects() -> None:
@@ -31,3 +31,8 @@ def test_arguments_go_back_byte_for_byte() -> None:
 def test_arguments_that_are_no_object_are_wrapped(text: str) -> None:
     (sent,) = msgspec.json.decode(request_json({"input": arguments_object(text)})).values()
     assert sent == {"malformed_arguments": text.replace("\ud800", "\ufffd")}
+
+
+def test_arguments_as_a_text_are_the_models_own_or_wrapped() -> None:
+    assert valid_arguments('{ "a" : 1.0 }') == '{ "a" : 1.0 }'
+    assert valid_arguments('{"a":') == '{"malformed_arguments":"{\\"a\\":"}'

@@ -56,3 +56,39 @@ def test_a_setting_that_only_the_library_writes_is_refused_even_when_it_is_none(
     refuse_reserved_settings({"temperature": 1}, frozenset({"model"}))
     with pytest.raises(ConfigurationError, match="'model' is written by the library"):
         refuse_reserved_settings({"model": None}, frozenset({"model"}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"temperature": float("nan")}, "temperature"),
+        ({"top_p": float("inf")}, "top_p"),
+        ({"unknown": {"deep": [1, (2.5, float("-inf"))]}}, "unknown"),
+        ({"extra_body": {"min_p": float("nan")}}, "extra_body"),
+    ],
+)
+def test_numbers_that_json_cannot_write_are_refused(settings: dict[str, Any], name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"Bad model setting '{name}': .* not finite"):
+        checked_settings(settings, OpenAIChatSettings)
+
+
+def test_a_setting_that_holds_itself_is_refused() -> None:
+    knot: dict[str, Any] = {}
+    knot["again"] = knot
+    with pytest.raises(ConfigurationError, match="'extra_body': it is nested too deeply"):
+        checked_settings({"extra_body": knot}, OpenAIChatSettings)
+
+
+@pytest.mark.parametrize("stop", ["", [], (), [""]])
+def test_a_stop_that_holds_no_text_is_left_out(stop: object) -> None:
+    assert checked_settings({"stop": stop, "seed": 1}, OpenAIChatSettings) == {"seed": 1}
+
+
+@pytest.mark.parametrize("stop", ["", [], ()])
+def test_a_stop_that_holds_no_text_is_not_one_that_a_protocol_lacks(stop: object) -> None:
+    refuse_settings({"stop": stop}, frozenset({"stop"}), protocol="OpenAI Responses")
+
+
+def test_empty_texts_among_those_that_stop_a_response_are_left_out() -> None:
+    assert checked_settings({"stop": ("", "END")}, OpenAIChatSettings) == {"stop": ["END"]}
+    assert checked_settings({"stop": "END"}, OpenAIChatSettings) == {"stop": "END"}

@@ -4,18 +4,26 @@ from .channel import Channel
 from .errors import (
     ActorError,
     ChannelClosedError,
+    LockReentryError,
+    LockTimeoutError,
     MailboxClosedError,
     MailboxFullError,
     NameConflictError,
     NamespaceLeftError,
     UnknownMailboxError,
     UnknownNamespaceError,
+    UpdateConflictError,
 )
+from .locks import acquire_gate, acquire_mutex, acquire_semaphore, gate, lock_statistics, mutex, semaphore
+from .locks_state import LockKind, LockStatistics, Permit
 from .mailbox import Mailbox
 from .message_queue import MessageQueue, QueueStatistics, Receiving, Sending
 from .named_mailboxes import find_mailbox, open_mailbox, send, try_send
 from .namespaces import Family, Namespace, NamespaceKind, find_namespace, open_namespace
 from .select import Fired, NothingReady, Received, Select, Sent, SourceClosed, TimedOut, select
+from .shared_cells import SharedCell, shared_cell
+from .shared_maps import SharedMap, shared_map
+from .shared_state import SharedStatistics, Snapshot
 from .task_group import BareTaskGroup
 
 __all__ = [
@@ -25,6 +33,10 @@ __all__ = [
     "ChannelClosedError",
     "Family",
     "Fired",
+    "LockKind",
+    "LockReentryError",
+    "LockStatistics",
+    "LockTimeoutError",
     "Mailbox",
     "MailboxClosedError",
     "MailboxFullError",
@@ -34,21 +46,36 @@ __all__ = [
     "NamespaceKind",
     "NamespaceLeftError",
     "NothingReady",
+    "Permit",
     "QueueStatistics",
     "Received",
     "Receiving",
     "Select",
     "Sending",
     "Sent",
+    "SharedCell",
+    "SharedMap",
+    "SharedStatistics",
+    "Snapshot",
     "SourceClosed",
     "TimedOut",
     "UnknownMailboxError",
     "UnknownNamespaceError",
+    "UpdateConflictError",
+    "acquire_gate",
+    "acquire_mutex",
+    "acquire_semaphore",
     "find_mailbox",
     "find_namespace",
+    "gate",
+    "lock_statistics",
+    "mutex",
     "open_mailbox",
     "open_namespace",
     "select",
+    "semaphore",
     "send",
+    "shared_cell",
+    "shared_map",
     "try_send",
 ]

@@ -2,12 +2,15 @@
 
     ActorError
     ├── ChannelClosedError          nothing can be sent through the channel any more
+    ├── LockReentryError            a task waits for a mutex that it holds
+    ├── LockTimeoutError            a lock was not there in time
     ├── MailboxClosedError          nothing can be sent to the mailbox, or nothing is left to receive
     ├── MailboxFullError            the mailbox holds as many messages as it may
     ├── NameConflictError           the name stands for something that was made differently
     ├── NamespaceLeftError          the namespace was left: nothing can be named in it
     ├── UnknownMailboxError         no mailbox in reach has the name
-    └── UnknownNamespaceError       no namespace of that kind surrounds the caller
+    ├── UnknownNamespaceError       no namespace of that kind surrounds the caller
+    └── UpdateConflictError         the function of an update changes what it updates
 
 The room knows nothing of the rest of the house, so its errors have a base class of their own.
 """
@@ -15,12 +18,15 @@ The room knows nothing of the rest of the house, so its errors have a base class
 __all__ = [
     "ActorError",
     "ChannelClosedError",
+    "LockReentryError",
+    "LockTimeoutError",
     "MailboxClosedError",
     "MailboxFullError",
     "NameConflictError",
     "NamespaceLeftError",
     "UnknownMailboxError",
     "UnknownNamespaceError",
+    "UpdateConflictError",
 ]
 
 
@@ -30,6 +36,26 @@ class ActorError(Exception):
 
 class ChannelClosedError(ActorError):
     """The channel is closed: nothing goes through it any more."""
+
+
+class LockReentryError(ActorError):
+    """A task asked for a mutex that it holds already: it would wait for itself."""
+
+
+class LockTimeoutError(ActorError, TimeoutError):
+    """A lock was not there in time.
+
+    Args:
+        kind: What kind of lock: `mutex`, `semaphore` or `gate`.
+        key: Its key.
+        seconds: How many seconds were waited for it.
+    """
+
+    def __init__(self, *, kind: str, key: str, seconds: float) -> None:
+        super().__init__(f"the {kind} {key!r} could not be acquired within {seconds:g} seconds")
+        self.kind = kind
+        self.key = key
+        self.seconds = seconds
 
 
 class MailboxClosedError(ActorError):
@@ -54,3 +80,7 @@ class UnknownMailboxError(ActorError, LookupError):
 
 class UnknownNamespaceError(ActorError, LookupError):
     """No namespace of that kind surrounds the caller."""
+
+
+class UpdateConflictError(ActorError):
+    """The function of an update changed what it updates, again and again, so that nothing could be set."""

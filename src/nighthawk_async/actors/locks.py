@@ -1,0 +1,263 @@
+"""Named mutexes, semaphores and gates. Floor 1.
+
+    async with mutex("customer-42"):                            # one task at a time
+        ...
+    async with semaphore("memory", capacity=16, permits=4):     # each task takes its share
+        ...
+    async with gate("connector", limit=8, timeout=5):           # eight tasks at a time
+        ...
+
+A key means the same lock everywhere in a scope: by default everywhere on the event loop. Another event loop,
+a portal thread of the same run for instance, has locks of its own.
+
+Whoever comes first is served first. Permits come back on every way out of the block: its end, an error, a
+cancellation. A wait that is cancelled, or whose time is over, leaves nothing behind: no permit, no place in
+the queue. Entering a lock is a checkpoint; leaving it is none.
+
+A timeout raises `LockTimeoutError` from `async with`, whose block cannot run without the lock. `acquire_…`
+returns None instead, for programs that go on without it:
+
+    permit = await acquire_mutex("customer-42", timeout=0.25)
+    if permit is None:
+        return "busy"
+    with permit:
+        ...
+
+A timeout of zero takes the lock only when it is free.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
+
+from .errors import LockTimeoutError
+from .locks_state import LockKind, LockRequest, LockStatistics, Permit
+from .locks_table import find_lock, iterate_statistics
+from .namespaces import NamespaceKind, find_namespace
+
+__all__ = [
+    "acquire_gate",
+    "acquire_mutex",
+    "acquire_semaphore",
+    "gate",
+    "lock_statistics",
+    "mutex",
+    "semaphore",
+]
+
+
+def mutex(
+    key: str, *, timeout: float | None = None, scope: NamespaceKind = "process"
+) -> AbstractAsyncContextManager[Permit]:
+    """A block that one task at a time runs.
+
+    Args:
+        key: Which mutex: blocks with the same key exclude each other.
+        timeout: How many seconds to wait for it at most; None for as long as it takes.
+        scope: In the innermost extent of this kind around the caller the key means this mutex.
+
+    Raises:
+        LockReentryError: On entering: the task that runs holds this mutex.
+        LockTimeoutError: On entering: the time is over.
+        NamespaceLeftError: On entering: the extent has ended.
+        UnknownNamespaceError: On entering: no such extent surrounds the caller.
+        ValueError: At once: the timeout is negative.
+    """
+    return _Wish(kind="mutex", key=key, capacity=1, permits=1, timeout=timeout, scope=scope).entering()
+
+
+def acquire_mutex(
+    key: str, *, timeout: float | None = None, scope: NamespaceKind = "process"
+) -> Awaitable[Permit | None]:
+    """Acquire a mutex until its permit is released; None when the time is over.
+
+    Args:
+        key: Which mutex.
+        timeout: How many seconds to wait for it at most; None for as long as it takes.
+        scope: In the innermost extent of this kind around the caller the key means this mutex.
+
+    Raises:
+        LockReentryError: The task that runs holds this mutex.
+        NamespaceLeftError: The extent has ended.
+        UnknownNamespaceError: No such extent surrounds the caller.
+        ValueError: The timeout is negative.
+    """
+    return _Wish(kind="mutex", key=key, capacity=1, permits=1, timeout=timeout, scope=scope).acquire()
+
+
+def semaphore(
+    key: str,
+    *,
+    capacity: int,
+    permits: int = 1,
+    timeout: float | None = None,
+    scope: NamespaceKind = "process",
+) -> AbstractAsyncContextManager[Permit]:
+    """A block for which a number of permits is taken together, out of a number that all share.
+
+    Args:
+        key: Which semaphore.
+        capacity: How many permits there are; the same wherever the key is used.
+        permits: How many the block needs. It waits for all of them, and nobody who came later goes before.
+        timeout: How many seconds to wait for them at most; None for as long as it takes.
+        scope: In the innermost extent of this kind around the caller the key means this semaphore.
+
+    Raises:
+        LockTimeoutError: On entering: the time is over.
+        NameConflictError: On entering: the semaphore has another capacity.
+        NamespaceLeftError: On entering: the extent has ended.
+        UnknownNamespaceError: On entering: no such extent surrounds the caller.
+        ValueError: At once: a number is not positive, more permits are wanted than there are, or the
+            timeout is negative.
+    """
+    return _Wish(
+        kind="semaphore", key=key, capacity=capacity, permits=permits, timeout=timeout, scope=scope
+    ).entering()
+
+
+def acquire_semaphore(
+    key: str,
+    *,
+    capacity: int,
+    permits: int = 1,
+    timeout: float | None = None,
+    scope: NamespaceKind = "process",
+) -> Awaitable[Permit | None]:
+    """Acquire permits of a semaphore until they are released; None when the time is over.
+
+    Args:
+        key: Which semaphore.
+        capacity: How many permits there are; the same wherever the key is used.
+        permits: How many to acquire, all together.
+        timeout: How many seconds to wait for them at most; None for as long as it takes.
+        scope: In the innermost extent of this kind around the caller the key means this semaphore.
+
+    Raises:
+        NameConflictError: The semaphore has another capacity.
+        NamespaceLeftError: The extent has ended.
+        UnknownNamespaceError: No such extent surrounds the caller.
+        ValueError: A number is not positive, more permits are wanted than there are, or the timeout is
+            negative.
+    """
+    return _Wish(
+        kind="semaphore", key=key, capacity=capacity, permits=permits, timeout=timeout, scope=scope
+    ).acquire()
+
+
+def gate(
+    key: str, *, limit: int, timeout: float | None = None, scope: NamespaceKind = "process"
+) -> AbstractAsyncContextManager[Permit]:
+    """A block that a limited number of tasks runs at a time.
+
+    Args:
+        key: Which gate.
+        limit: How many tasks it lets in; the same wherever the key is used.
+        timeout: How many seconds to wait for admission at most; None for as long as it takes.
+        scope: In the innermost extent of this kind around the caller the key means this gate.
+
+    Raises:
+        LockTimeoutError: On entering: the time is over.
+        NameConflictError: On entering: the gate has another limit.
+        NamespaceLeftError: On entering: the extent has ended.
+        UnknownNamespaceError: On entering: no such extent surrounds the caller.
+        ValueError: At once: the limit is not positive, or the timeout is negative.
+    """
+    return _Wish(kind="gate", key=key, capacity=limit, permits=1, timeout=timeout, scope=scope).entering()
+
+
+def acquire_gate(
+    key: str, *, limit: int, timeout: float | None = None, scope: NamespaceKind = "process"
+) -> Awaitable[Permit | None]:
+    """Go through a gate until its permit is released; None when the time is over.
+
+    Args:
+        key: Which gate.
+        limit: How many tasks it lets in; the same wherever the key is used.
+        timeout: How many seconds to wait for admission at most; None for as long as it takes.
+        scope: In the innermost extent of this kind around the caller the key means this gate.
+
+    Raises:
+        NameConflictError: The gate has another limit.
+        NamespaceLeftError: The extent has ended.
+        UnknownNamespaceError: No such extent surrounds the caller.
+        ValueError: The limit is not positive, or the timeout is negative.
+    """
+    return _Wish(kind="gate", key=key, capacity=limit, permits=1, timeout=timeout, scope=scope).acquire()
+
+
+def lock_statistics(kind: LockKind | None = None, key: str | None = None) -> tuple[LockStatistics, ...]:
+    """Figures of the named locks that the caller can reach.
+
+    Every lock that is held or waited for is there, and of the others the 1,024 of each namespace that were
+    used last; the figures of earlier ones are gone.
+
+    Args:
+        kind: What kind of locks; None for any.
+        key: The key of the locks; None for any.
+
+    Returns:
+        Those of the innermost namespace first.
+    """
+    return tuple(
+        statistics
+        for namespace in find_namespace().outward()
+        for statistics in iterate_statistics(namespace)
+        if kind in (None, statistics.kind) and key in (None, statistics.key)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """What somebody asks of a lock."""
+
+    kind: LockKind
+    key: str
+    capacity: int
+    permits: int
+    timeout: float | None
+    scope: NamespaceKind
+
+    def __post_init__(self) -> None:
+        for number in (self.capacity, self.permits):
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ValueError(f"{self} needs whole numbers of at least 1, not {number!r}")
+        if self.permits > self.capacity:
+            raise ValueError(f"{self} has {self.capacity} permits and can never give {self.permits}")
+        if self.timeout is not None and not self.timeout >= 0:
+            raise ValueError(f"the timeout of {self} must be at least 0 seconds, not {self.timeout}")
+
+    def __str__(self) -> str:
+        return f"the {self.kind} {self.key!r}"
+
+    @asynccontextmanager
+    async def entering(self) -> AsyncGenerator[Permit, None]:
+        permit = await self.acquire()
+        if permit is None:
+            assert self.timeout is not None, "only a wait with a timeout ends with nothing"
+            raise LockTimeoutError(kind=self.kind, key=self.key, seconds=self.timeout)
+        with permit:
+            yield permit
+
+    async def acquire(self) -> Permit | None:
+        await checkpoint_if_cancelled()
+        lock = find_lock(find_namespace(self.scope), self.kind, self.key, capacity=self.capacity)
+        request = lock.request(self.permits)
+        try:
+            await self._wait(request)
+        except BaseException:  # cancelled, maybe after it was granted
+            lock.withdraw(request, "cancelled")
+            raise
+        if request.is_granted:  # maybe in the same moment in which its time was over
+            return lock.take(request)
+        lock.withdraw(request, "timeout")
+        return None
+
+    async def _wait(self, request: LockRequest) -> None:
+        if request.is_granted:
+            await cancel_shielded_checkpoint()
+            return
+        with anyio.move_on_after(self.timeout):
+            await request.wait()

@@ -1,0 +1,290 @@
+"""One named lock: who holds how many of its permits, who waits, and who comes next. Floor 1.
+
+Every method is synchronous: it decides, and never waits (`locks` adds the waiting). A mutex is a lock of one
+permit, a gate gives one permit at a time, a semaphore gives several at once; the rules are the same for all.
+
+Requests are served in their order. One that needs many permits is not overtaken by a later one that needs
+few, so it is not starved; the price is that free permits may lie idle until there are enough of them.
+
+AnyIO's own `Lock` and `Semaphore` give one permit at a time, which is not enough here: two tasks that each
+collect several permits one after the other block each other for ever.
+"""
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Literal, Self, TypeAlias
+
+import anyio
+
+from .errors import LockReentryError
+from .namespaces import NamespaceKind
+
+__all__ = ["LockKind", "LockRequest", "LockStatistics", "NamedLock", "Permit"]
+
+LockKind: TypeAlias = Literal["mutex", "semaphore", "gate"]
+"""What a lock is: locks of different kinds may have the same key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockStatistics:
+    """Figures of a lock at one moment. `acquired - released` permit objects have not been given back.
+
+    Args:
+        kind: What kind of lock it is.
+        key: Its key.
+        scope: The namespace it belongs to.
+        capacity: How many permits there are.
+        acquired: Requests that were granted.
+        timeouts: Requests that were given up because their time was over.
+        cancelled: Requests that were cancelled.
+        released: Granted requests whose permits were given back.
+        held: Permits that are not free.
+        waiting: Requests that wait.
+        greatest_waiting: The greatest number of requests that have waited at the same time.
+        total_wait_seconds: How long requests that have ended waited, those that got nothing included.
+        total_held_seconds: How long permits that were given back had been held; a request for several counts
+            once.
+    """
+
+    kind: LockKind
+    key: str
+    scope: NamespaceKind
+    capacity: int
+    acquired: int
+    timeouts: int
+    cancelled: int
+    released: int
+    held: int
+    waiting: int
+    greatest_waiting: int
+    total_wait_seconds: float
+    total_held_seconds: float
+
+
+@dataclass(slots=True, kw_only=True)
+class _Counts:
+    acquired: int = 0
+    timeouts: int = 0
+    cancelled: int = 0
+    released: int = 0
+    greatest_waiting: int = 0
+    total_wait_seconds: float = 0.0
+    total_held_seconds: float = 0.0
+
+
+class LockRequest:
+    """A request for permits, from the moment it is made until its task takes them or gives it up."""
+
+    __slots__ = ("_granted", "is_granted", "permits", "since", "task")
+
+    def __init__(self, *, permits: int, task: object, since: float) -> None:
+        self.permits = permits
+        self.task = task
+        self.since = since
+        self.is_granted = False
+        self._granted: anyio.Event | None = None
+
+    def grant(self) -> None:
+        """Tell the waiting task that the permits are its own."""
+        self.is_granted = True
+        if self._granted is not None:
+            self._granted.set()
+
+    async def wait(self) -> None:
+        """Wait until it is granted."""
+        if not self.is_granted:
+            self._granted = anyio.Event()
+            await self._granted.wait()
+
+
+class NamedLock:
+    """The state of one named lock.
+
+    Args:
+        kind: What kind of lock it is.
+        key: Its key.
+        scope: The namespace it belongs to.
+        capacity: How many permits there are.
+        on_idle: Called whenever nobody holds a permit and nobody waits any more.
+    """
+
+    def __init__(
+        self,
+        *,
+        kind: LockKind,
+        key: str,
+        scope: NamespaceKind,
+        capacity: int,
+        on_idle: "Callable[[NamedLock], object]",
+    ) -> None:
+        self.kind: LockKind = kind
+        self.key = key
+        self.capacity = capacity
+        self._scope: NamespaceKind = scope
+        self._on_idle = on_idle
+        self._held = 0
+        self._holder: object | None = None
+        self._waiting: OrderedDict[LockRequest, None] = OrderedDict()
+        self._counts = _Counts()
+
+    def request(self, permits: int) -> LockRequest:
+        """Ask for permits on behalf of the task that runs.
+
+        Args:
+            permits: How many; at most the capacity.
+
+        Returns:
+            The request: granted, or standing last in the queue.
+
+        Raises:
+            LockReentryError: This is a mutex, and the task that runs is the one that acquired it.
+        """
+        task = self._identify_task()
+        if task is not None and task is self._holder:
+            raise LockReentryError(
+                f"the task holds the {self.kind} {self.key!r} already: it would wait for ever"
+            )
+        request = LockRequest(permits=permits, task=task, since=anyio.current_time())
+        self._waiting[request] = None
+        self._admit()
+        self._counts.greatest_waiting = max(self._counts.greatest_waiting, len(self._waiting))
+        return request
+
+    def take(self, request: LockRequest) -> "Permit":
+        """Hand out what a granted request asked for."""
+        now = anyio.current_time()
+        self._counts.acquired += 1
+        self._counts.total_wait_seconds += now - request.since
+        return Permit(self, permits=request.permits, acquired_at=now)
+
+    def withdraw(self, request: LockRequest, reason: Literal["timeout", "cancelled"]) -> None:
+        """Give a request up. What it was granted and had not taken goes to the next."""
+        if reason == "timeout":
+            self._counts.timeouts += 1
+        else:
+            self._counts.cancelled += 1
+        self._counts.total_wait_seconds += anyio.current_time() - request.since
+        if request.is_granted:
+            self._give_back(request.permits)
+        else:
+            del self._waiting[request]
+            self._admit()  # those behind may need less than is free
+
+    def release(self, permits: int, *, acquired_at: float) -> None:
+        """Take permits back and grant the requests that come next."""
+        now = anyio.current_time()
+        self._counts.released += 1
+        self._counts.total_held_seconds += now - acquired_at
+        self._give_back(permits)
+
+    def statistics(self) -> LockStatistics:
+        """Figures at this moment."""
+        counts = self._counts
+        return LockStatistics(
+            kind=self.kind,
+            key=self.key,
+            scope=self._scope,
+            capacity=self.capacity,
+            acquired=counts.acquired,
+            timeouts=counts.timeouts,
+            cancelled=counts.cancelled,
+            released=counts.released,
+            held=self._held,
+            waiting=len(self._waiting),
+            greatest_waiting=counts.greatest_waiting,
+            total_wait_seconds=counts.total_wait_seconds,
+            total_held_seconds=counts.total_held_seconds,
+        )
+
+    def _identify_task(self) -> object | None:
+        """What stands for the task that runs, for a mutex: only there is waiting for oneself always an error.
+
+        The coroutine is held instead of the task's id, which another task may have after this one ended.
+        """
+        return anyio.get_current_task().coro if self.kind == "mutex" else None
+
+    def _give_back(self, permits: int) -> None:
+        self._held -= permits
+        self._holder = None
+        self._admit()
+        if not self._held and not self._waiting:
+            self._on_idle(self)
+
+    def _admit(self) -> None:
+        """Grant requests in their order, as long as the first one fits."""
+        while self._waiting:
+            request = next(iter(self._waiting))
+            if request.permits > self.capacity - self._held:
+                return
+            del self._waiting[request]
+            self._held += request.permits
+            self._holder = request.task
+            request.grant()
+
+
+class Permit:
+    """Permits of a lock that its user holds until they are released.
+
+    Given by `async with` a lock, or by acquiring it, and never made by hand. It is a context manager that
+    releases on leaving. It may be handed to another task of the same event loop, which then releases it.
+
+    Attributes:
+        permits: How many permits of the lock it stands for.
+    """
+
+    __slots__ = ("_acquired_at", "_is_released", "_lock", "permits")
+
+    def __init__(self, lock: NamedLock, *, permits: int, acquired_at: float) -> None:
+        self._lock = lock
+        self._acquired_at = acquired_at
+        self._is_released = False
+        self.permits = permits
+
+    @property
+    def kind(self) -> LockKind:
+        """What kind of lock it belongs to."""
+        return self._lock.kind
+
+    @property
+    def key(self) -> str:
+        """The key of the lock."""
+        return self._lock.key
+
+    @property
+    def is_released(self) -> bool:
+        """Whether it was released."""
+        return self._is_released
+
+    def release(self) -> bool:
+        """Give the permits back. Must be called on the event loop of the lock.
+
+        Returns:
+            True the first time; False later, when nothing is left to give back.
+        """
+        if self._is_released:
+            return False
+        self._lock.release(self.permits, acquired_at=self._acquired_at)
+        self._is_released = True
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __repr__(self) -> str:
+        state = "released" if self._is_released else "held"
+        return f"<Permit for {self.permits} of the {self.kind} {self.key!r}, {state}>"
+
+    def __del__(self) -> None:
+        # Releasing here would wake tasks from any thread at any moment: the loss is only told.
+        if not self._is_released:
+            warnings.warn(
+                f"{self!r} was lost without being released", ResourceWarning, stacklevel=1, source=self
+            )

@@ -94,10 +94,9 @@ class LockRequest:
             self._granted.set()
 
     async def wait(self) -> None:
-        """Wait until it is granted."""
-        if not self.is_granted:
-            self._granted = anyio.Event()
-            await self._granted.wait()
+        """Wait until it is granted, which it is not yet."""
+        self._granted = anyio.Event()
+        await self._granted.wait()
 
 
 class NamedLock:

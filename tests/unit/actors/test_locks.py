@@ -105,11 +105,13 @@ async def test_permits_come_back_on_every_way_out(key: str) -> None:
             scope.cancel()
             await anyio.sleep_forever()
 
+    permits: list[Permit] = []
     for _ in range(3):
         async with mutex(key) as permit:
             assert held(key) == 1
+            permits.append(permit)
             continue
-        assert permit.is_released
+    assert [permit.is_released for permit in permits] == [True] * 3
     assert await return_from_it() == "returned"
     with pytest.raises(OSError, match="inside"):
         async with mutex(key):

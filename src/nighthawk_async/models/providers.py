@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl
 
-from ..catalog.models import MODELS, UNKNOWN_MODEL, ModelFacts
+from ..catalog.models import find_model_facts
 from ..catalog.providers import PROVIDERS, ProviderFacts
 from ..configuration import ModelId, parse_model_id
 from ..errors import MissingCredentialError, UnknownModelError
@@ -47,7 +46,8 @@ def create_model(
         pacer_source: Gives the pacer for a request.
 
     Raises:
-        UnknownModelError: The id is malformed, or no such provider is known.
+        UnknownModelError: The id is malformed, no such provider is known, or it serves the model through
+            another protocol alone.
         MissingCredentialError: The provider's key is not set; without it, answers can only be replayed.
         ConfigurationError: A setting has a bad value.
     """
@@ -60,11 +60,12 @@ def create_model(
         return create_local_model(parsed.name, settings=settings, pool_source=pool_source)
     facts = _provider_facts(parsed)
     transport = TransportSettings.from_settings(settings)
-    model_facts = _model_facts(parsed)
-    endpoint = _endpoint(parsed, facts, transport, known_environment)
+    model_facts = find_model_facts(model_id)
+    base_url = _base_url(facts, transport, known_environment)
+    _check_way(parsed, facts, base_url, transport)
     return HttpModel(
         codec=create_codec(facts.protocol),
-        endpoint=endpoint,
+        endpoint=_endpoint(parsed, facts, base_url, transport, known_environment),
         model_name=parsed.name,
         capabilities=overridden_capabilities(model_facts.capabilities, transport.capabilities),
         settings=settings,
@@ -87,16 +88,37 @@ def _provider_facts(model_id: ModelId) -> ProviderFacts:
     return facts
 
 
-def _model_facts(model_id: ModelId) -> ModelFacts:
-    name = str(model_id)
-    return next((facts for facts in MODELS if fnmatchcase(name, facts.pattern)), UNKNOWN_MODEL)
+def _check_way(
+    model_id: ModelId, facts: ProviderFacts, base_url: SplitResult, settings: TransportSettings
+) -> None:
+    """Refuse a model that the provider serves through another protocol alone.
+
+    What other endpoints serve is theirs to say; and whoever says what the model can do knows it better.
+    """
+    other = find_model_facts(str(model_id)).only_through
+    is_their_own = base_url.hostname == parse_base_url(facts.base_url).hostname
+    if other and is_their_own and not settings.capabilities:
+        raise UnknownModelError(
+            f"{model_id}: the provider serves this model through another protocol only; use "
+            f"{other}:{model_id.name}. If that has changed, say what the model can do with the model setting "
+            "capabilities, for example capabilities={'tools': True}."
+        )
+
+
+def _base_url(
+    facts: ProviderFacts, settings: TransportSettings, environment: Mapping[str, str]
+) -> SplitResult:
+    text = settings.base_url or environment.get(facts.base_url_variable, "").strip() or facts.base_url
+    return with_version(parse_base_url(text), facts.version_path)
 
 
 def _endpoint(
-    model_id: ModelId, facts: ProviderFacts, settings: TransportSettings, environment: Mapping[str, str]
+    model_id: ModelId,
+    facts: ProviderFacts,
+    base_url: SplitResult,
+    settings: TransportSettings,
+    environment: Mapping[str, str],
 ) -> Endpoint:
-    text = settings.base_url or environment.get(facts.base_url_variable, "").strip() or facts.base_url
-    base_url = with_version(parse_base_url(text), facts.version_path)
     headers = _headers_from(environment, facts)
     key = settings.api_key.get_secret_value() if settings.api_key else _key_from(environment, facts)
     if key := key.strip():

@@ -50,6 +50,32 @@ def test_a_malformed_model_id_is_refused_by_name(model_id: str) -> None:
     assert repr(model_id) in str(raised.value)
 
 
+ONLY_ELSEWHERE = "openai-chat:gpt-5.5-pro"
+
+
+@pytest.mark.parametrize(
+    "base_url", [None, "https://api.openai.com/v1", "https://API.openai.com/v1/projects/mine"]
+)
+def test_a_model_that_the_provider_serves_through_another_protocol_only_is_refused_with_its_name_there(
+    base_url: str | None,
+) -> None:
+    for environment in ({}, {"OPENAI_API_KEY": SECRET}):  # the key is not what is missing
+        with pytest.raises(UnknownModelError, match=r"use openai-responses:gpt-5\.5-pro\."):
+            create(ONLY_ELSEWHERE, environment, settings={"base_url": base_url})
+
+
+def test_what_another_endpoint_serves_is_not_judged() -> None:
+    settings = {"base_url": "https://models.example/v1", "api_key": SECRET}
+    assert create(ONLY_ELSEWHERE, settings=settings).name == ONLY_ELSEWHERE
+    environment = {"OPENAI_BASE_URL": "https://models.example/v1", "OPENAI_API_KEY": SECRET}
+    assert create(ONLY_ELSEWHERE, environment).name == ONLY_ELSEWHERE
+
+
+def test_whoever_says_what_a_model_can_do_may_reach_it_through_any_protocol() -> None:
+    settings = {"api_key": SECRET, "capabilities": {"tools": True}}
+    assert create(ONLY_ELSEWHERE, settings=settings).capabilities.tools
+
+
 def test_an_unknown_provider_is_refused_and_the_known_ones_are_listed() -> None:
     with pytest.raises(UnknownModelError, match=r"'opneai'.* known are anthropic, google, local, "):
         create("opneai:gpt")

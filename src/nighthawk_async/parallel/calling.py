@@ -1,0 +1,65 @@
+"""Calling a function whatever it is: async, or synchronous in a worker thread. Floor 1.
+
+A function counts as async when it is `async def`, however wrapped in `functools.partial`, bound to an object,
+or the `__call__` of one. Every other callable is called in a worker thread, because it may block; when it
+gives an awaitable (a lambda around an `async def` function does), that is awaited on the event loop.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError as CallFromThreadCancelledError
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, cast
+
+import anyio.to_thread
+from anyio import CapacityLimiter
+from anyio.lowlevel import checkpoint
+
+from .errors import CallCancelledError
+
+__all__ = ["AnyFunction", "call_any", "is_async_callable"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+AnyFunction: TypeAlias = Callable[[Item], Awaitable[Result]] | Callable[[Item], Result]
+"""A function of one argument, async or not."""
+
+
+def is_async_callable(function: object) -> bool:
+    """Whether calling gives a coroutine for certain, so that the call itself cannot block."""
+    while isinstance(function, partial):
+        function = cast("object", function.func)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        inspect.getattr_static(type(function), "__call__", None)
+    )
+
+
+async def call_any(
+    function: Callable[..., Any], *args: object, limiter: CapacityLimiter | None = None
+) -> Any:
+    """Call a function, async or not, and wait for what it gives.
+
+    The context variables of the caller flow into the worker thread. A running thread cannot be interrupted:
+    when the caller is cancelled, it waits for the function to return, and what the function does through
+    `anyio.from_thread` (a synchronous natural function does its steps so) is cancelled.
+
+    Args:
+        function: The function.
+        args: Its arguments.
+        limiter: Bounds the worker threads; AnyIO's default of 40 for the whole event loop when None. Calls
+            that wait for other calls need a limiter of their own, or all threads may end up waiting.
+
+    Raises:
+        CallCancelledError: What the function did on the event loop was cancelled, and the caller was not.
+        Exception: Whatever the function raised.
+    """
+    if is_async_callable(function):
+        return await function(*args)
+    try:
+        value = await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
+    except CallFromThreadCancelledError as error:
+        # How a cancellation looks on asyncio after its way through the thread.
+        await checkpoint()
+        raise CallCancelledError("what the function did on the event loop was cancelled") from error
+    return await value if inspect.isawaitable(value) else value

@@ -1,0 +1,211 @@
+"""Calling one function for every item of a source, a bounded number at a time. Floor 1.
+
+What comes of the calls is not known here: whoever makes them takes the outcomes, and says when to stop.
+"""
+
+import math
+from collections.abc import AsyncIterable, Callable, Coroutine, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import anyio
+from anyio import CapacityLimiter
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
+
+from .calling import AnyFunction, call_any
+from .deadlines import Deadline
+from .errors import CallCancelledError
+from .failures import errors_in, raise_bare, without_cancellations
+from .limits import checked_max_concurrent, checked_seconds
+from .outcomes import Failed, Outcome, Succeeded
+from .progress import ProgressReporter, ProgressTarget, check_progress_target
+from .sources import END, ItemSource
+
+__all__ = ["CallOptions", "Calls"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_MAX_THREADS = 40
+"""How many synchronous functions run at once when nobody says: the number that AnyIO has chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallOptions:
+    """How calls are made. What makes no sense is refused here, before anything starts.
+
+    Args:
+        title: The name of the combinator, for task names, progress bars and error messages.
+        max_concurrent: How many calls may be in flight at once; None for as many as there are items.
+        deadline: The time for all calls together, in seconds; None for no limit.
+        progress: What to report progress to; None for nothing.
+
+    Raises:
+        InvalidLimitError: A limit makes no sense.
+        TypeError: Nothing can be reported to `progress`.
+    """
+
+    title: str
+    max_concurrent: int | None = None
+    deadline: float | None = None
+    progress: ProgressTarget | None = None
+
+    def __post_init__(self) -> None:
+        checked_max_concurrent(self.max_concurrent)
+        if self.deadline is not None:
+            checked_seconds(self.deadline)
+        check_progress_target(self.progress)
+
+    def time_limit(self) -> AbstractContextManager[object]:
+        """The deadline, to be entered."""
+        return nullcontext() if self.deadline is None else Deadline(float(self.deadline), self.title)
+
+
+class Calls(Generic[Item, Result]):
+    """The calls of one function for the items of one source.
+
+    Items are taken from the source one at a time, each when there is room for its call. Every call has a task
+    of its own, so context variables flow into it and not out of it.
+
+    Args:
+        function: What to call, async or not.
+        items: What to call it with: an iterable or an async iterable.
+        take: Gets the index and the outcome of each call, the moment the call has ended.
+        options: How to call.
+        frees_room: Whether a call that has ended makes room for the next; otherwise `free_room` does.
+
+    Raises:
+        TypeError: The function cannot be called, or the items cannot be iterated over.
+    """
+
+    def __init__(
+        self,
+        function: AnyFunction[Item, Result],
+        items: Iterable[Item] | AsyncIterable[Item],
+        take: Callable[[int, Outcome[Result]], None],
+        options: CallOptions,
+        *,
+        frees_room: bool = True,
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"{options.title} needs a function, not {function!r}")
+        self._function = function
+        self._take = take
+        self._options = options
+        self._frees_room = frees_room
+        self._source = ItemSource(items)
+        self._failures: list[BaseException] = []
+        self._scope = anyio.CancelScope()
+        self._room = None if options.max_concurrent is None else anyio.Semaphore(options.max_concurrent)
+        self._threads = CapacityLimiter(options.max_concurrent or _MAX_THREADS)
+        self._reporter = ProgressReporter(options.progress, title=options.title, total=self._source.total)
+
+    def free_room(self) -> None:
+        """Make room for one more call."""
+        if self._room is not None:
+            self._room.release()
+
+    def stop(self) -> None:
+        """Start no more calls, and cancel those in flight."""
+        self._scope.cancel()
+
+    def fail(self, error: BaseException) -> None:
+        """Stop, and raise the error in the end."""
+        self._failures.append(error)
+        self.stop()
+
+    async def run(self) -> None:
+        """Make the calls, and wait until none is in flight.
+
+        Raises:
+            BaseException: What `fail` was given, or what the source raised; several in a group.
+            DeadlineExceededError: The calls did not end in time.
+        """
+        with self._options.time_limit():
+            try:
+                await self._run_in_task_group()
+            except anyio.get_cancelled_exc_class():
+                if not self._failures:
+                    raise
+            # Outside the handler: an error takes the place of a cancellation, and does not refer to it.
+            failures, self._failures = self._failures, []
+            raise_bare(failures, self._options.title)
+
+    async def _run_in_task_group(self) -> None:
+        try:
+            with self._scope:
+                async with anyio.create_task_group() as task_group:
+                    await self._guard(self._start_calls(task_group))
+        except BaseExceptionGroup as group:  # an interrupt that reached the task group itself
+            self._failures.extend(errors_in(group))
+
+    async def _start_calls(self, task_group: TaskGroup) -> None:
+        started = 0
+        try:
+            while True:
+                await self._wait_for_room()
+                item = await self._source.next()
+                if item is END:
+                    break
+                name = f"{self._options.title}[{started}]"
+                task_group.start_soon(self._call, started, item, name=name)
+                started += 1
+            await self._reporter.source_ended(started)
+        finally:
+            await self._source.close()
+
+    async def _wait_for_room(self) -> None:
+        if self._room is not None:
+            await self._room.acquire()
+        else:
+            await checkpoint()  # the calls that were started get a turn, however many items there are
+
+    async def _call(self, index: int, item: Item) -> None:
+        if self._scope.cancel_called:
+            return
+        try:
+            await self._guard(self._call_and_report(index, item))
+        finally:
+            if self._frees_room:
+                self.free_room()
+
+    async def _call_and_report(self, index: int, item: Item) -> None:
+        await self._reporter.started()
+        outcome = await self._outcome(item)
+        self._take(index, outcome)
+        await self._reporter.finished(is_failure=isinstance(outcome, Failed))
+
+    async def _outcome(self, item: Item) -> Outcome[Result]:
+        try:
+            return Succeeded(await call_any(self._function, item, limiter=self._threads))
+        except Exception as error:
+            return Failed(error)
+        except anyio.get_cancelled_exc_class() as cancellation:
+            if anyio.current_effective_deadline() == -math.inf:
+                raise
+            return Failed(_somebody_elses(cancellation))
+        except BaseExceptionGroup as group:
+            rest = without_cancellations(group)
+            if isinstance(rest, Exception):
+                return Failed(rest)
+            raise
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that must not fail, and fail as a whole when it does."""
+        try:
+            await work
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            rest = without_cancellations(error)
+            if rest is None:
+                raise
+            self.fail(rest)
+
+
+def _somebody_elses(cancellation: BaseException) -> CallCancelledError:
+    error = CallCancelledError("the call was cancelled by somebody other than its owner")
+    error.__cause__ = cancellation
+    return error

@@ -1,0 +1,159 @@
+"""`map`, `settle` and `race`: the common shapes of calling one function many times. Floor 1."""
+
+from collections.abc import AsyncIterable, Iterable
+from typing import TypeVar
+
+from .calling import AnyFunction
+from .calls import CallOptions, Calls
+from .errors import NothingToRaceError
+from .outcomes import Failed, Outcome, Settled
+from .progress import ProgressTarget
+
+__all__ = ["map", "race", "settle"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+async def map(
+    function: AnyFunction[Item, Result],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> list[Result]:
+    """Call a function for every item, many at a time.
+
+    The first failure cancels the calls in flight, starts no more, and arrives as it is. An exception group
+    arrives only when more calls failed by themselves before they could be cancelled. What the iterable itself
+    raises counts like a failure.
+
+    Args:
+        function: An async function, natural or not, or a synchronous one, which runs in worker threads: as
+            many as `max_concurrent` says, or 40. A running thread cannot be interrupted, so the end of a
+            cancelled call waits for it.
+        items: What to call it with, from an iterable or an async iterable. Each is taken when there is room
+            for its call, so a million items do not become a million tasks. An async generator is closed in
+            the end.
+        max_concurrent: How many calls may be in flight at once; None for as many as there are items.
+        deadline: The time for everything together, in seconds; None for no limit. For a time limit of each
+            call, wrap the function: `nh.deadline(5)(function)`.
+        progress: A callback that gets a `Progress` when a call begins or ends, or a
+            `rich.progress.Progress`. What a callback raises ends everything. An async callback is awaited by
+            the task of the call, so a slow one holds up the calls.
+
+    Returns:
+        What the calls returned, in the order of the items.
+
+    Raises:
+        InvalidLimitError: A limit makes no sense. Nothing was started.
+        DeadlineExceededError: The calls did not end in time.
+        Exception: What the first failing call raised, or what the iterable raised.
+    """
+    results: dict[int, Result] = {}
+
+    def take(index: int, outcome: Outcome[Result]) -> None:
+        if isinstance(outcome, Failed):
+            calls.fail(outcome.error)
+        else:
+            results[index] = outcome.value
+
+    options = CallOptions(
+        title="parallel.map", max_concurrent=max_concurrent, deadline=deadline, progress=progress
+    )
+    calls = Calls(function, items, take, options)
+    await calls.run()
+    return [results[index] for index in range(len(results))]
+
+
+async def settle(
+    function: AnyFunction[Item, Result],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> Settled[Result]:
+    """Call a function for every item, many at a time, and say of each call how it ended.
+
+    No failing call raises here. The cancellation of the caller is no failure of a call: it goes on, and there
+    is no result. A call that somebody else cancelled counts as failed, with a `CallCancelledError`. What is
+    no `Exception`, `SystemExit` for example, ends everything.
+
+    Args:
+        function: What to call; see `map`.
+        items: What to call it with; see `map`.
+        max_concurrent: How many calls may be in flight at once; None for as many as there are items.
+        deadline: The time for everything together, in seconds; None for no limit. Its end leaves no result:
+            to keep what is there by then, use `stream`, or limit each call: `nh.deadline(5)(function)`.
+        progress: What to report progress to; see `map`.
+
+    Returns:
+        The outcomes, in the order of the items.
+
+    Raises:
+        InvalidLimitError: A limit makes no sense. Nothing was started.
+        DeadlineExceededError: The calls did not end in time.
+        Exception: What the iterable or the progress callback raised.
+    """
+    outcomes: dict[int, Outcome[Result]] = {}
+    options = CallOptions(
+        title="parallel.settle", max_concurrent=max_concurrent, deadline=deadline, progress=progress
+    )
+    await Calls(function, items, outcomes.__setitem__, options).run()
+    return Settled(outcomes=tuple(outcomes[index] for index in range(len(outcomes))))
+
+
+async def race(
+    function: AnyFunction[Item, Result],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> Result:
+    """Call a function for every item, many at a time, and give the first result.
+
+    A call that fails leaves the race to the others. Once a call has returned, the others are cancelled and
+    awaited, no more are started, and what the others raise while they end is dropped.
+
+    Args:
+        function: What to call; see `map`.
+        items: What to call it with, possibly without end; see `map`.
+        max_concurrent: How many calls may be in flight at once; None for as many as there are items.
+        deadline: The time for the race, in seconds; None for no limit.
+        progress: What to report progress to; see `map`.
+
+    Returns:
+        What the first call to succeed returned.
+
+    Raises:
+        InvalidLimitError: A limit makes no sense. Nothing was started.
+        NothingToRaceError: There are no items.
+        ExceptionGroup: Every call failed; the errors are in the order of the items, even a single one.
+        DeadlineExceededError: The race did not end in time.
+        Exception: What the iterable or the progress callback raised.
+    """
+    winners: list[Result] = []
+    errors: dict[int, Exception] = {}
+
+    def take(index: int, outcome: Outcome[Result]) -> None:
+        if isinstance(outcome, Failed):
+            errors[index] = outcome.error
+        else:
+            winners.append(outcome.value)
+            calls.stop()
+
+    options = CallOptions(
+        title="parallel.race", max_concurrent=max_concurrent, deadline=deadline, progress=progress
+    )
+    calls = Calls(function, items, take, options)
+    await calls.run()
+    if winners:
+        return winners[0]
+    if not errors:
+        raise NothingToRaceError("parallel.race needs at least one item")
+    raise ExceptionGroup(
+        "every call of parallel.race failed", [errors[index] for index in range(len(errors))]
+    )

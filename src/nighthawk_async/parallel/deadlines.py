@@ -1,0 +1,257 @@
+"""A time limit for a block or a function, on an event loop or in a thread. Floor 1.
+
+On an event loop a deadline is a cancel scope, so it reaches everything that the block waits for: tools, child
+steps, functions bridged from worker threads. In a thread nothing can interrupt the code itself: there a
+deadline is handed to what the thread does on an event loop (`under_thread_deadlines`), and is checked at the
+end of the block.
+"""
+
+import inspect
+import math
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from contextvars import ContextVar, Token
+from functools import partial, wraps
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar, cast
+
+import anyio
+from anyio import NoEventLoopError, from_thread
+from anyio.lowlevel import current_token
+
+from .calling import is_async_callable
+from .errors import DeadlineExceededError
+from .limits import checked_seconds
+
+__all__ = ["Deadline", "deadline", "under_thread_deadlines"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_in_thread: ContextVar[tuple["Deadline", ...]] = ContextVar("nighthawk_async_thread_deadlines", default=())
+
+
+def deadline(seconds: float, *, name: str | None = None) -> "Deadline":
+    """Limit the time of a block or of each call of a function.
+
+        async with nh.deadline(30):      # `with` does the same
+            report = await write_report()
+
+        @nh.deadline(30)
+        async def write_report() -> str: ...
+
+    Work that is still going on is cancelled, and work that ends later than that without having noticed counts
+    as late too, with whatever it gave or raised. So no handler inside can swallow the end of the time: not
+    one for every exception, nor one of a shorter deadline inside. Only the cancellation of something around
+    the block goes before it.
+
+    Args:
+        seconds: The limit, in seconds from entering the block or from the call.
+        name: What the limit is for, for the error message; a decorated function's own name when None.
+
+    Returns:
+        A context manager for one block, and a decorator for any number of functions.
+
+    Raises:
+        InvalidLimitError: It is not a number of seconds, or negative.
+        DeadlineExceededError: Raised at the end of the block: the work did not end in time. A `TimeoutError`.
+    """
+    return Deadline(checked_seconds(seconds), name)
+
+
+class Deadline:
+    """A time limit for one block, or for each call of a function. Made by `deadline`.
+
+    Args:
+        seconds: The limit, in seconds.
+        name: What the limit is for.
+    """
+
+    __slots__ = ("_clock", "_expires_at", "_scope", "_token", "name", "seconds")
+
+    def __init__(self, seconds: float, name: str | None = None) -> None:
+        self.seconds = seconds
+        self.name = name
+        self._clock: Callable[[], float] | None = None
+        self._expires_at = 0.0
+        self._scope: anyio.CancelScope | None = None
+        self._token: Token[tuple[Deadline, ...]] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"deadline({self.seconds:g})" if self.name is None else f"deadline({self.seconds:g}, {self.name})"
+        )
+
+    @property
+    def remaining_seconds(self) -> float:
+        """How much time is left, in seconds; negative when the work is late, all before the block began."""
+        return self.seconds if self._clock is None else self._expires_at - self._clock()
+
+    def check(self) -> None:
+        """Raise when the time is over. For code in a thread, which nothing interrupts.
+
+        In a worker thread it also ends a thread whose caller on the event loop was cancelled, with the
+        cancellation that `anyio.from_thread.check_cancelled` raises.
+
+        Raises:
+            DeadlineExceededError: The time is over.
+        """
+        if self._scope is None:
+            with suppress(NoEventLoopError):  # a thread that works for no event loop
+                from_thread.check_cancelled()
+        if self.remaining_seconds <= 0:
+            raise self._error()
+
+    def __enter__(self) -> "Deadline":
+        if self._clock is not None:
+            raise RuntimeError("a deadline is for one block; make a new one for the next")
+        self._clock = _clock()
+        self._expires_at = self._clock() + self.seconds
+        if self._clock is anyio.current_time:
+            self._scope = anyio.CancelScope(deadline=self._expires_at)
+            self._scope.__enter__()
+        else:
+            self._token = _in_thread.set((*_in_thread.get(), self))
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        is_cancelled = False
+        try:
+            if self._scope is not None:
+                is_cancelled = bool(self._scope.__exit__(error_type, error, traceback))
+            elif self._token is not None:
+                _in_thread.reset(self._token)
+        except Exception as remainder:  # a group without the cancellations that were the scope's own
+            if self.remaining_seconds > 0:
+                raise
+            raise self._error() from remainder
+        if is_cancelled:
+            raise self._error() from None
+        if self.remaining_seconds <= 0 and (error is None or isinstance(error, Exception)):
+            raise self._error()
+
+    async def __aenter__(self) -> "Deadline":
+        return self.__enter__()
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.__exit__(error_type, error, traceback)
+
+    def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        """Limit the time of each call of a function.
+
+        Raises:
+            TypeError: The function is a generator: it would hand out values from within the limit.
+        """
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                f"{function.__qualname__} is a generator; put the deadline around what consumes it"
+            )
+        name = self.name or getattr(function, "__qualname__", None)
+        if is_async_callable(function):
+            return cast("Callable[Parameters, Result]", _limited_async(function, self.seconds, name))
+        return _limited(function, self.seconds, name)
+
+    def _error(self) -> DeadlineExceededError:
+        return DeadlineExceededError(self.seconds, self.name)
+
+
+def under_thread_deadlines(
+    function: Callable[..., Awaitable[Result]],
+) -> Callable[..., Awaitable[Result]]:
+    """An async function to be carried out on an event loop for the present thread, within its deadlines.
+
+    For whoever carries calls from threads to event loops. On the thread of a running loop the caller's cancel
+    scopes count, whoever made them, because a loop that stands still cannot cancel.
+
+    Args:
+        function: The async function.
+
+    Returns:
+        The function itself when the present thread has no deadline.
+    """
+    if _is_loop_thread():
+        seconds = anyio.current_effective_deadline() - anyio.current_time()
+        if math.isinf(seconds) and seconds > 0:
+            return function
+        return partial(
+            _within, max(seconds, 0.0), Deadline(max(seconds, 0.0), "what blocks its event loop"), function
+        )
+    limits = _in_thread.get()
+    if not limits:
+        return function
+    first = min(limits, key=_remaining_seconds)
+    return partial(_within, first.remaining_seconds, first, function)
+
+
+async def _within(
+    seconds: float, limit: Deadline, function: Callable[..., Awaitable[Result]], *args: object
+) -> Result:
+    token = _in_thread.set(())  # the scope reaches everything below
+    try:
+        with anyio.move_on_after(seconds):
+            return await function(*args)
+    finally:
+        _in_thread.reset(token)
+    raise DeadlineExceededError(limit.seconds, limit.name)
+
+
+def _limited_async(
+    function: Callable[..., Any], seconds: float, name: str | None
+) -> Callable[..., Awaitable[Any]]:
+    @wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        with Deadline(seconds, name):
+            return await function(*args, **kwargs)
+
+    return call
+
+
+def _limited(
+    function: Callable[Parameters, Result], seconds: float, name: str | None
+) -> Callable[Parameters, Result]:
+    @wraps(function)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        with Deadline(seconds, name):
+            result = function(*args, **kwargs)
+        return cast("Result", _await_within(result, seconds, name)) if inspect.isawaitable(result) else result
+
+    return call
+
+
+async def _await_within(awaitable: Awaitable[Result], seconds: float, name: str | None) -> Result:
+    with Deadline(seconds, name):
+        return await awaitable
+
+
+def _remaining_seconds(limit: Deadline) -> float:
+    return limit.remaining_seconds
+
+
+def _clock() -> Callable[[], float]:
+    """The clock of the event loop that the present thread runs or works for; otherwise one of its own."""
+    if _is_loop_thread():
+        return anyio.current_time
+    try:
+        token = from_thread.run_sync(current_token)
+    except NoEventLoopError:
+        return time.monotonic
+    return partial(from_thread.run_sync, anyio.current_time, token=token)
+
+
+def _is_loop_thread() -> bool:
+    try:
+        current_token()
+    except RuntimeError:  # NoEventLoopError, or what AnyIO raises in a thread with the context of a loop's
+        return False
+    return True

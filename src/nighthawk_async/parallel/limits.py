@@ -1,0 +1,36 @@
+"""Checking limits before anything starts. Floor 1."""
+
+import math
+from typing import cast
+
+from .errors import InvalidLimitError
+
+__all__ = ["checked_max_concurrent", "checked_seconds"]
+
+
+def checked_max_concurrent(max_concurrent: object) -> int | None:
+    """How many calls may be in flight at once; None for as many as there are.
+
+    Raises:
+        InvalidLimitError: It is neither None nor a positive integer.
+    """
+    if max_concurrent is None or (_is_number(max_concurrent, int) and cast("int", max_concurrent) > 0):
+        return cast("int | None", max_concurrent)
+    raise InvalidLimitError(f"max_concurrent is a positive integer or None, not {max_concurrent!r}")
+
+
+def checked_seconds(seconds: object) -> float:
+    """A time limit, in seconds; infinity is no limit.
+
+    Raises:
+        InvalidLimitError: It is not a number, negative, or not a number in the sense of `math.isnan`.
+    """
+    if _is_number(seconds, int | float):
+        number = float(cast("float", seconds))
+        if number >= 0 and not math.isnan(number):
+            return number
+    raise InvalidLimitError(f"a deadline is a number of seconds, at least 0, not {seconds!r}")
+
+
+def _is_number(value: object, kind: type | object) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)  # pyright: ignore[reportArgumentType]

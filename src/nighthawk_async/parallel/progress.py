@@ -1,0 +1,158 @@
+"""How far calls in parallel have come. Floor 1.
+
+The room knows nothing of models, so what was used is read from a source that the runtime sets.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from inspect import isawaitable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import anyio
+
+__all__ = [
+    "Progress",
+    "ProgressBars",
+    "ProgressReporter",
+    "ProgressTarget",
+    "check_progress_target",
+    "usage_source",
+]
+
+usage_source: ContextVar[Callable[[], Any] | None] = ContextVar("nighthawk_async_usage_source", default=None)
+"""Gives what was used so far around the caller. Of values that can be subtracted the difference is shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a `map`, `settle`, `stream` or `race` has come.
+
+    Args:
+        total: How many items there are; None as long as that is unknown.
+        started: How many calls have begun.
+        finished: How many of them have ended by themselves, failed ones included.
+        failed: How many have failed.
+        usage: What the runtime has counted since the beginning; None when nothing counts.
+    """
+
+    total: int | None
+    started: int = 0
+    finished: int = 0
+    failed: int = 0
+    usage: Any = None
+
+
+@runtime_checkable
+class ProgressBars(Protocol):
+    """The part of `rich.progress.Progress` that is needed."""
+
+    def add_task(self, description: str, *, total: float | None, **fields: Any) -> Any:
+        """Show a new bar, and give its id."""
+        ...
+
+    def update(self, task_id: Any, *, total: float | None, completed: float, **fields: Any) -> None:
+        """Change what a bar shows."""
+        ...
+
+
+ProgressTarget: TypeAlias = Callable[[Progress], Awaitable[object] | object] | ProgressBars
+"""A callback, async or not, or a `rich.progress.Progress`, which gets one more bar.
+
+The columns of a bar find `{task.fields[failed]}` and `{task.fields[usage]}` beside rich's own fields.
+"""
+
+
+class ProgressReporter:
+    """Counts calls and reports each change, one at a time.
+
+    Args:
+        target: What to report to; None for nothing.
+        title: What a bar is called.
+        total: How many items there are; None when that is unknown.
+    """
+
+    def __init__(self, target: ProgressTarget | None, *, title: str, total: int | None) -> None:
+        self._total = total
+        self._started = self._finished = self._failed = 0
+        self._read_usage = _usage_since_now() if target is not None else None
+        self._report = _callback(target, title, total)
+        self._lock = anyio.Lock(fast_acquire=True)
+
+    async def started(self) -> None:
+        """A call begins."""
+        self._started += 1
+        await self._tell()
+
+    async def finished(self, *, is_failure: bool) -> None:
+        """A call has ended."""
+        self._finished += 1
+        self._failed += is_failure
+        await self._tell()
+
+    async def source_ended(self, total: int) -> None:
+        """There are no more items than these."""
+        if self._total != total:
+            self._total = total
+            await self._tell()
+
+    async def _tell(self) -> None:
+        if self._report is None:
+            return
+        async with self._lock:  # not to be had at once only while an async callback is at work
+            result = self._report(self._progress())
+            if isawaitable(result):
+                await result
+
+    def _progress(self) -> Progress:
+        return Progress(
+            total=self._total,
+            started=self._started,
+            finished=self._finished,
+            failed=self._failed,
+            usage=None if self._read_usage is None else self._read_usage(),
+        )
+
+
+def check_progress_target(target: object) -> None:
+    """Refuse what cannot be reported to.
+
+    Raises:
+        TypeError: It is neither None nor a callable nor has it `add_task` and `update`.
+    """
+    if target is not None and not callable(target) and not isinstance(target, ProgressBars):
+        raise TypeError(f"progress is a callable or a rich.progress.Progress, not {target!r}")
+
+
+def _callback(
+    target: ProgressTarget | None, title: str, total: int | None
+) -> Callable[[Progress], object] | None:
+    if isinstance(target, ProgressBars):
+        task_id = target.add_task(title, total=total, failed=0, usage=None)
+        return partial(_update_bar, target, task_id)
+    return target
+
+
+def _update_bar(bars: ProgressBars, task_id: Any, progress: Progress) -> None:
+    bars.update(
+        task_id,
+        total=progress.total,
+        completed=progress.finished,
+        failed=progress.failed,
+        usage=progress.usage,
+    )
+
+
+def _usage_since_now() -> Callable[[], Any] | None:
+    read = usage_source.get()
+    return None if read is None else partial(_difference, read, read())
+
+
+def _difference(read: Callable[[], Any], before: Any) -> Any:
+    """What was used in between, or all that was used when that cannot be computed."""
+    now = read()
+    try:
+        return now - before
+    except TypeError:
+        return now

@@ -1,0 +1,164 @@
+"""`stream`: results in the order in which the calls end. Floor 1."""
+
+import math
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from types import TracebackType
+from typing import Generic, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+
+from .calling import AnyFunction
+from .calls import CallOptions, Calls
+from .outcomes import Failed, Outcome
+from .progress import ProgressTarget
+
+__all__ = ["Stream", "stream"]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+def stream(
+    function: AnyFunction[Item, Result],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> "Stream[Result]":
+    """Call a function for every item, many at a time, and give each result as soon as it is there.
+
+        async with parallel.stream(fetch, urls, max_concurrent=8) as results:
+            async for page in results:
+                ...
+
+    Leaving the block early cancels the calls in flight and waits for them; what they raise is dropped. The
+    first failure cancels the rest, too. It is raised when the results that were there before have been
+    taken; the block itself is not interrupted.
+
+    Args:
+        function: What to call; see `map`.
+        items: What to call it with, possibly without end; see `map`.
+        max_concurrent: How many calls may be in flight or have a result that nobody has taken yet, so that
+            the results that wait are bounded; None for as many as there are items.
+        deadline: The time from entering the block until the last call has ended, in seconds; None for no
+            limit. Its end is raised like a failure.
+        progress: What to report progress to; see `map`.
+
+    Returns:
+        What to enter with `async with`.
+
+    Raises:
+        InvalidLimitError: A limit makes no sense.
+    """
+    options = CallOptions(
+        title="parallel.stream", max_concurrent=max_concurrent, deadline=deadline, progress=progress
+    )
+    return Stream(function, items, options)
+
+
+class Stream(Generic[Result_co]):
+    """Results in the order in which the calls end. Made by `stream`.
+
+    Enter it once, then iterate; several tasks may take results, and each result is given once. Iterating
+    raises what a call or the iterable raised, and `DeadlineExceededError`.
+    """
+
+    def __init__(
+        self,
+        function: AnyFunction[Item, Result_co],
+        items: Iterable[Item] | AsyncIterable[Item],
+        options: CallOptions,
+    ) -> None:
+        self._calls = Calls(function, items, self._take, options, frees_room=False)
+        self._title = options.title
+        self._task_group: TaskGroup | None = None
+        self._sending: MemoryObjectSendStream[tuple[int, Result_co]]
+        self._receiving: MemoryObjectReceiveStream[tuple[int, Result_co]]
+        self._error: BaseException | None = None
+
+    async def __aenter__(self) -> "Stream[Result_co]":
+        if self._task_group is not None:
+            raise RuntimeError("a stream can be entered once; make a new one")
+        self._sending, self._receiving = anyio.create_memory_object_stream[tuple[int, Result_co]](math.inf)
+        self._task_group = anyio.create_task_group()
+        await self._task_group.__aenter__()
+        self._task_group.start_soon(self._run, name=self._title)
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        task_group = self._entered()
+        task_group.cancel_scope.cancel()
+        try:
+            # Not with the error of the block: that goes on as it is, and not in a group.
+            await task_group.__aexit__(None, None, None)
+        finally:
+            self._receiving.close()
+        if self._error is not None and not isinstance(self._error, Exception):
+            raise self._error  # SystemExit, for example, is not for the block to miss
+
+    def __aiter__(self) -> "Stream[Result_co]":
+        return self
+
+    async def __anext__(self) -> Result_co:
+        return (await self._pull())[1]
+
+    def indexed(self) -> AsyncIterator[tuple[int, Result_co]]:
+        """The same results, each with the position of its item, counted from 0."""
+        return _Indexed(self)
+
+    async def _pull(self) -> tuple[int, Result_co]:
+        self._entered()
+        try:
+            indexed_result = await self._receiving.receive()
+        except anyio.EndOfStream:
+            error, self._error = self._error, None
+        else:
+            self._calls.free_room()
+            return indexed_result
+        try:
+            raise StopAsyncIteration if error is None else error
+        finally:
+            del error  # its traceback would keep it alive
+
+    def _take(self, index: int, outcome: Outcome[Result_co]) -> None:
+        if isinstance(outcome, Failed):
+            self._calls.fail(outcome.error)
+        else:
+            self._sending.send_nowait((index, outcome.value))
+
+    async def _run(self) -> None:
+        """Make the calls. Nothing is raised here: that would cancel the block of the one who takes."""
+        with self._sending:
+            try:
+                await self._calls.run()
+            except anyio.get_cancelled_exc_class():
+                raise
+            except BaseException as error:
+                self._error = error
+
+    def _entered(self) -> TaskGroup:
+        if self._task_group is None:
+            raise RuntimeError("a stream gives results after it was entered with `async with`")
+        return self._task_group
+
+
+class _Indexed(Generic[Result_co]):
+    """Results with positions. Not an async generator: those cannot be left in time."""
+
+    def __init__(self, stream: Stream[Result_co]) -> None:
+        self._stream = stream
+
+    def __aiter__(self) -> "_Indexed[Result_co]":
+        return self
+
+    async def __anext__(self) -> tuple[int, Result_co]:
+        return await self._stream._pull()  # pyright: ignore[reportPrivateUsage]

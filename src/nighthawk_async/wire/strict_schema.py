@@ -45,7 +45,7 @@ def _is_strict(schema: object, root: _Schema) -> bool:
     if "$ref" in schema:
         return len(schema) == 1 and _is_resolvable(schema["$ref"], root)
     types = _types(schema)
-    if not types and not schema.keys() & {"anyOf", "const", "enum"}:
+    if not types and "anyOf" not in schema:
         return False
     known = _KEYWORDS.union(*(_KEYWORDS_OF_TYPES.get(each, ()) for each in types))
     return (

@@ -34,9 +34,9 @@ def closed_around(schema: Any) -> dict[str, Any]:
         closed_around({"type": "array", "items": CLOSED, "minItems": 1}),
         closed_around({"anyOf": [CLOSED, {"type": "null"}], "title": "A"}),
         closed_around({"type": ["string", "null"], "description": "a word"}),
-        closed_around({"enum": ["a", 1, None]}),
+        closed_around({"type": ["string", "integer", "null"], "enum": ["a", 1, None]}),
         closed_around({"const": "a", "type": "string"}),
-        closed_around({"const": 1}),
+        closed_around({"const": 1, "type": "integer"}),
         closed_around({"$ref": "#"}),
         closed_around({"type": "integer", "minimum": 1, "exclusiveMaximum": 6}),
         closed_around({"type": "string", "format": "date-time", "pattern": "^2"}),
@@ -103,9 +103,11 @@ def test_a_root_that_is_no_plain_object_is_not_strict(schema: dict[str, Any]) ->
         {"oneOf": [CLOSED]},
         {"allOf": [CLOSED]},
         {"not": {"type": "string"}},
-        {"enum": []},
-        {"enum": [["a"]]},
-        {"const": {"a": 1}},
+        {"enum": ["a", 1]},
+        {"const": 1},
+        {"type": "string", "enum": []},
+        {"type": "string", "enum": [["a"]]},
+        {"type": "string", "const": {"a": 1}},
         {"type": "string", "default": "a"},
         {"type": "string", "minLength": 1},
         {"type": "string", "format": "json-string"},
@@ -130,6 +132,7 @@ def test_what_pydantic_makes_of_common_types_is_judged_by_its_parts() -> None:
     assert strict(Literal["a", "b"])
     assert strict(list[int] | None)
     assert strict(datetime)
+    assert not strict(Literal["a", 1])
     assert not strict(object)
     assert not strict(list[Any])
     assert not strict(set[int])

@@ -4,18 +4,18 @@ Such a message goes back to the endpoint with every later request. The shape is 
 vocabulary's own messages and for what a decoder keeps in the provider's form (`wire.openai_chat_replay`).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..types.messages import AssistantMessage, Message, ToolCall
-from .request_json import arguments_object, request_json
+from ..types.messages import AssistantMessage, ToolCall
+from .request_json import valid_arguments
 
 __all__ = [
     "OTHER_REASONING_FIELD",
     "PROTOCOL",
     "assistant_message",
     "encode_assistant_message",
-    "reasoning_field",
+    "thinking_content",
 ]
 
 PROTOCOL = "openai-chat"
@@ -39,52 +39,46 @@ def assistant_message(text: str, calls: Sequence[ToolCall]) -> dict[str, Any]:
         {
             "id": call.id,
             "type": "function",
-            "function": {"name": call.name, "arguments": _valid_arguments(call)},
+            "function": {"name": call.name, "arguments": valid_arguments(call.arguments)},
         }
         for call in calls
     ]
     return {"role": "assistant", "content": text or None, "tool_calls": tool_calls}
 
 
-def encode_assistant_message(message: AssistantMessage, replayed_field: str | None) -> dict[str, Any]:
+def thinking_content(reasoning: str, text: str) -> list[dict[str, Any]]:
+    """The content of a message in which the reasoning stands as a part before the text, as with Mistral.
+
+    Args:
+        reasoning: The reasoning text.
+        text: The visible text.
+    """
+    texts = [{"type": "text", "text": text}] if text else []
+    return [{"type": "thinking", "thinking": [{"type": "text", "text": reasoning}]}, *texts]
+
+
+def encode_assistant_message(message: AssistantMessage, *, replays_reasoning: bool) -> dict[str, Any]:
     """The message as a request carries it.
+
+    It depends on nothing but this message, so that it stays the same in every request.
 
     Args:
         message: The message.
-        replayed_field: The field in which the model gets its reasoning text back; None for not at all.
+        replays_reasoning: Whether the model gets its reasoning text back, where the server sent it.
     """
-    known = _own_content(message)
-    if known is None:
-        encoded = assistant_message(message.text, message.tool_calls)
-    else:
-        encoded = {name: value for name, value in known.items() if name != OTHER_REASONING_FIELD}
-    if replayed_field is not None:
+    plain = assistant_message(message.text, message.tool_calls)
+    encoded = {**(_own_content(message) or plain)}
+    is_in_parts = isinstance(encoded["content"], list)
+    if not replays_reasoning:
+        encoded.pop(OTHER_REASONING_FIELD, None)
+        return encoded | {"content": plain["content"]} if is_in_parts else encoded
+    if not is_in_parts and OTHER_REASONING_FIELD not in encoded:
         # Even an empty text: DeepSeek refuses a conversation in which a call stands without its reasoning.
-        encoded[replayed_field] = message.reasoning
+        encoded[USUAL_REASONING_FIELD] = message.reasoning
     return encoded
-
-
-def reasoning_field(messages: Iterable[Message]) -> str:
-    """The field in which the server sends reasoning text, as far as the conversation shows it.
-
-    Args:
-        messages: The conversation.
-    """
-    known = (_own_content(each) for each in messages if isinstance(each, AssistantMessage))
-    is_other = any(content is not None and OTHER_REASONING_FIELD in content for content in known)
-    return OTHER_REASONING_FIELD if is_other else USUAL_REASONING_FIELD
 
 
 def _own_content(message: AssistantMessage) -> Mapping[str, Any] | None:
     """The message as a server of this protocol sent it, when it was kept."""
     content = message.provider_content
     return content.items[0] if content is not None and content.protocol == PROTOCOL else None
-
-
-def _valid_arguments(call: ToolCall) -> str:
-    """The arguments as the model wrote them, or wrapped where they are no JSON object.
-
-    Servers that put past calls into a chat template parse them, and answer with an error where they cannot.
-    """
-    arguments = arguments_object(call.arguments)
-    return request_json(arguments).decode() if isinstance(arguments, dict) else call.arguments

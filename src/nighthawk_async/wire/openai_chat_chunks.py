@@ -6,11 +6,12 @@ and ignored; every field may be missing or null, since some server leaves it out
 Source: `chat_completion_chunk.py` and `chat_completion.py` of the official SDK.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from ..types.usage import Usage
+from .response_json import as_object
 
 __all__ = ["Choice", "Chunk", "Delta", "FunctionFragment", "ToolCallDelta", "WireUsage"]
 
@@ -32,9 +33,13 @@ class ToolCallDelta(msgspec.Struct):
 
 
 class Delta(msgspec.Struct):
-    """More of the answer, or all of it; OpenRouter sends reasoning in `reasoning_details` as well."""
+    """More of the answer, or all of it.
 
-    content: str | None = None
+    OpenRouter sends reasoning in `reasoning_details` as well; Mistral sends the content of a model that
+    thinks as a list of parts (`TextChunk` and `ThinkChunk` of its SDK).
+    """
+
+    content: str | list[Any] | None = None
     refusal: str | None = None
     reasoning: str | None = None
     reasoning_content: str | None = None
@@ -42,6 +47,16 @@ class Delta(msgspec.Struct):
     extra_content: Any = None
     tool_calls: list[ToolCallDelta] | None = None
     function_call: FunctionFragment | None = None
+
+    @property
+    def text(self) -> str:
+        """The visible text of the content."""
+        return self.content if isinstance(self.content, str) else _text_of(self.content, "text")
+
+    @property
+    def thinking(self) -> str:
+        """The reasoning text in the content."""
+        return "" if isinstance(self.content, str) else _text_of(self.content, "thinking")
 
 
 class Choice(msgspec.Struct):
@@ -98,3 +113,15 @@ class Chunk(msgspec.Struct):
     usage: WireUsage | None = None
     error: msgspec.Raw = msgspec.Raw()
     object: str | None = None
+
+
+def _text_of(parts: object, kind: str) -> str:
+    """The text of all parts of one kind; a part holds a text, or in its turn parts with a text."""
+    if not isinstance(parts, list):
+        return ""
+    texts: list[str] = []
+    for part in map(as_object, cast("list[object]", parts)):
+        if part.get("type") == kind:
+            inner: object = part.get(kind)
+            texts.append(inner if isinstance(inner, str) else _text_of(inner, "text"))
+    return "".join(texts)

@@ -1,7 +1,8 @@
 """Content items as parts of a Chat Completions message. Floor 1.
 
-The protocol carries text, images (bytes and URLs), audio (WAV and MP3 bytes), documents (bytes) and files
-uploaded beforehand. It carries no video, and no audio or documents by URL.
+The protocol carries text, images (bytes, and URLs of the web or with the data inside), audio (WAV and MP3
+bytes), and documents (bytes, and files uploaded beforehand). It carries no video, no audio or documents by
+URL, and no uploaded files of other kinds: a file part is read as a document.
 """
 
 import base64
@@ -9,12 +10,23 @@ from typing import Any
 
 from ..errors import UnsupportedContentError
 from ..types.content import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
-from .media import data_url, describe_media, is_all_text, media_kind
+from .media import (
+    WEB_SCHEMES,
+    bare_media_type,
+    data_url,
+    describe_media,
+    document_name,
+    has_scheme,
+    is_all_text,
+    media_kind,
+)
 
 __all__ = ["encode_media", "encode_user_content", "find_refusal"]
 
 FILE_PROVIDERS = frozenset({"openai", "openai-chat", "openai-responses"})
 """The providers whose uploaded files an endpoint of this protocol may know."""
+
+_IMAGE_SCHEMES = WEB_SCHEMES | {"data"}
 
 _AUDIO_FORMATS = {
     "audio/mp3": "mp3",
@@ -49,12 +61,12 @@ def find_refusal(item: MultimodalContent) -> str | None:
     Args:
         item: The media item.
     """
+    kind = media_kind(item)
     if isinstance(item, UploadedFile):
-        is_carried = item.provider_name in FILE_PROVIDERS
+        is_carried = item.provider_name in FILE_PROVIDERS and kind == "document"
     elif isinstance(item, FileUrl):
-        is_carried = media_kind(item) == "image"
+        is_carried = kind == "image" and has_scheme(item, _IMAGE_SCHEMES)
     else:
-        kind = media_kind(item)
         is_carried = _audio_format(item) is not None if kind == "audio" else kind != "video"
     return None if is_carried else f"the Chat Completions protocol cannot carry {describe_media(item)}"
 
@@ -87,7 +99,7 @@ def _encode_media(item: MultimodalContent) -> dict[str, Any]:
 
 
 def _audio_format(item: BinaryContent) -> str | None:
-    return _AUDIO_FORMATS.get(item.media_type.partition(";")[0].strip().lower())
+    return _AUDIO_FORMATS.get(bare_media_type(item.media_type))
 
 
 def _encode_audio(item: BinaryContent) -> dict[str, Any]:
@@ -96,6 +108,4 @@ def _encode_audio(item: BinaryContent) -> dict[str, Any]:
 
 
 def _encode_document(item: BinaryContent) -> dict[str, Any]:
-    subtype = item.media_type.partition(";")[0].rpartition("/")[2] or "bin"
-    name = item.identifier or f"document.{subtype}"
-    return {"type": "file", "file": {"filename": name, "file_data": data_url(item)}}
+    return {"type": "file", "file": {"filename": document_name(item), "file_data": data_url(item)}}

@@ -3,11 +3,11 @@
 - `reasoning_details`, of OpenRouter: the signed or encrypted reasoning of the models behind it, which refuse
   a conversation in which it is missing or changed.
 - `extra_content`, of Google: signatures of thoughts, on tool calls or on the message.
-- The reasoning text where it came in another field than usual, so that the setting `replay_reasoning` can
+- The reasoning text where it came in another place than usual, so that the setting `replay_reasoning` can
   send it back in the same. In the usual field it needs no record: the message holds the text.
 
 Source: "Preserving reasoning" of the OpenRouter documentation; "Thought signatures" of the Gemini
-documentation, section on compatibility with OpenAI.
+documentation, section on compatibility with OpenAI; "Reasoning" of the Mistral documentation.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..types.messages import ProviderContent, ToolCall
-from .openai_chat_assistant import OTHER_REASONING_FIELD, PROTOCOL, assistant_message
+from .openai_chat_assistant import OTHER_REASONING_FIELD, PROTOCOL, assistant_message, thinking_content
 from .openai_chat_chunks import Delta
+from .response_json import as_object
 
-__all__ = ["ReplayRecord", "as_object"]
+__all__ = ["ReplayRecord"]
 
 _TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 """The details that are streamed in pieces, and the field of the piece. All others come whole."""
@@ -29,6 +30,7 @@ class ReplayRecord:
 
     def __init__(self) -> None:
         self._reasoning: list[str] = []
+        self._thinking: list[str] = []
         self._details: list[_Detail] = []
         self._extra_content: dict[str, Any] = {}
 
@@ -41,6 +43,8 @@ class ReplayRecord:
         """
         if delta.reasoning and not delta.reasoning_content:
             self._reasoning.append(delta.reasoning)
+        elif delta.thinking and not delta.reasoning_content:
+            self._thinking.append(delta.thinking)
         self._extra_content |= as_object(delta.extra_content)
         for detail in _objects(delta.reasoning_details):
             if is_whole or not self._details or not self._details[-1].goes_on_in(detail):
@@ -57,7 +61,7 @@ class ReplayRecord:
             text: The text that was handed out.
             calls: The calls that were handed out, each with what the server hung on it.
         """
-        has_record = self._reasoning or self._details or self._extra_content
+        has_record = self._reasoning or self._thinking or self._details or self._extra_content
         if not has_record and not any(extra for _, extra in calls):
             return None
         message = assistant_message(text, [call for call, _ in calls])
@@ -65,6 +69,8 @@ class ReplayRecord:
             encoded.update(extra)
         if self._reasoning:
             message[OTHER_REASONING_FIELD] = "".join(self._reasoning)
+        elif self._thinking:
+            message["content"] = thinking_content("".join(self._thinking), text)
         if self._details:
             message["reasoning_details"] = [detail.joined() for detail in self._details]
         if self._extra_content:
@@ -88,6 +94,8 @@ class _Detail:
         text_field = _TEXT_FIELDS.get(str(self.fields.get("type")))
         if text_field is None or other.get("type") != self.fields["type"]:
             return False
+        if not all(isinstance(each.get(text_field), str | None) for each in (self.fields, other)):
+            return False
         if self.fields.get("signature") and other.get(text_field):
             return False
         return all(
@@ -98,7 +106,7 @@ class _Detail:
     def append(self, other: Mapping[str, Any]) -> None:
         """Add the next piece."""
         text_field = _TEXT_FIELDS[self.fields["type"]]
-        self.pieces.append(str(other.get(text_field) or ""))
+        self.pieces.append(other.get(text_field) or "")
         self.fields |= {
             name: value for name, value in other.items() if value is not None and name != text_field
         }
@@ -109,15 +117,6 @@ class _Detail:
             return self.fields
         text_field = _TEXT_FIELDS[self.fields["type"]]
         return {**self.fields, text_field: (self.fields.get(text_field) or "") + "".join(self.pieces)}
-
-
-def as_object(value: object) -> dict[str, Any]:
-    """A JSON object; empty for whatever is none.
-
-    Args:
-        value: A decoded JSON value.
-    """
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _objects(value: object) -> list[dict[str, Any]]:

@@ -4,21 +4,20 @@ What stays the same during a conversation comes first in the body and always in 
 bodies of successive requests share a prefix byte for byte.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
-from ..errors import ConfigurationError
 from ..types.content import UserContent
 from ..types.messages import AssistantMessage, ToolResult, ToolResultsMessage, UserMessage
 from ..types.model import ModelRequest, NamedToolChoice, ResponseFormat
 from ..types.settings import OpenAIChatSettings
 from ..types.tools import ToolDefinition
 from .media import describe_media
-from .openai_chat_assistant import encode_assistant_message, reasoning_field
+from .openai_chat_assistant import encode_assistant_message
 from .openai_chat_content import encode_media, encode_user_content
 from .request_json import request_json
 from .setting_checks import checked_settings, refuse_reserved_settings
 from .strict_schema import is_strict_schema
+from .tool_choices import check_tool_choice
 from .transport_settings import merge_extra_body
 
 __all__ = ["encode_body"]
@@ -55,24 +54,15 @@ def encode_body(request: ModelRequest, *, model_name: str) -> bytes:
 
 
 def _encode_tools(request: ModelRequest) -> dict[str, Any]:
-    choice = request.tool_choice
+    check_tool_choice(request)
     if not request.tools:
-        if choice == "required" or isinstance(choice, NamedToolChoice):
-            raise ConfigurationError("The request demands a tool call but offers no tool.")
         return {}
+    choice = request.tool_choice
     tools: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
     if isinstance(choice, NamedToolChoice):
-        return tools | {"tool_choice": _encode_named_choice(choice, request.tools)}
+        return tools | {"tool_choice": {"type": "function", "function": {"name": choice.name}}}
     # "auto" is every server's default, and some refuse to be told so.
     return tools if choice == "auto" else tools | {"tool_choice": choice}
-
-
-def _encode_named_choice(choice: NamedToolChoice, tools: Sequence[ToolDefinition]) -> dict[str, Any]:
-    if all(tool.name != choice.name for tool in tools):
-        raise ConfigurationError(
-            f"The request demands a call of the tool {choice.name!r} but does not offer it."
-        )
-    return {"type": "function", "function": {"name": choice.name}}
 
 
 def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
@@ -92,13 +82,12 @@ def _encode_messages(request: ModelRequest, *, replays_reasoning: bool) -> list[
     messages: list[dict[str, Any]] = []
     if request.system_prompt:
         messages.append({"role": "system", "content": request.system_prompt})
-    replayed_field = reasoning_field(request.messages) if replays_reasoning else None
     for message in request.messages:
         match message:
             case UserMessage():
                 messages.append({"role": "user", "content": encode_user_content(message.content)})
             case AssistantMessage():
-                messages.append(encode_assistant_message(message, replayed_field))
+                messages.append(encode_assistant_message(message, replays_reasoning=replays_reasoning))
             case ToolResultsMessage():
                 messages.extend(_encode_tool_results(message))
     return messages

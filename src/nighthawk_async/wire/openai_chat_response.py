@@ -1,7 +1,8 @@
 """Model events out of a Chat Completions answer, streamed or whole. Floor 1.
 
 The terminal event is a `finish_reason`, followed by `[DONE]` or the end of the stream. `[DONE]` alone is not
-success: servers write it after an error too, and Ollama swallows the error.
+success: servers write it after an error too, and Ollama swallows the error. What comes between the finish
+reason and the end still counts, calls included.
 """
 
 import msgspec
@@ -17,9 +18,10 @@ from ..types.model import (
     UsageReported,
 )
 from .openai_chat_chunks import Choice, Chunk, Delta, FunctionFragment, ToolCallDelta
-from .openai_chat_replay import ReplayRecord, as_object
-from .provider_errors import provider_message
+from .openai_chat_replay import ReplayRecord
+from .provider_errors import response_failure
 from .redaction import excerpt
+from .response_json import NOT_JSON, as_object, is_something
 from .sse import ServerSentEvent
 from .tool_calls import ToolCallAccumulator, ToolCallFragment
 
@@ -27,16 +29,23 @@ __all__ = ["ChatResponseDecoder"]
 
 _FINISH_REASONS: dict[str, FinishReason] = {
     "content_filter": "content_filter",
+    "eos": "stop",
     "eos_token": "stop",
     "function_call": "tool_calls",
     "length": "length",
     "max_tokens": "length",
+    "model_length": "length",
     "stop": "stop",
     "stop_sequence": "stop",
     "tool_calls": "tool_calls",
 }
-_FAILURES = frozenset({"abort", "error"})
-_NOTHING = (b"", b"null")
+_GOOD_ENDS = ("stop", "tool_calls")
+"""The model came to the end of what it wanted to say; no other word tells that."""
+
+_CUTS = ("length", "content_filter")
+
+# DeepSeek ends responses with the last one when it is out of machines.
+_FAILURES = frozenset({"abort", "error", "insufficient_system_resource"})
 
 _decode_chunk = msgspec.json.Decoder(Chunk).decode
 
@@ -49,7 +58,9 @@ class ChatResponseDecoder:
         self._text: list[str] = []
         self._replay = ReplayRecord()
         self._choice_index: int | None = None
-        self._finish_reason: str | None = None
+        self._has_refusal = False
+        self._has_content = False
+        self._finish_reason: FinishReason | None = None
         self._provider_reason: str | None = None
         self._response_id: str | None = None
         self._model_name: str | None = None
@@ -68,7 +79,7 @@ class ChatResponseDecoder:
         if data == b"[DONE]":
             return self._end("The stream said [DONE] without a finish reason.")
         if event.event == "error":
-            return self._fail(event.data)
+            return [self._fail(event.data)]
         return self._take_chunk(event.data)
 
     def finish(self) -> list[ModelEvent]:
@@ -89,19 +100,19 @@ class ChatResponseDecoder:
             return events
         if self._choice_index is None:
             raise ModelProtocolError(f"The answer holds no choice: {excerpt(body)}")
-        if self._finish_reason is None:  # the document is complete, whatever it leaves out
-            events += self._take_finish_reason("stop")
+        # The document is complete, whatever it leaves out.
+        self._finish_reason = self._finish_reason or "stop"
         return events + self.finish()
 
     def _take_chunk(self, data: bytes) -> list[ModelEvent]:
         try:
             chunk = _decode_chunk(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except NOT_JSON as error:
             raise ModelProtocolError(
                 f"The response holds what is not a Chat Completions chunk ({error}): {excerpt(data)}"
             ) from error
-        if chunk.object == "error" or bytes(chunk.error) not in _NOTHING:
-            return self._fail(data)
+        if chunk.object == "error" or is_something(chunk.error):
+            return [self._fail(data)]
         self._response_id = self._response_id or _text_or_none(chunk.id)
         self._model_name = self._model_name or _text_or_none(chunk.model)
         events: list[ModelEvent] = []
@@ -123,69 +134,70 @@ class ChatResponseDecoder:
             self._take_delta(choice.delta, events, is_whole=False)
         elif choice.message is not None:
             self._take_delta(choice.message, events, is_whole=True)
-        if bytes(choice.error) not in _NOTHING:
-            events += self._fail(bytes(choice.error))
+        if is_something(choice.error):
+            events.append(self._fail(bytes(choice.error)))
         elif choice.finish_reason in _FAILURES:
+            self._is_ended = True
             message = f"The provider ended the response with the finish reason {choice.finish_reason!r}."
-            events += self._fail(msgspec.json.encode(message), is_transient=True)
+            events.append(ResponseFailed(message=message, is_transient=True))
         elif choice.finish_reason:
-            self._provider_reason = choice.finish_reason
-            events += self._take_finish_reason(choice.finish_reason)
+            self._take_finish_reason(choice.finish_reason)
 
     def _take_delta(self, delta: Delta, events: list[ModelEvent], *, is_whole: bool) -> None:
         self._replay.take(delta, is_whole=is_whole)
         # vLLM renamed the field; a server in between sends the same text in both.
-        if reasoning := delta.reasoning_content or delta.reasoning:
+        if reasoning := delta.reasoning_content or delta.reasoning or delta.thinking:
             events.append(ReasoningDelta(text=reasoning))
-        for text in (delta.content, delta.refusal):
+        for text in (delta.text, delta.refusal):
             if text:
                 self._text.append(text)
                 events.append(TextDelta(text=text))
+        self._has_refusal |= bool(delta.refusal)
+        self._has_content |= bool(delta.text)
         if delta.function_call is not None:  # the protocol's older form, one call per response
             call = ToolCallDelta(index=0, function=delta.function_call)
             events += self._calls.feed(_to_fragment(call, position=None))
         for position, call in enumerate(delta.tool_calls or ()):
             events += self._calls.feed(_to_fragment(call, position=position if is_whole else None))
 
-    def _take_finish_reason(self, reason: str) -> list[ModelEvent]:
-        self._finish_reason = reason
-        return self._calls.finish(is_cut_off=_FINISH_REASONS.get(reason) in ("length", "content_filter"))
+    def _take_finish_reason(self, word: str) -> None:
+        """Take note of why the response ended; a cut is not undone by a friendlier word after it."""
+        reason = _FINISH_REASONS.get(word.lower(), "other")
+        if self._finish_reason in (None, *_GOOD_ENDS) or reason in _CUTS:
+            self._finish_reason = reason
+            self._provider_reason = word
 
     def _end(self, complaint: str) -> list[ModelEvent]:
         if self._finish_reason is None:
             raise ModelProtocolError(complaint, is_transient=True)
+        events = self._calls.finish(is_cut_off=self._finish_reason not in _GOOD_ENDS)
         self._is_ended = True
-        return [
-            ResponseFinished(
-                reason=self._normalized_reason(self._finish_reason),
-                provider_content=self._replay.provider_content("".join(self._text), self._calls.handed_out),
-                provider_reason=self._provider_reason,
-                response_id=self._response_id,
-                model_name=self._model_name,
-            )
-        ]
+        end = ResponseFinished(
+            reason=self._normalized_reason(self._finish_reason),
+            provider_content=self._replay.provider_content("".join(self._text), self._calls.handed_out),
+            provider_reason=self._provider_reason,
+            response_id=self._response_id,
+            model_name=self._model_name,
+        )
+        return [*events, end]
 
-    def _normalized_reason(self, reason: str) -> FinishReason:
-        """The finish reason; what the response holds decides where the server's word disagrees with it."""
-        normalized = _FINISH_REASONS.get(reason, "other")
-        if normalized in ("stop", "other") and self._calls.completed:
+    def _normalized_reason(self, reason: FinishReason) -> FinishReason:
+        """The finish reason; what the response holds decides where the server's word disagrees with it.
+
+        A model that refuses and does nothing else has filtered its own answer. Whoever asked must learn it at
+        once, as with the provider's filter, rather than ask for a better answer again and again.
+        """
+        if reason in _CUTS:
+            return reason
+        if self._calls.completed:
             return "tool_calls"
-        return "stop" if normalized == "tool_calls" and not self._calls.completed else normalized
+        if self._has_refusal and not self._has_content:
+            return "content_filter"
+        return "stop" if reason == "tool_calls" else reason
 
-    def _fail(self, data: bytes, *, is_transient: bool = False) -> list[ModelEvent]:
-        try:
-            content: object = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            content = data.decode(errors="replace")
-        message = provider_message(content)
+    def _fail(self, data: bytes) -> ResponseFailed:
         self._is_ended = True
-        return [
-            ResponseFailed(
-                message=message.message,
-                error_type=message.error_type,
-                is_transient=is_transient or message.is_transient,
-            )
-        ]
+        return response_failure(data)
 
 
 def _to_fragment(call: ToolCallDelta, *, position: int | None) -> ToolCallFragment:

@@ -16,11 +16,11 @@ an id in the first fragment, in all, or in none. The rules are these.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 from ..errors import ModelProtocolError
 from ..types.messages import ToolCall
 from ..types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
+from .call_ids import new_call_id
 from .json_scan import JsonObjectScanner
 
 __all__ = ["ToolCallAccumulator", "ToolCallFragment"]
@@ -115,7 +115,7 @@ class ToolCallAccumulator:
     """
 
     def __init__(self, new_id: Callable[[], str] | None = None) -> None:
-        self._new_id = new_id or _random_id
+        self._new_id = new_id or new_call_id
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
         self._by_server_id: dict[str, _PartialCall] = {}
@@ -153,8 +153,9 @@ class ToolCallAccumulator:
         """Take note that the response is finished.
 
         Args:
-            is_cut_off: Whether the response was stopped on its way; then calls whose arguments are incomplete
-                are dropped, and so is a last call with `{}`, since the real arguments may have been to come.
+            is_cut_off: Whether the response was stopped on its way, or may have been; then calls whose
+                arguments are incomplete are dropped, and so is a last call without arguments or with `{}`,
+                since the real arguments may have been to come.
 
         Raises:
             ModelProtocolError: A call has no name.
@@ -222,7 +223,3 @@ class ToolCallAccumulator:
                 events.append(ToolCallArgumentsDelta(index=call.position, fragment=unshown))
             events.append(ToolCallCompleted(index=call.position, call=call.tool_call))
             self._completed += 1
-
-
-def _random_id() -> str:
-    return f"call_{uuid4().hex}"

@@ -15,6 +15,7 @@ from tests.property.splitting import check_every_cut, check_forms
 
 from .chat import DONE, call_chunk, calls_in, chunk, decode, fragment, text_in
 
+THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
 SIGNED = {"google": {"thought_signature": "c2ln"}}
 
 
@@ -173,6 +174,11 @@ def test_odd_details_and_extras_are_ignored(odd: object) -> None:
     assert as_message(events).provider_content is None
 
 
+def test_a_detail_whose_text_is_no_text_goes_back_as_it_came() -> None:
+    odd = {"type": "reasoning.text", "text": 3.5, "index": 0}
+    assert details_sent_back([odd], [text_detail("a")], [odd]) == [odd, text_detail("a"), odd]
+
+
 @given(text=st.text(max_size=40), cuts=st.lists(st.integers(0, 40), max_size=6))
 def test_however_reasoning_is_streamed_the_same_goes_back(text: str, cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), 40]
@@ -217,11 +223,33 @@ def test_reasoning_stays_here_without_the_setting(field: str, setting: dict[str,
 
 def test_every_message_gets_its_reasoning_back_even_where_there_was_none() -> None:
     """DeepSeek refuses a conversation in which a call stands without its reasoning, even an empty one."""
-    thought = as_message(decode(chunk({"reasoning": "hm", "content": "a"}, "stop")))
+    thought = as_message(decode(chunk({"reasoning_content": "hm", "content": "a"}, "stop")))
     silent = as_message(decode(chunk({"content": "b"}, "stop")))
     encoded = sent_back(silent, thought, replay_reasoning=True)
-    assert [message["reasoning"] for message in encoded] == ["", "hm"]
-    assert sent_back(silent, replay_reasoning=True)[0]["reasoning_content"] == ""
+    assert [message["reasoning_content"] for message in encoded] == ["", "hm"]
+
+
+@pytest.mark.parametrize(
+    "delta", [{"reasoning": "hm"}, {"content": [{"type": "thinking", "thinking": "hm"}]}]
+)
+def test_how_a_message_goes_back_does_not_depend_on_those_after_it(delta: dict[str, Any]) -> None:
+    silent = as_message(decode(chunk({"content": "b"}, "stop")))
+    later = as_message(decode(chunk(delta, "stop")))
+    alone = sent_back(silent, replay_reasoning=True)
+    assert sent_back(silent, later, replay_reasoning=True)[:1] == alone
+
+
+def test_thinking_among_the_content_goes_back_there_when_the_setting_says_so() -> None:
+    call = call_chunk(fragment('{"x":1}', name="a", index=0, id="1"))
+    message = as_message(
+        decode(chunk({"content": [THINKING]}), chunk({"content": "So"}), call, chunk({}, "stop"))
+    )
+    (replayed,), (plain,) = sent_back(message, replay_reasoning=True), sent_back(message)
+    assert replayed == {**plain, "content": [THINKING, {"type": "text", "text": "So"}]}
+    assert plain["content"] == "So"
+    silent = as_message(decode(chunk({"content": [THINKING]}), call, chunk({}, "stop")))
+    (replayed,), (plain,) = sent_back(silent, replay_reasoning=True), sent_back(silent)
+    assert (replayed["content"], plain["content"]) == ([THINKING], None)
 
 
 def test_details_go_back_with_or_without_the_setting() -> None:

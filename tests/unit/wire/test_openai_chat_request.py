@@ -11,6 +11,7 @@ from nighthawk_async.types.content import (
     DocumentUrl,
     FileUrl,
     ImageUrl,
+    MultimodalContent,
     UploadedFile,
     UserContent,
     VideoUrl,
@@ -348,3 +349,37 @@ def test_lone_surrogates_do_not_break_a_request() -> None:
     body = encode(system_prompt="a\ud800b", messages=(UserMessage(content=("\udfff 🙂",)),), tools=(TOOL,))
     assert body["messages"][0]["content"] == "a\ufffdb"
     assert body["messages"][1]["content"] == "\ufffd 🙂"
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        UploadedFile(file_id="f1", provider_name="openai", media_type="image/png"),
+        UploadedFile(file_id="f1", provider_name="openai", media_type="audio/mpeg"),
+        UploadedFile(file_id="f1", provider_name="openai", media_type="video/mp4"),
+        ImageUrl(url="file:///etc/passwd"),
+        ImageUrl(url="gs://bucket/x.png"),
+        ImageUrl(url="x.png"),
+        FileUrl(url="file:///x.png", media_type="image/png"),
+    ],
+)
+def test_files_that_are_no_documents_and_urls_that_are_not_fetched_are_refused(
+    item: MultimodalContent,
+) -> None:
+    with pytest.raises(UnsupportedContentError, match="Chat Completions protocol cannot carry"):
+        user_content(item)
+
+
+def test_an_image_may_be_a_url_that_holds_its_data() -> None:
+    url = "data:image/png;base64,iVBORw0KGgo="
+    assert user_content(ImageUrl(url=url)) == [{"type": "image_url", "image_url": {"url": url}}]
+
+
+@pytest.mark.parametrize("stop", ["", [], [""]])
+def test_a_stop_without_text_is_not_sent(stop: object) -> None:
+    assert "stop" not in encode(settings={"stop": stop})
+
+
+def test_a_number_that_json_cannot_write_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="'temperature'"):
+        encode(settings={"temperature": float("nan")})

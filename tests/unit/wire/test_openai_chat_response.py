@@ -93,6 +93,46 @@ def test_a_refusal_is_shown_as_text() -> None:
     assert text_in(decode(chunk({"refusal": "I cannot."}), STOP, DONE)) == "I cannot."
 
 
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "something_new"])
+def test_a_model_that_only_refuses_has_filtered_its_answer(reason: str) -> None:
+    refusal = chunk({"refusal": "I can"}), chunk({"refusal": "not.", "content": ""})
+    assert decode(*refusal, chunk({}, reason), DONE)[-1] == ResponseFinished(reason="content_filter")
+    whole = {"choices": [{"message": {"content": None, "refusal": "No."}, "finish_reason": reason}]}
+    events = OpenAIChatCodec().decode_response(json.dumps(whole).encode())
+    assert events == [TextDelta(text="No."), ResponseFinished(reason="content_filter")]
+
+
+def test_a_refusal_beside_text_or_calls_is_no_filtered_answer() -> None:
+    refusal = chunk({"refusal": "Not that."})
+    call = call_chunk(fragment('{"x":1}', name="a", index=0))
+    assert decode(chunk({"content": "Well."}), refusal, STOP, DONE)[-1] == ResponseFinished(reason="stop")
+    assert decode(refusal, chunk({"content": "Well."}), STOP, DONE)[-1] == ResponseFinished(reason="stop")
+    assert decode(refusal, call, STOP, DONE)[-1] == ResponseFinished(reason="tool_calls")
+    assert decode(refusal, chunk({}, "length"), DONE)[-1] == ResponseFinished(reason="length")
+
+
+def thinking(text: object) -> dict[str, object]:
+    return {"type": "thinking", "thinking": text}
+
+
+def test_content_may_be_a_list_of_thinking_and_text() -> None:
+    events = decode(
+        chunk({"content": [thinking([{"type": "text", "text": "let me "}])]}),
+        chunk({"content": [thinking("see")]}),
+        chunk({"content": [{"type": "text", "text": "It is "}, {"type": "text", "text": "4"}]}),
+        chunk({"content": "."}, "stop"),
+        DONE,
+    )
+    assert [each.text for each in events if isinstance(each, ReasoningDelta)] == ["let me ", "see"]
+    assert text_in(events) == "It is 4."
+
+
+@pytest.mark.parametrize("part", [None, 1, "x", [], {}, {"type": "text", "text": 1}, {"type": ["text"]}])
+def test_parts_of_the_content_that_nobody_knows_are_ignored(part: object) -> None:
+    events = decode(chunk({"content": [part, thinking([part]), {"type": "text", "text": "a"}]}, "stop"), DONE)
+    assert events[:-1] == [TextDelta(text="a")]
+
+
 def test_usage_in_a_chunk_without_choices_is_reported_before_the_end() -> None:
     events = decode(STOP, event({"choices": [], "usage": USAGE}), DONE)
     usage = Usage(requests=1, input_tokens=100, output_tokens=20, cache_read_tokens=60, reasoning_tokens=5)
@@ -220,7 +260,7 @@ def test_null_error_fields_are_no_errors() -> None:
     assert decode(part, DONE) == [TextDelta(text="a"), ResponseFinished(reason="stop")]
 
 
-@pytest.mark.parametrize("reason", ["error", "abort"])
+@pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource"])
 def test_a_finish_reason_that_means_failure_is_a_failure(reason: str) -> None:
     (failed,) = decode(chunk({}, reason), DONE)
     assert isinstance(failed, ResponseFailed)

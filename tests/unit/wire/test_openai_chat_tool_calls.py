@@ -4,6 +4,8 @@ import pytest
 
 from nighthawk_async.errors import ModelProtocolError
 from nighthawk_async.types.model import (
+    FinishReason,
+    ResponseFailed,
     ResponseFinished,
     ToolCallArgumentsDelta,
     ToolCallCompleted,
@@ -12,7 +14,7 @@ from nighthawk_async.types.model import (
 from nighthawk_async.wire.openai_chat import OpenAIChatCodec
 from nighthawk_async.wire.sse import ServerSentEvent
 
-from .chat import DONE, call_chunk, calls_in, chunk, decode, fragment, names_and_arguments
+from .chat import DONE, call_chunk, calls_in, chunk, decode, event, fragment, names_and_arguments
 
 FINISH = chunk({}, "tool_calls")
 
@@ -271,7 +273,7 @@ def test_a_call_without_a_name_breaks_the_protocol() -> None:
         decode(call_chunk(fragment('{"x":1}', index=0, id="1")), FINISH, DONE)
 
 
-@pytest.mark.parametrize("reason", ["length", "max_tokens", "content_filter"])
+@pytest.mark.parametrize("reason", ["length", "max_tokens", "model_length", "MAX_TOKENS", "content_filter"])
 def test_calls_cut_off_are_dropped(reason: str) -> None:
     events = decode(
         call_chunk(fragment('{"x":1}', name="a", index=0, id="1")),
@@ -299,14 +301,60 @@ def test_a_call_in_a_stream_that_breaks_off_is_never_completed() -> None:
         decode(call_chunk(fragment('{"x":', name="a", index=0, id="1")))
 
 
-def test_fragments_after_the_finish_are_ignored() -> None:
-    events = decode(FINISH, call_chunk(fragment('{"x":1}', name="a", index=0, id="1")), DONE)
+@pytest.mark.parametrize("arguments", ["", "{", "{}", '{"x":'])
+def test_after_an_unknown_finish_reason_a_last_call_may_be_cut_off_and_is_dropped(arguments: str) -> None:
+    first = fragment('{"x":1}', name="a", index=0, id="1")
+    last = fragment(arguments, name="b", index=1, id="2")
+    events = decode(call_chunk(first), call_chunk(last), chunk({}, "something_new"), DONE)
+    assert names_and_arguments(events) == [("a", '{"x":1}')]
+    assert events[-1] == ResponseFinished(reason="tool_calls")
+    assert decode(call_chunk(last), chunk({}, "something_new"), DONE)[-1] == ResponseFinished(reason="other")
+
+
+@pytest.mark.parametrize("arguments", ['{"x":1}', "{}", ""])
+def test_calls_after_the_finish_reason_are_not_lost(arguments: str) -> None:
+    late = call_chunk(fragment(arguments, name="a", index=0, id="1"))
+    for end in ((DONE,), ()):
+        events = decode(FINISH, late, *end)
+        assert names_and_arguments(events) == [("a", arguments or "{}")]
+        assert events[-1] == ResponseFinished(reason="tool_calls")
+
+
+def test_arguments_after_the_finish_reason_belong_to_their_call() -> None:
+    events = decode(
+        call_chunk(fragment('{"x"', name="a", index=0, id="1"), finish_reason="tool_calls"),
+        call_chunk(fragment(":1}", index=0)),
+        DONE,
+    )
+    assert names_and_arguments(events) == [("a", '{"x":1}')]
+
+
+@pytest.mark.parametrize(("later", "reason"), [("stop", "length"), ("content_filter", "content_filter")])
+def test_a_cut_is_not_undone_by_a_later_finish_reason(later: str, reason: FinishReason) -> None:
+    call = call_chunk(fragment("{}", name="a", index=0, id="1"))
+    events = decode(call, chunk({}, "length"), chunk({}, later), DONE)
     assert calls_in(events) == []
+    assert events[-1] == ResponseFinished(reason=reason)
 
 
-@pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", "something_new"])
+@pytest.mark.parametrize("later", ["stop", "length"])
+def test_an_unknown_finish_reason_gives_way_to_a_cut_alone(later: str) -> None:
+    call = call_chunk(fragment("{}", name="a", index=0, id="1"))
+    events = decode(call, chunk({}, "something_new"), chunk({}, later), DONE)
+    assert events[-1] == ResponseFinished(reason="length" if later == "length" else "other")
+
+
+def test_a_call_is_not_complete_when_an_error_follows_the_finish_reason() -> None:
+    call = call_chunk(fragment("{}", name="a", index=0, id="1"))
+    events = decode(call, FINISH, event({"error": {"message": "out of memory"}}), DONE)
+    assert calls_in(events) == []
+    assert events[-1] == ResponseFailed(message="out of memory")
+
+
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", "STOP"])
 def test_the_calls_decide_the_finish_reason(reason: str) -> None:
     events = decode(call_chunk(fragment("{}", name="a", index=0, id="1")), chunk({}, reason), DONE)
+    assert names_and_arguments(events) == [("a", "{}")]
     assert events[-1] == ResponseFinished(reason="tool_calls")
 
 

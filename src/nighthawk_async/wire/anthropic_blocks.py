@@ -4,12 +4,12 @@ A call is handed out at the end of its block, where the arguments that came in p
 object. Otherwise it is kept back: the block may have been cut off, which the stop reason tells later, and
 then no arguments at all, or arguments that a server parsed as far as they went, look like good ones. The
 block that is cut off is always the last one, so another block tells as well that a call is as the model left
-it, even when that is malformed; the runtime tells the model.
+it, even when that is malformed; the runtime tells the model. Some servers never say that a block ended; a
+good end of the response says so of all of them.
 """
 
 from dataclasses import dataclass, field
 from typing import Any, cast
-from uuid import uuid4
 
 import msgspec
 
@@ -25,6 +25,7 @@ from ..types.model import (
 )
 from .anthropic_events import Delta
 from .anthropic_messages import PROTOCOL_NAME
+from .call_ids import new_call_id
 from .json_scan import JsonObjectScanner
 from .redaction import excerpt
 from .request_json import arguments_object
@@ -80,7 +81,7 @@ class ContentBlocks:
         Raises:
             ModelProtocolError: It is a call without a name.
         """
-        events = self.release(is_cut_off=False)
+        events = self._release()
         block = _Block(form=form)
         self._by_index[len(self._blocks) if index is None else index] = block
         self._blocks.append(block)
@@ -122,33 +123,29 @@ class ContentBlocks:
     def stop(self, index: int | None) -> list[ModelEvent]:
         """End a block; a call that is surely complete is handed out."""
         block = self._find(index)
-        if block is None or block.is_stopped:
-            return []
-        block.is_stopped = True
-        if block.kind != "tool_use":
-            return []
-        if block.scanner.is_complete:
-            return [self._complete(block)]
-        events = self.release(is_cut_off=False)
-        self._held = block
-        if (given := block.form.get("input")) and not block.fragments:
-            events.append(_take_whole_arguments(block, given))
-        return events
+        return [] if block is None else self._stop(block)
 
-    def release(self, *, is_cut_off: bool) -> list[ModelEvent]:
-        """Decide on the call that was kept back.
+    def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:
+        """Take note that the response is finished.
 
         Args:
-            is_cut_off: Whether the response was stopped on its way; then the call is dropped.
+            is_cut_off: Whether it may have been stopped on its way; then the call that was kept back is
+                dropped, and so are calls whose blocks did not end.
         """
-        block, self._held = self._held, None
-        return [] if block is None or is_cut_off else [self._complete(block)]
+        if is_cut_off:
+            self._held = None
+            return []
+        events: list[ModelEvent] = []
+        for block in self._blocks:
+            events += self._stop(block)
+            events += self._release()
+        return events
 
     def provider_content(self) -> ProviderContent | None:
         """The blocks as they go back, when the provider wants more back than text and calls.
 
         It wants signed thinking back unchanged, and refuses thinking without a signature, which some servers
-        write, calls that were cut off, empty texts, and thinking that nothing follows.
+        write, calls that were cut off, empty texts, blocks of no type, and thinking that nothing follows.
         """
         items = [item for block in self._blocks if (item := _returned(block)) is not None]
         while items and items[-1].get("type") in _THINKING:
@@ -156,6 +153,25 @@ class ContentBlocks:
         if not any(item.get("type") in _THINKING for item in items):
             return None
         return ProviderContent(protocol=PROTOCOL_NAME, items=tuple(items))
+
+    def _stop(self, block: _Block) -> list[ModelEvent]:
+        if block.is_stopped:
+            return []
+        block.is_stopped = True
+        if block.kind != "tool_use":
+            return []
+        if block.scanner.is_complete:
+            return [self._complete(block)]
+        events = self._release()
+        self._held = block
+        if (given := block.form.get("input")) and not block.fragments:
+            events.append(_take_whole_arguments(block, given))
+        return events
+
+    def _release(self) -> list[ModelEvent]:
+        """Hand out the call that was kept back, now that it is known to be whole."""
+        block, self._held = self._held, None
+        return [] if block is None else [self._complete(block)]
 
     def _find(self, index: int | None) -> _Block | None:
         if index is not None:
@@ -168,7 +184,7 @@ class ContentBlocks:
             raise ModelProtocolError("The response holds a tool call without a name.")
         call_id = block.text_of("id")
         if not call_id or call_id in self._call_ids:
-            call_id = f"toolu_{uuid4().hex}"
+            call_id = new_call_id("toolu")
         block.form = {**block.form, "id": call_id}
         block.call_index = len(self._call_ids)
         self._call_ids.add(call_id)
@@ -209,6 +225,8 @@ def _take_whole_arguments(block: _Block, given: object) -> ToolCallArgumentsDelt
 def _returned(block: _Block) -> dict[str, Any] | None:
     """A block as it goes back; None when the provider would refuse it."""
     form = block.form
+    if not isinstance(form.get("type"), str):
+        return None
     if block.kind == "thinking":
         signature = block.signature or block.text_of("signature")
         return {**form, "thinking": "".join(block.texts), "signature": signature} if signature else None

@@ -1,8 +1,8 @@
 """Content items as blocks of an Anthropic message. Floor 1.
 
 The protocol carries text, images (JPEG, PNG, GIF and WebP bytes, and URLs), documents (PDF bytes and URLs,
-and plain text) and files uploaded beforehand, in user messages and in tool results alike. It carries neither
-audio nor video.
+and plain text) and files uploaded beforehand, in user messages and in tool results alike. URLs are those that
+the provider fetches itself, no `data:` URLs. It carries neither audio nor video.
 
 Source: `image_block_param.py`, `document_block_param.py` and the `…_source_param.py` of the official SDK.
 """
@@ -14,7 +14,8 @@ from typing import Any
 from ..errors import UnsupportedContentError
 from ..types.content import BinaryContent, DocumentUrl, FileUrl, MultimodalContent, UploadedFile, UserContent
 from ..types.messages import ToolResult
-from .media import describe_media, media_kind
+from .media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme, media_kind
+from .placeholders import NO_TEXT
 
 __all__ = ["encode_result_content", "encode_user_content", "find_refusal", "text_block"]
 
@@ -59,7 +60,7 @@ def encode_result_content(result: ToolResult) -> list[dict[str, Any]]:
     """The content of a tool result; what the protocol cannot carry there is described in words.
 
     Args:
-        result: The result. That of a failed call may hold text alone.
+        result: The result. That of a failed call must hold text, and nothing else.
     """
     blocks: list[dict[str, Any]] = []
     texts: list[str] = []
@@ -71,7 +72,8 @@ def encode_result_content(result: ToolResult) -> list[dict[str, Any]]:
         else:
             blocks += [*_joined(texts), _encode_media(item)]
             texts.clear()
-    return blocks + _joined(texts)
+    blocks += _joined(texts)
+    return blocks or (text_block(NO_TEXT) if result.is_error else [])
 
 
 def find_refusal(item: MultimodalContent) -> str | None:
@@ -84,7 +86,8 @@ def find_refusal(item: MultimodalContent) -> str | None:
     if isinstance(item, UploadedFile):
         is_carried = item.provider_name in FILE_PROVIDERS and kind in ("image", "document")
     elif isinstance(item, FileUrl):
-        is_carried = kind == "image" or (kind == "document" and _may_be_pdf(item))
+        is_fit = kind == "image" or (kind == "document" and _may_be_pdf(item))
+        is_carried = is_fit and has_scheme(item, WEB_SCHEMES)
     else:
         is_carried = _image_type(item) is not None or _is_pdf(item) or _plain_text(item) is not None
     return None if is_carried else f"the Anthropic Messages protocol cannot carry {describe_media(item)}"
@@ -120,29 +123,24 @@ def _inline_source(item: BinaryContent) -> dict[str, Any]:
     return {"type": "base64", "media_type": _image_type(item) or _PDF, "data": data}
 
 
-def _bare_type(media_type: str) -> str:
-    """A media type without its parameters."""
-    return media_type.partition(";")[0].strip().lower()
-
-
 def _image_type(item: BinaryContent) -> str | None:
-    return _IMAGE_TYPES.get(_bare_type(item.media_type))
+    return _IMAGE_TYPES.get(bare_media_type(item.media_type))
 
 
 def _is_pdf(item: BinaryContent) -> bool:
-    return _bare_type(item.media_type) == _PDF
+    return bare_media_type(item.media_type) == _PDF
 
 
 def _may_be_pdf(item: FileUrl) -> bool:
     """Whether the endpoint may find a PDF at the URL, the only kind of document that it fetches."""
     if item.media_type is None:
         return isinstance(item, DocumentUrl)
-    return _bare_type(item.media_type) == _PDF
+    return bare_media_type(item.media_type) == _PDF
 
 
 def _plain_text(item: BinaryContent) -> str | None:
     """The characters of a text of any kind, Markdown and CSV included; None when it is no UTF-8 text."""
-    if not _bare_type(item.media_type).startswith("text/"):
+    if not bare_media_type(item.media_type).startswith("text/"):
         return None
     try:
         return item.data.decode("utf-8-sig")

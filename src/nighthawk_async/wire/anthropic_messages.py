@@ -1,8 +1,10 @@
 """A conversation as Anthropic messages. Floor 1.
 
 Roles alternate: messages of the same role that follow each other become one. The results of all calls of a
-response stand in one user message, before anything else that it says. Content is always a list of blocks, and
-the same message always gives the same blocks, so that a longer conversation begins as the shorter one did.
+response stand in one user message, before anything else that it says. Where the user's turn says nothing, a
+placeholder does: without it, the conversation would end with the assistant, whose words the model would take
+for its own and continue. Content is always a list of blocks, and the same message always gives the same
+blocks, so that a longer conversation begins as the shorter one did.
 """
 
 import re
@@ -13,6 +15,7 @@ from typing import Any
 from ..errors import ConfigurationError
 from ..types.messages import AssistantMessage, Message, ToolResult, ToolResultsMessage, UserMessage
 from .anthropic_content import encode_result_content, encode_user_content, text_block
+from .placeholders import NO_TEXT
 from .request_json import arguments_object
 
 __all__ = ["PROTOCOL_NAME", "Block", "encode_messages"]
@@ -32,21 +35,24 @@ def encode_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
         messages: The conversation, oldest first.
 
     Raises:
-        ConfigurationError: There is nothing to say.
+        ConfigurationError: There is no message.
         UnsupportedContentError: The protocol cannot carry an item of a user message.
     """
     encoded: list[dict[str, Any]] = []
     for message in messages:
         role = "assistant" if isinstance(message, AssistantMessage) else "user"
+        is_continued = bool(encoded) and encoded[-1]["role"] == role
         blocks = _encode_message(message)
+        if role == "user" and not is_continued:
+            blocks = blocks or text_block(NO_TEXT)
         if not blocks:  # the endpoint refuses empty messages
             continue
-        if encoded and encoded[-1]["role"] == role:
+        if is_continued:
             encoded[-1]["content"] = _results_first([*encoded[-1]["content"], *blocks])
         else:
             encoded.append({"role": role, "content": blocks})
     if not encoded:
-        raise ConfigurationError("The Anthropic Messages protocol needs a message that says something.")
+        raise ConfigurationError("The Anthropic Messages protocol needs a message.")
     return encoded
 
 

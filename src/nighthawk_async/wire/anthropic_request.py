@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import ConfigurationError
-from ..types.model import ModelCapabilities, ModelRequest, NamedToolChoice
+from ..types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ToolChoice
 from ..types.settings import AnthropicSettings
 from ..types.tools import ToolDefinition
 from .anthropic_caching import mark_breakpoints
@@ -18,6 +18,7 @@ from .anthropic_schema import supported_schema
 from .anthropic_thinking import ThinkingPlan, plan_thinking
 from .request_json import request_json
 from .setting_checks import checked_settings, refuse_reserved_settings, refuse_settings
+from .tool_choices import check_tool_choice
 from .transport_settings import merge_extra_body
 
 __all__ = ["encode_body"]
@@ -52,8 +53,8 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
 
     Raises:
         ConfigurationError: A setting is bad, not JSON, or has a name that only the library writes; the tool
-            choice fits neither the tools nor the thinking; the response format's schema leaves the subset of
-            the endpoint; or a message holds content that the protocol cannot carry.
+            choice does not fit the tools, the thinking or the model; the response format's schema leaves the
+            subset of the endpoint; or a message holds content that the protocol cannot carry.
     """
     refuse_reserved_settings(request.settings, _RESERVED)
     refuse_settings(request.settings, _REFUSED, protocol="Anthropic Messages")
@@ -63,7 +64,7 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     body |= _encode_settings(settings, plan)
     if output_config := _encode_output_config(request, settings, plan):
         body["output_config"] = output_config
-    body |= _encode_tools(request, settings, plan)
+    body |= _encode_tools(request, settings, plan, capabilities)
     if system := text_block(request.system_prompt):
         body["system"] = system
     body["messages"] = encode_messages(request.messages)
@@ -74,8 +75,7 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
 def _encode_settings(settings: Mapping[str, Any], plan: ThinkingPlan) -> dict[str, Any]:
     encoded: dict[str, Any] = {"stream": settings.get("stream", True)}
     encoded |= {name: value for name, value in settings.items() if name not in _TRANSLATED}
-    stop: object = settings.get("stop")
-    if stop:
+    if (stop := settings.get("stop")) is not None:
         encoded["stop_sequences"] = [stop] if isinstance(stop, str) else stop
     if plan.config is not None:
         encoded["thinking"] = plan.config
@@ -88,6 +88,10 @@ def _encode_output_config(
     own: object = settings.get("output_config", {})
     if not isinstance(own, Mapping):
         raise ConfigurationError("Model setting 'output_config' must be a mapping.")
+    if "format" in own:
+        raise ConfigurationError(
+            "Model setting 'output_config.format' is written by the library; leave it out."
+        )
     encoded: dict[str, Any] = {**own}
     if plan.effort is not None:
         encoded["effort"] = plan.effort
@@ -97,8 +101,11 @@ def _encode_output_config(
     return encoded
 
 
-def _encode_tools(request: ModelRequest, settings: Mapping[str, Any], plan: ThinkingPlan) -> dict[str, Any]:
-    choice = _encode_tool_choice(request, plan)
+def _encode_tools(
+    request: ModelRequest, settings: Mapping[str, Any], plan: ThinkingPlan, capabilities: ModelCapabilities
+) -> dict[str, Any]:
+    check_tool_choice(request)
+    choice = _encode_tool_choice(request.tool_choice, plan, capabilities)
     if not request.tools:
         return {}
     if settings.get("parallel_tool_calls") is False and choice["type"] != "none":
@@ -115,22 +122,29 @@ def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
-def _encode_tool_choice(request: ModelRequest, plan: ThinkingPlan) -> dict[str, Any]:
-    """The tool choice as the endpoint takes it: a model that thinks cannot be forced to call a tool."""
-    choice = request.tool_choice
+def _encode_tool_choice(
+    choice: ToolChoice, plan: ThinkingPlan, capabilities: ModelCapabilities
+) -> dict[str, Any]:
+    """The tool choice as the endpoint takes it.
+
+    Some models can never be forced to call a tool, and none while it is asked to think.
+    """
     if isinstance(choice, NamedToolChoice):
-        _check_named_choice(choice, request, plan)
+        _refuse_unless_forced(choice, plan, capabilities)
         return {"type": "tool", "name": choice.name}
     if choice == "required":
-        if not request.tools:
-            raise ConfigurationError("The request demands a tool call but offers no tool.")
-        return {"type": "auto" if plan.may_think else "any"}
+        can_be_forced = capabilities.forced_tool_choice and not plan.is_asked_to_think
+        return {"type": "any" if can_be_forced else "auto"}
     return {"type": choice}
 
 
-def _check_named_choice(choice: NamedToolChoice, request: ModelRequest, plan: ThinkingPlan) -> None:
-    if choice.name not in {tool.name for tool in request.tools}:
-        raise ConfigurationError(f"The request demands the tool {choice.name!r} but does not offer it.")
+def _refuse_unless_forced(
+    choice: NamedToolChoice, plan: ThinkingPlan, capabilities: ModelCapabilities
+) -> None:
+    if not capabilities.forced_tool_choice:
+        raise ConfigurationError(
+            f"The model cannot be made to call a tool, so not {choice.name!r}; leave the choice to it."
+        )
     if plan.is_asked_to_think:
         raise ConfigurationError(
             f"The Anthropic Messages protocol cannot demand the tool {choice.name!r} while the model thinks; "

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..errors import ModelProtocolError
-from ..types.model import FinishReason, ModelEvent, ResponseFailed, ResponseFinished, UsageReported
+from ..types.model import FinishReason, ModelEvent, ResponseFinished, UsageReported
 from .anthropic_blocks import ContentBlocks
 from .anthropic_events import Delta, Event, Message, WireUsage
-from .provider_errors import provider_message
+from .provider_errors import response_failure
 from .redaction import excerpt
+from .response_json import NOT_JSON, is_something
 from .sse import ServerSentEvent
 
 __all__ = ["AnthropicResponseDecoder"]
@@ -26,9 +27,11 @@ _STOP_REASONS: dict[str, FinishReason] = {
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
 }
+# At these, a call is as the model left it. Others, also those that nobody knows yet, may have stopped it
+# halfway.
+_GOOD_ENDS = frozenset({"end_turn", "tool_use"})
 # What the provider calls its own internal errors, for which it answers with status 500 elsewhere.
 _TRANSIENT_ERRORS = frozenset({"api_error"})
-_NOTHING = (b"", b"null")
 
 _Shape = TypeVar("_Shape")
 
@@ -57,7 +60,7 @@ class AnthropicResponseDecoder:
         if event.event == "error":
             return self._fail(event.data)
         content = _decode(event.data, Event)
-        if content.type == "error" or bytes(content.error) not in _NOTHING:
+        if content.type == "error" or is_something(content.error):
             return self._fail(event.data)
         return self._take_event(content, content.type or event.event)
 
@@ -78,7 +81,7 @@ class AnthropicResponseDecoder:
             ModelProtocolError: It is not an Anthropic message.
         """
         envelope = _decode(body, Event)
-        if envelope.type == "error" or bytes(envelope.error) not in _NOTHING:
+        if envelope.type == "error" or is_something(envelope.error):
             return self._fail(body)
         message = _decode(body, Message)
         if message.content is None:
@@ -126,8 +129,7 @@ class AnthropicResponseDecoder:
 
     def _take_stop_reason(self, stop_reason: str) -> list[ModelEvent]:
         self._stop_reason = stop_reason
-        is_cut_off = _STOP_REASONS.get(stop_reason) in ("length", "content_filter")
-        return self._blocks.release(is_cut_off=is_cut_off)
+        return self._blocks.finish(is_cut_off=stop_reason not in _GOOD_ENDS)
 
     def _report_usage(self, usage: WireUsage | None) -> list[ModelEvent]:
         if usage is None or usage == WireUsage():
@@ -157,18 +159,8 @@ class AnthropicResponseDecoder:
         return "stop" if normalized == "tool_calls" and not self._blocks.completed_calls else normalized
 
     def _fail(self, data: bytes) -> list[ModelEvent]:
-        try:
-            content: object = msgspec.json.decode(data)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            content = data.decode(errors="replace")
-        message = provider_message(content)
         self._is_ended = True
-        failed = ResponseFailed(
-            message=message.message,
-            error_type=message.error_type,
-            is_transient=message.is_transient or message.error_type in _TRANSIENT_ERRORS,
-        )
-        return [failed]
+        return [response_failure(data, transient_types=_TRANSIENT_ERRORS)]
 
 
 def _decode(data: bytes | msgspec.Raw, shape: type[_Shape]) -> _Shape:
@@ -177,12 +169,10 @@ def _decode(data: bytes | msgspec.Raw, shape: type[_Shape]) -> _Shape:
     Raises:
         ModelProtocolError: It is something else.
     """
-    content = bytes(data)
-    if isinstance(data, msgspec.Raw) and content in _NOTHING:
-        content = b"{}"
+    content = b"{}" if isinstance(data, msgspec.Raw) and not is_something(data) else bytes(data)
     try:
         return msgspec.json.decode(content, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except NOT_JSON as error:
         raise ModelProtocolError(
             f"The response holds what is not an Anthropic Messages event ({error}): {excerpt(content)}"
         ) from error

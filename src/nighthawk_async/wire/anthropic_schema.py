@@ -3,7 +3,7 @@
 The endpoint refuses the whole request for one keyword it does not know. What it cannot hold the answer to,
 such as a minimum, moves into the description, where the model reads it; whoever asked validates the answer
 anyway. Objects are closed, which only narrows the answer. What cannot be narrowed without emptying it, a
-value of any type or an object with free keys, is refused.
+value of any type or an object with free keys, is refused, and so is a schema that contains itself.
 
 Source: "Structured outputs", "JSON Schema limitations", of the provider's documentation, and the schema
 transformation of the official SDK.
@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 from ..errors import ConfigurationError
+from .anthropic_references import find_recursion
 
 __all__ = ["supported_schema"]
 
@@ -36,8 +37,20 @@ def supported_schema(schema: _Schema) -> dict[str, Any]:
         schema: A JSON Schema.
 
     Raises:
-        ConfigurationError: The subset has no words for a part of it.
+        ConfigurationError: The subset has no words for a part of it, or it contains itself.
     """
+    encoded = _encode(schema)
+    if (reference := find_recursion(encoded)) is not None:
+        raise ConfigurationError(
+            "The structured output of the Anthropic Messages protocol cannot carry a schema that contains "
+            f"itself, as this one does by {_quoted(reference)}. Let the value travel through tools."
+        )
+    return encoded
+
+
+def _encode(given: object) -> dict[str, Any]:
+    # `true` and `false` are schemas as well, of any value and of none.
+    schema: _Schema = given if _is_schema(given) else {}
     left = {name: value for name, value in schema.items() if name not in _DROPPED}
     encoded: dict[str, Any] = {}
     for place in _DEFINITIONS:
@@ -53,11 +66,6 @@ def supported_schema(schema: _Schema) -> dict[str, Any]:
     if left:
         encoded["description"] = _described(encoded.get("description"), left)
     return encoded
-
-
-def _encode(schema: object) -> dict[str, Any]:
-    # `true` and `false` are schemas as well, of any value and of none.
-    return supported_schema(schema if _is_schema(schema) else {})
 
 
 def _encode_kind(left: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 Thinking counts towards `max_tokens`, which the protocol demands. Models are told how much to think by a word
 (`output_config.effort` beside adaptive thinking) or, older ones, by a number of tokens that must stay below
-`max_tokens`.
+`max_tokens`, except where thinking goes on between calls and all of it counts.
 
-Source: `thinking_config_param.py` and `output_config_param.py` of the official SDK.
+Source: `thinking_config_param.py` and `output_config_param.py` of the official SDK, and "Extended thinking",
+"Interleaved thinking", of the provider's documentation.
 """
 
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ _MAX_DEFAULT_TOKENS = 16_384
 _UNKNOWN_MAX_TOKENS = 4_096
 _MIN_BUDGET_TOKENS = 1_024
 _MIN_ANSWER_TOKENS = 4_096
+_INTERLEAVED_BETA = "interleaved-thinking-"
 
 _EFFORTS = {"minimal": "low"}
 _TOKENS_OF_EFFORTS = {
@@ -40,18 +42,16 @@ class ThinkingPlan:
         max_tokens: Tokens that the response may hold, thinking included.
         config: The body's object `thinking`; None to leave it to the model.
         effort: The word for `output_config.effort`; None to leave it to the model.
-        may_think: Whether the model may think before it answers.
     """
 
     max_tokens: int
     config: Mapping[str, Any] | None
     effort: str | None
-    may_think: bool
 
     @property
     def is_asked_to_think(self) -> bool:
         """Whether the request itself turns thinking on."""
-        return self.config is not None and self.may_think
+        return self.config is not None and self.config.get("type") != "disabled"
 
 
 def plan_thinking(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> ThinkingPlan:
@@ -62,22 +62,15 @@ def plan_thinking(settings: Mapping[str, Any], capabilities: ModelCapabilities) 
         capabilities: What the model can do.
 
     Raises:
-        ConfigurationError: The budget and `max_tokens` do not fit together.
+        ConfigurationError: The budget and `max_tokens` do not fit together, or the model is told a word.
     """
     max_tokens: int | None = settings.get("max_tokens")
     if max_tokens is None:
         max_tokens = _default_max_tokens(_wanted_tokens(settings), capabilities)
-    config = _thinking_config(settings, capabilities, max_tokens)
-    if config is None:
-        # Models that are told a word think unless they are told not to.
-        may_think = capabilities.reasoning and capabilities.reasoning_control == "effort"
-    else:
-        may_think = config.get("type") != "disabled"
     return ThinkingPlan(
         max_tokens=max_tokens,
-        config=config,
+        config=_thinking_config(settings, capabilities, max_tokens),
         effort=_effort_word(settings, capabilities),
-        may_think=may_think,
     )
 
 
@@ -108,10 +101,12 @@ def _default_max_tokens(wanted: int, capabilities: ModelCapabilities) -> int:
 def _thinking_config(
     settings: Mapping[str, Any], capabilities: ModelCapabilities, max_tokens: int
 ) -> Mapping[str, Any] | None:
-    if (own := settings.get("thinking")) is not None:
+    own: Mapping[str, Any] | None = settings.get("thinking")
+    if own is not None:
+        _check_room("thinking.budget_tokens", own.get("budget_tokens"), max_tokens, settings)
         return own
     if (budget := settings.get("thinking_budget_tokens")) is not None:
-        return _explicit_budget(budget, max_tokens)
+        return _explicit_budget(budget, max_tokens, settings, capabilities)
     effort: str | None = settings.get("reasoning_effort")
     if effort is None:
         return None
@@ -122,15 +117,32 @@ def _thinking_config(
     return _budget_of_effort(effort, max_tokens)
 
 
-def _explicit_budget(budget: int, max_tokens: int) -> Mapping[str, Any]:
+def _explicit_budget(
+    budget: int, max_tokens: int, settings: Mapping[str, Any], capabilities: ModelCapabilities
+) -> Mapping[str, Any]:
     if budget == 0:
         return {"type": "disabled"}
-    if not _MIN_BUDGET_TOKENS <= budget < max_tokens:
+    if capabilities.reasoning and capabilities.reasoning_control == "effort":
         raise ConfigurationError(
-            f"Model setting 'thinking_budget_tokens' is {budget}; it must be at least {_MIN_BUDGET_TOKENS} "
-            f"and less than 'max_tokens', which is {max_tokens}. 0 turns thinking off."
+            "The model is told by a word how much to think, so it takes no 'thinking_budget_tokens'; set "
+            "'reasoning_effort', or give the protocol's own object in the model setting 'thinking'."
         )
+    if budget < _MIN_BUDGET_TOKENS:
+        raise ConfigurationError(
+            f"Model setting 'thinking_budget_tokens' is {budget}; it must be at least {_MIN_BUDGET_TOKENS}, "
+            "or 0 to turn thinking off."
+        )
+    _check_room("thinking_budget_tokens", budget, max_tokens, settings)
     return {"type": "enabled", "budget_tokens": budget}
+
+
+def _check_room(name: str, budget: object, max_tokens: int, settings: Mapping[str, Any]) -> None:
+    """Refuse a budget that leaves no room, unless it is that of several responses with calls in between."""
+    is_shared = any(str(beta).startswith(_INTERLEAVED_BETA) for beta in settings.get("betas", ()))
+    if isinstance(budget, int) and budget >= max_tokens and not is_shared:
+        raise ConfigurationError(
+            f"Model setting {name!r} is {budget}; it must be less than 'max_tokens', which is {max_tokens}."
+        )
 
 
 def _budget_of_effort(effort: str, max_tokens: int) -> Mapping[str, Any]:

@@ -96,6 +96,10 @@ def test_documents_travel_as_bytes_text_urls_and_files() -> None:
         (AudioUrl(url="http://x/a"), "audio at http://x/a"),
         (DocumentUrl(url="http://x/d", media_type="text/csv"), "document text/csv at http://x/d"),
         (FileUrl(url="http://x/f"), "document at http://x/f"),
+        (ImageUrl(url="data:image/png;base64,AA=="), "image at data:image/png"),
+        (ImageUrl(url="file:///etc/passwd"), "image at file:///etc/passwd"),
+        (ImageUrl(url="picture.png"), "image at picture.png"),
+        (DocumentUrl(url="gs://b/a.pdf"), "document at gs://b/a.pdf"),
         (UploadedFile(file_id="f1", provider_name="openai"), "document uploaded to openai as f1"),
         (
             UploadedFile(file_id="f1", provider_name="anthropic", media_type="audio/wav"),
@@ -142,3 +146,8 @@ def test_a_failed_call_describes_its_media_since_the_endpoint_takes_text_alone()
 @pytest.mark.parametrize("content", [(), ("",), ("", " ")])
 def test_a_result_that_says_nothing_has_no_content(content: tuple[str, ...]) -> None:
     assert result_content(*content) is None
+
+
+@pytest.mark.parametrize("content", [(), ("",), ("", " ")])
+def test_a_failed_call_always_says_something_since_the_endpoint_wants_it(content: tuple[str, ...]) -> None:
+    assert result_content(*content, is_error=True) == [text("[no text]")]

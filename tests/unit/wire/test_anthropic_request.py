@@ -149,20 +149,34 @@ def test_a_model_that_thinks_cannot_be_forced_to_call(
         encode(capabilities, tools=(TOOL,), tool_choice=NamedToolChoice(name="look"), settings=settings)
 
 
-def test_a_model_that_thinks_by_itself_is_not_forced_to_call_unless_thinking_is_off() -> None:
-    assert "tool_choice" not in encode(WORDED, tools=(TOOL,), tool_choice="required")
-    for capabilities, settings in (
+@pytest.mark.parametrize(
+    ("capabilities", "settings"),
+    [
+        (WORDED, {}),
         (WORDED, {"reasoning_effort": "none"}),
         (WORDED, {"thinking": {"type": "disabled"}}),
+        (NUMBERED, {"thinking_budget_tokens": 0}),
         (NUMBERED, {}),
-    ):
-        body = encode(capabilities, tools=(TOOL,), tool_choice="required", settings=settings)
-        assert body["tool_choice"] == {"type": "any"}
-
-
-def test_a_model_that_may_think_by_itself_is_told_the_named_tool() -> None:
-    body = encode(WORDED, tools=(TOOL,), tool_choice=NamedToolChoice(name="look"))
+    ],
+)
+def test_a_model_that_is_not_asked_to_think_is_forced_to_call(
+    capabilities: ModelCapabilities, settings: dict[str, Any]
+) -> None:
+    body = encode(capabilities, tools=(TOOL,), tool_choice="required", settings=settings)
+    assert body["tool_choice"] == {"type": "any"}
+    named = NamedToolChoice(name="look")
+    body = encode(capabilities, tools=(TOOL,), tool_choice=named, settings=settings)
     assert body["tool_choice"] == {"type": "tool", "name": "look"}
+
+
+@pytest.mark.parametrize("settings", [{}, {"thinking": {"type": "disabled"}}, {"reasoning_effort": "low"}])
+def test_a_model_that_can_never_be_forced_to_call_is_not(settings: dict[str, Any]) -> None:
+    unforced = ModelCapabilities(reasoning=True, reasoning_control="effort", forced_tool_choice=False)
+    body = encode(unforced, tools=(TOOL,), tool_choice="required", settings=settings)
+    assert "tool_choice" not in body
+    with pytest.raises(ConfigurationError, match="cannot be made to call a tool, so not 'look'"):
+        encode(unforced, tools=(TOOL,), tool_choice=NamedToolChoice(name="look"), settings=settings)
+    assert encode(unforced, tools=(TOOL,), tool_choice="none")["tool_choice"] == {"type": "none"}
 
 
 def test_settings_go_into_the_body_under_the_words_of_the_protocol() -> None:
@@ -196,7 +210,12 @@ def test_settings_go_into_the_body_under_the_words_of_the_protocol() -> None:
 
 def test_several_stop_texts_stay_several() -> None:
     assert encode(settings={"stop": ("a", "b")})["stop_sequences"] == ["a", "b"]
-    assert "stop_sequences" not in encode(settings={"stop": []})
+    assert encode(settings={"stop": ["", "a"]})["stop_sequences"] == ["a"]
+
+
+@pytest.mark.parametrize("stop", ["", [], [""]])
+def test_stop_texts_that_say_nothing_are_left_out(stop: Any) -> None:
+    assert "stop_sequences" not in encode(settings={"stop": stop})
 
 
 def test_a_seed_is_refused() -> None:
@@ -246,6 +265,11 @@ def test_a_response_format_is_sent_in_the_subset_of_the_endpoint() -> None:
         "task_budget": {"total": 1},
         "format": {"type": "json_schema", "schema": closed},
     }
+
+
+def test_the_format_of_the_output_is_written_by_the_library() -> None:
+    with pytest.raises(ConfigurationError, match=r"output_config\.format"):
+        encode(settings={"output_config": {"format": {"type": "json_schema"}}})
 
 
 def test_an_output_config_that_is_no_mapping_is_refused() -> None:
@@ -319,9 +343,29 @@ def test_texts_without_a_visible_character_are_left_out(empty: str) -> None:
     assert sent == [{"role": "user", "content": [tool_result, text("a")]}]
 
 
-def test_a_conversation_that_says_nothing_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="needs a message that says something"):
-        messages(UserMessage(content=("",)))
+@pytest.mark.parametrize("nothing", [(), (AssistantMessage(text=""),)])
+def test_a_conversation_without_a_message_is_refused(nothing: tuple[Any, ...]) -> None:
+    with pytest.raises(ConfigurationError, match="needs a message"):
+        messages(*nothing)
+
+
+@pytest.mark.parametrize("silent", [UserMessage(content=(" ",)), UserMessage(content=())])
+def test_a_turn_of_the_user_that_says_nothing_has_a_placeholder(silent: Any) -> None:
+    said = {"role": "user", "content": [text("[no text]")]}
+    answer = {"role": "assistant", "content": [text("hi")]}
+    assert messages(silent) == [said]
+    steered = messages(*HELLO, AssistantMessage(text="hi"), silent)
+    assert steered[1:] == [answer, said]
+    assert messages(*HELLO, AssistantMessage(text="hi"), silent, AssistantMessage(text="hi"))[1:] == [
+        answer,
+        said,
+        answer,
+    ]
+
+
+def test_silence_beside_other_words_of_the_user_needs_no_placeholder() -> None:
+    silent = UserMessage(content=("",))
+    assert messages(*HELLO, silent) == [{"role": "user", "content": [text("hello")]}]
 
 
 def test_messages_of_the_same_role_become_one() -> None:

@@ -143,12 +143,64 @@ class Leaf(BaseModel):
     note: str | None = None
 
 
+class Branch(BaseModel):
+    children: list[Leaf] = Field(max_length=9)
+
+
 class Tree(BaseModel):
-    children: list["Tree | Leaf"] = Field(max_length=9)
+    children: list["Tree | Leaf"]
+
+
+def test_a_user_type_that_contains_itself_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match='contains itself, as this one does by "#/\\$defs/Tree"'):
+        supported_schema(Tree.model_json_schema())
+
+
+INT = {"type": "integer"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        closed({"a": {"$ref": "#"}}),
+        {"$defs": {"a": {"$ref": "#/$defs/a"}}, **closed({"a": {"$ref": "#/$defs/a"}})},
+        {
+            "$defs": {
+                "a": closed({"b": {"$ref": "#/$defs/b~1%7E0c"}}),
+                "b/~c": {"type": "array", "items": {"anyOf": [INT, {"$ref": "#/$defs/a"}]}},
+            },
+            "$ref": "#/$defs/a",
+        },
+        {"definitions": {"a": closed({"b": {"$ref": "#/definitions/a"}})}, **closed({})},
+        closed({"a": {"type": "array", "items": {"$ref": "#/properties/a"}}}),
+        {"anyOf": [INT, closed({"a": {"$ref": "#/anyOf/1"}})]},
+    ],
+)
+def test_schemas_that_contain_themselves_are_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="contains itself"):
+        supported_schema(schema)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        # Twice the same, one inside the other, and the same from two places.
+        {
+            "$defs": {"a": closed({"b": {"$ref": "#/$defs/b"}, "c": {"$ref": "#/$defs/b"}}), "b": INT},
+            **closed({"a": {"$ref": "#/$defs/a"}, "b": {"$ref": "#/$defs/b"}}),
+        },
+        closed({"a": {"$ref": "#/$defs/missing"}, "b": {"$ref": "https://x.org/s.json"}}),
+        {"anyOf": [INT, {"type": "array", "items": {"$ref": "#/anyOf/0"}}, {"$ref": "#/anyOf/0/type/x"}]},
+        {"anyOf": [INT, {"$ref": "#/anyOf/9"}]},
+        closed({"$ref": closed({"a": INT})}),
+    ],
+)
+def test_references_that_come_to_an_end_stay(schema: dict[str, Any]) -> None:
+    assert supported_schema(schema) == schema
 
 
 def test_schemas_of_user_types_are_taken() -> None:
-    assert supported_schema(Tree.model_json_schema()) == {
+    assert supported_schema(Branch.model_json_schema()) == {
         "$defs": {
             "Leaf": {
                 **closed(
@@ -170,22 +222,19 @@ def test_schemas_of_user_types_are_taken() -> None:
                 ),
                 "title": "Leaf",
             },
-            "Tree": {
-                **closed(
-                    {
-                        "children": {
-                            "type": "array",
-                            "items": {"anyOf": [{"$ref": "#/$defs/Tree"}, {"$ref": "#/$defs/Leaf"}]},
-                            "title": "Children",
-                            "description": "(maxItems: 9)",
-                        }
-                    },
-                    "children",
-                ),
-                "title": "Tree",
-            },
         },
-        "$ref": "#/$defs/Tree",
+        **closed(
+            {
+                "children": {
+                    "type": "array",
+                    "items": {"$ref": "#/$defs/Leaf"},
+                    "title": "Children",
+                    "description": "(maxItems: 9)",
+                }
+            },
+            "children",
+        ),
+        "title": "Branch",
     }
 
 

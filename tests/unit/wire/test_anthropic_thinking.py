@@ -119,6 +119,37 @@ def test_a_budget_that_does_not_fit_is_refused(settings: dict[str, Any]) -> None
         encode(NUMBERED, thinking_budget_tokens=2_000, max_tokens=2_000)
 
 
+@pytest.mark.parametrize("budget", [1, 2_000])
+def test_a_model_that_is_told_a_word_takes_no_budget(budget: int) -> None:
+    with pytest.raises(ConfigurationError, match="takes no 'thinking_budget_tokens'"):
+        encode(WORDED, thinking_budget_tokens=budget)
+    assert encode(WORDED, thinking_budget_tokens=0)["thinking"] == {"type": "disabled"}
+    own = {"type": "enabled", "budget_tokens": 2_000}
+    assert encode(WORDED, thinking=own, thinking_budget_tokens=budget)["thinking"] == own
+
+
+def test_a_model_of_which_nothing_is_known_takes_the_budget_it_is_given() -> None:
+    body = encode(ModelCapabilities(), thinking_budget_tokens=2_000)
+    assert body["thinking"] == {"type": "enabled", "budget_tokens": 2_000}
+
+
+def test_the_budget_of_the_protocols_own_object_must_leave_room_too() -> None:
+    own = {"type": "enabled", "budget_tokens": 2_000}
+    with pytest.raises(ConfigurationError, match=r"'thinking\.budget_tokens' is 2000; it must be less than"):
+        encode(NUMBERED, thinking=own, max_tokens=2_000)
+    assert encode(NUMBERED, thinking=own, max_tokens=2_001)["max_tokens"] == 2_001
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"thinking_budget_tokens": 5_000}, {"thinking": {"type": "enabled", "budget_tokens": 5_000}}],
+)
+def test_a_budget_for_thinking_between_calls_may_exceed_one_response(settings: dict[str, Any]) -> None:
+    betas = ["other", "interleaved-thinking-2025-05-14"]
+    body = encode(NUMBERED, max_tokens=2_000, betas=betas, **settings)
+    assert body["thinking"]["budget_tokens"] == 5_000
+
+
 def test_the_protocols_own_object_wins_and_its_budget_is_added_to_the_answer() -> None:
     own = {"type": "enabled", "budget_tokens": 3_000, "display": "omitted"}
     body = encode(NUMBERED, thinking=own, thinking_budget_tokens=5_000, reasoning_effort="max")

@@ -97,27 +97,61 @@ def test_what_follows_the_object_is_no_part_of_the_arguments() -> None:
     assert call.arguments == '{"a":1}'
 
 
-def test_a_call_whose_block_does_not_end_is_never_complete() -> None:
-    events = decode(start(), call_block(0, '{"a":1}', stop=False), end("max_tokens"))
+@pytest.mark.parametrize("arguments", [(), ("{}",), ('{"a":1}',)])
+@pytest.mark.parametrize("reason", ["max_tokens", "refusal", "stop_sequence", "some_new_reason"])
+def test_a_call_whose_block_does_not_end_is_not_complete_where_it_may_be_cut(
+    arguments: tuple[str, ...], reason: str
+) -> None:
+    events = decode(start(), call_block(0, *arguments, stop=False), end(reason))
     assert calls_in(events) == []
-    assert finish_of(events).reason == "length"
+    assert finish_of(events).reason in ("length", "content_filter", "stop", "other")
 
 
-def test_a_call_whose_block_does_not_end_is_not_complete_whatever_the_stop_reason() -> None:
-    events = decode(start(), call_block(0, '{"a":1}', stop=False), end("tool_use"))
-    assert calls_in(events) == []
-    assert finish_of(events).reason == "stop"
+@pytest.mark.parametrize("reason", ["tool_use", "end_turn"])
+def test_a_good_end_completes_calls_whose_blocks_do_not_end(reason: str) -> None:
+    events = decode(
+        start(),
+        thinking_block(0, "hm"),
+        call_block(1, stop=False),
+        call_block(2, '{"a":', "1}", stop=False),
+        call_block(3, stop=False, input={"b": 2}),
+        end(reason),
+    )
+    assert [(call.id, call.arguments) for call in calls_in(events)] == [
+        ("toolu_1", "{}"),
+        ("toolu_2", '{"a":1}'),
+        ("toolu_3", '{"b":2}'),
+    ]
+    assert finish_of(events).reason == "tool_calls"
+    assert [each["type"] for each in content_of(events)] == ["thinking", *["tool_use"] * 3]
+
+
+def test_what_comes_for_a_call_after_the_good_end_of_its_response_is_ignored() -> None:
+    late = event("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": "{}"})
+    stop = event("content_block_stop", index=0)
+    good = event("message_delta", delta={"stop_reason": "tool_use"})
+    events = decode(start(), call_block(0, '{"a":1}', stop=False), good, late, stop, end("tool_use"))
+    assert [call.arguments for call in calls_in(events)] == ['{"a":1}']
 
 
 @pytest.mark.parametrize("arguments", ['{"a":', '{"a": "b', "[1", "[1]"])
-@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded", "refusal"])
-def test_a_call_that_was_cut_off_is_dropped(arguments: str, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("reason", "normalized"),
+    [
+        ("max_tokens", "length"),
+        ("model_context_window_exceeded", "length"),
+        ("refusal", "content_filter"),
+        ("stop_sequence", "tool_calls"),
+        ("some_new_reason", "tool_calls"),
+    ],
+)
+def test_a_call_that_was_cut_off_is_dropped(arguments: str, reason: str, normalized: str) -> None:
     events = decode(start(), call_block(0, "{}"), call_block(1, arguments), end(reason))
     assert [call.arguments for call in calls_in(events)] == ["{}"]
-    assert finish_of(events).reason in ("length", "content_filter")
+    assert finish_of(events).reason == normalized
 
 
-@pytest.mark.parametrize("reason", ["max_tokens", "refusal"])
+@pytest.mark.parametrize("reason", ["max_tokens", "refusal", "stop_sequence", "some_new_reason"])
 @pytest.mark.parametrize("last", [call_block(1), call_block(1, "", " "), call_block(1, input={"a": "half"})])
 def test_a_call_that_may_have_been_cut_off_is_dropped(last: bytes, reason: str) -> None:
     events = decode(start(), call_block(0), last, end(reason))
@@ -333,6 +367,14 @@ def test_thinking_that_nothing_follows_does_not_go_back(last: bytes) -> None:
         start(), thinking_block(0, "a"), block(1, {"type": "redacted_thinking"}), last, end("max_tokens")
     )
     assert finish_of(events).provider_content is None
+
+
+@pytest.mark.parametrize("kind", [["thinking"], {}, 3.5, None])
+def test_a_block_of_no_type_does_not_go_back(kind: Any) -> None:
+    odd = block(1, {"type": kind, "data": "x"})
+    events = decode(start(), thinking_block(0, "a"), odd, text_block(2, "x"), end())
+    assert [each["type"] for each in content_of(events)] == ["thinking", "text"]
+    assert finish_of(decode(start(), thinking_block(0, "a"), odd, end())).provider_content is None
 
 
 def test_malformed_arguments_go_back_as_an_object_that_shows_them() -> None:

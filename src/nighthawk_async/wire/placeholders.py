@@ -1,0 +1,6 @@
+"""Words that stand where a protocol needs some and the conversation has none. Floor 1."""
+
+__all__ = ["NO_TEXT"]
+
+NO_TEXT = "[no text]"
+"""Stands for a text that is empty, where the endpoint refuses an empty one."""

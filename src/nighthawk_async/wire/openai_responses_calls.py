@@ -3,7 +3,8 @@
 Unlike Chat Completions, this protocol says when a call is done. The rules are these.
 
 - A call that is said to be done is complete. Where only its arguments are said to be done, they must be
-  closed as a JSON object as well: a server also says so of arguments that its length limit cut off.
+  closed as a JSON object that holds something: a server also says so of arguments that its length limit cut
+  off, and of `{}` where none had come yet.
 - A call that was never said to be done is complete when the response as a whole is, and its arguments are
   closed. It is dropped where the response was cut off, and so is a call that is said to be incomplete.
 - Completed calls are handed out in the order in which they were started.
@@ -11,11 +12,11 @@ Unlike Chat Completions, this protocol says when a call is done. The rules are t
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from uuid import uuid4
 
 from ..errors import ModelProtocolError
 from ..types.messages import ToolCall
 from ..types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
+from .call_ids import new_call_id
 from .json_scan import JsonObjectScanner
 
 __all__ = ["FunctionCall", "FunctionCalls"]
@@ -40,6 +41,11 @@ class FunctionCall:
         """The arguments as far as they came."""
         return "".join(self.fragments)
 
+    @property
+    def said_arguments(self) -> str | None:
+        """The arguments that the server said were all; None when it did not say so."""
+        return self.arguments if self.arguments is not None else self.undecided or None
+
 
 class FunctionCalls:
     """The calls of one response.
@@ -49,7 +55,7 @@ class FunctionCalls:
     """
 
     def __init__(self, new_id: Callable[[], str] | None = None) -> None:
-        self._new_id = new_id or _random_id
+        self._new_id = new_id or new_call_id
         self._calls: list[FunctionCall] = []
         self._ids: set[str] = set()
         self._handed_out = 0
@@ -98,7 +104,7 @@ class FunctionCalls:
         events: list[ModelEvent] = []
         if final.startswith(streamed):
             events += self.add(call, final[len(streamed) :])
-        if is_call_done or _is_closed(final):
+        if is_call_done or (_is_closed(final) and not _is_empty(final)):
             call.arguments = final
         else:
             call.undecided = final
@@ -162,5 +168,5 @@ def _is_closed(arguments: str) -> bool:
     return scanner.is_complete
 
 
-def _random_id() -> str:
-    return f"call_{uuid4().hex}"
+def _is_empty(arguments: str) -> bool:
+    return "".join(arguments.split()) == "{}"

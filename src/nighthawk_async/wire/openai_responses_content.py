@@ -1,8 +1,9 @@
 """Content items as parts of a Responses message or function result. Floor 1.
 
 The protocol carries text, images and documents, each of the latter as bytes, by URL, or uploaded beforehand,
-to the model and in function results alike. It carries no video, and no audio: the type `input_audio` exists,
-but neither messages nor results may hold it.
+to the model and in function results alike. A URL is one that the provider fetches itself, or for an image a
+`data:` URL. It carries no video, and no audio: the type `input_audio` exists, but neither messages nor
+results may hold it.
 
 Source: `response_input_content_param.py` and `response_function_call_output_item_list_param.py` of the
 official SDK.
@@ -12,7 +13,15 @@ from typing import Any
 
 from ..errors import UnsupportedContentError
 from ..types.content import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
-from .media import data_url, describe_media, is_all_text, media_kind
+from .media import (
+    WEB_SCHEMES,
+    data_url,
+    describe_media,
+    document_name,
+    has_scheme,
+    is_all_text,
+    media_kind,
+)
 from .openai_chat_content import FILE_PROVIDERS
 
 __all__ = ["encode_result_content", "encode_user_content", "find_refusal"]
@@ -52,8 +61,13 @@ def find_refusal(item: MultimodalContent) -> str | None:
     Args:
         item: The media item.
     """
-    is_known = not isinstance(item, UploadedFile) or item.provider_name in FILE_PROVIDERS
-    if is_known and media_kind(item) in ("image", "document"):
+    kind = media_kind(item)
+    is_carried = kind in ("image", "document")
+    if isinstance(item, UploadedFile):
+        is_carried &= item.provider_name in FILE_PROVIDERS
+    elif isinstance(item, FileUrl):
+        is_carried &= has_scheme(item, WEB_SCHEMES | {"data"} if kind == "image" else WEB_SCHEMES)
+    if is_carried:
         return None
     return f"the OpenAI Responses protocol cannot carry {describe_media(item)}"
 
@@ -95,9 +109,7 @@ def _encode_image(item: MultimodalContent) -> dict[str, Any]:
 def _encode_document(item: MultimodalContent) -> dict[str, Any]:
     match item:
         case BinaryContent():
-            subtype = item.media_type.partition(";")[0].rpartition("/")[2] or "bin"
-            name = item.identifier or f"document.{subtype}"
-            return {"type": "input_file", "filename": name, "file_data": data_url(item)}
+            return {"type": "input_file", "filename": document_name(item), "file_data": data_url(item)}
         case FileUrl():
             return {"type": "input_file", "file_url": item.url}
         case UploadedFile():

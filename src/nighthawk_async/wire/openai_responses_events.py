@@ -15,6 +15,7 @@ import msgspec
 from ..errors import ModelProtocolError
 from ..types.usage import Usage
 from .redaction import excerpt
+from .response_json import NOT_JSON, is_something
 
 __all__ = [
     "Envelope",
@@ -24,13 +25,10 @@ __all__ = [
     "Response",
     "arguments_text",
     "decode_as",
-    "is_something",
     "text_parts",
 ]
 
 _Shape = TypeVar("_Shape")
-
-_NOTHING = (b"", b"null")
 
 
 class Envelope(msgspec.Struct):
@@ -155,15 +153,10 @@ def decode_as(shape: type[_Shape], data: bytes | msgspec.Raw) -> _Shape:
     """
     try:
         return _decoder(shape).decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except NOT_JSON as error:
         raise ModelProtocolError(
             f"The response holds what the Responses protocol does not know ({error}): {excerpt(bytes(data))}"
         ) from error
-
-
-def is_something(raw: msgspec.Raw) -> bool:
-    """Whether a raw field is there and not null."""
-    return bytes(raw) not in _NOTHING
 
 
 def arguments_text(raw: msgspec.Raw) -> str:

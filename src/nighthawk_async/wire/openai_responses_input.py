@@ -7,11 +7,9 @@ where they hold more than text and calls, or as items made from text and calls.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import msgspec
-
 from ..types.messages import AssistantMessage, Message, ProviderContent, ToolResultsMessage, UserMessage
 from .openai_responses_content import encode_result_content, encode_user_content
-from .request_json import arguments_object, request_json
+from .request_json import valid_arguments
 
 __all__ = ["PROTOCOL", "encode_input"]
 
@@ -60,7 +58,7 @@ def _encode_response(message: AssistantMessage, *, is_stored: bool) -> Iterator[
         part: dict[str, Any] = {"type": "output_text", "text": message.text, "annotations": []}
         yield {"type": "message", "role": "assistant", "content": [part]}
     for call in message.tool_calls:
-        arguments = _valid_arguments(call.arguments)
+        arguments = valid_arguments(call.arguments)
         yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments}
 
 
@@ -82,7 +80,7 @@ def _replay(content: ProviderContent, *, is_stored: bool) -> Iterator[dict[str, 
                 yield _without(item, _OUTPUT_ONLY if is_stored else _REFERENCES)
             case "function_call":
                 call = _without(item, _OUTPUT_ONLY if is_stored else _REFERENCES)
-                yield call | {"arguments": _valid_arguments(str(item.get("arguments", "")))}
+                yield call | {"arguments": valid_arguments(str(item.get("arguments", "")))}
             case _:
                 yield dict(item)
 
@@ -90,12 +88,3 @@ def _replay(content: ProviderContent, *, is_stored: bool) -> Iterator[dict[str, 
 def _without(item: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
     """The item without these fields, and without null ones, which the provider does not always take back."""
     return {name: value for name, value in item.items() if name not in names and value is not None}
-
-
-def _valid_arguments(arguments: str) -> str:
-    """The arguments as the model wrote them, or wrapped where they are no JSON object.
-
-    Servers that put past calls into a chat template parse them, and answer with an error where they cannot.
-    """
-    sent = arguments_object(arguments)
-    return arguments if isinstance(sent, msgspec.Raw) else request_json(sent).decode()

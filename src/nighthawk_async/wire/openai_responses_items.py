@@ -196,7 +196,7 @@ def _could_be(streamed: OutputItem, listed: Item) -> bool:
         return streamed.type == listed.type
     call = streamed.call
     has_same_name = not call.name or call.name == listed.name
-    return has_same_name and call.arguments in (None, arguments_text(listed.arguments))
+    return has_same_name and call.said_arguments in (None, arguments_text(listed.arguments))
 
 
 def _ids_of(item: Item) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ import msgspec
 from ..types.messages import ProviderContent
 from ..types.model import ModelEvent, ReasoningDelta, TextDelta
 from .openai_responses_calls import FunctionCalls
-from .openai_responses_events import Event, Item, Part, arguments_text, decode_as, is_something, text_parts
+from .openai_responses_events import Event, Item, Part, arguments_text, decode_as, text_parts
 from .openai_responses_items import OutputItem, OutputItems
+from .response_json import is_something
 
 __all__ = ["ResponseOutput", "is_output_event"]
 

@@ -15,6 +15,7 @@ from .openai_responses_input import encode_input
 from .request_json import request_json
 from .setting_checks import checked_settings, refuse_reserved_settings, refuse_settings
 from .strict_schema import is_strict_schema
+from .tool_choices import check_tool_choice
 from .transport_settings import merge_extra_body
 
 __all__ = ["encode_body"]
@@ -45,12 +46,14 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     settings = checked_settings(request.settings, OpenAIResponsesSettings)
     body: dict[str, Any] = {"model": model_name, "stream": True, "store": False}
     body |= _encode_settings(settings, request.response_format)
-    if body["store"] is False and _reasons(settings, capabilities):
+    # What `extra_body` says about it counts as well, since it has the last word.
+    is_stored = merge_extra_body({"store": body["store"]}, request.settings)["store"] is True
+    if not is_stored and _reasons(settings, capabilities):
         body["include"] = _with_encrypted_reasoning(body.get("include"))
     if request.system_prompt:
         body["instructions"] = request.system_prompt
     body |= _encode_tools(request)
-    body["input"] = encode_input(request.messages, is_stored=body["store"] is True)
+    body["input"] = encode_input(request.messages, is_stored=is_stored)
     return request_json(merge_extra_body(body, request.settings))
 
 
@@ -104,11 +107,8 @@ def _with_encrypted_reasoning(include: object) -> list[Any]:
 
 
 def _encode_tools(request: ModelRequest) -> dict[str, Any]:
+    check_tool_choice(request)
     choice = request.tool_choice
-    if choice == "required" and not request.tools:
-        raise ConfigurationError("The request demands a tool call but offers no tool.")
-    if isinstance(choice, NamedToolChoice) and choice.name not in {tool.name for tool in request.tools}:
-        raise ConfigurationError(f"The request demands a call of {choice.name!r} but does not offer it.")
     if not request.tools:
         return {}
     tools: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}

@@ -4,16 +4,13 @@ The terminal event is `response.completed`, `response.incomplete` or `response.f
 place. The end of the stream, or `[DONE]`, alone is no success: Ollama swallows errors and just stops.
 """
 
-from typing import Any, cast
-
-import msgspec
-
 from ..errors import ModelProtocolError
 from ..types.model import FinishReason, ModelEvent, ResponseFailed, ResponseFinished, UsageReported
-from .openai_responses_events import Envelope, Event, Response, decode_as, is_something
+from .openai_responses_events import Envelope, Event, Response, decode_as
 from .openai_responses_output import ResponseOutput, is_output_event
-from .provider_errors import provider_message
+from .provider_errors import response_failure
 from .redaction import excerpt
+from .response_json import is_something
 from .sse import ServerSentEvent
 
 __all__ = ["ResponsesDecoder"]
@@ -136,26 +133,11 @@ class ResponsesDecoder:
 
     def _fail(self, data: bytes) -> list[ModelEvent]:
         self._is_ended = True
-        return [_failure(data)]
+        return [response_failure(data)]
 
 
 def _failed_response(response: Response, ending: str) -> ResponseFailed:
     if is_something(response.error):
-        return _failure(bytes(response.error))
+        return response_failure(bytes(response.error))
     message = f"The provider ended the response with the status {ending!r}."
     return ResponseFailed(message=message, is_transient=ending == "failed")
-
-
-def _failure(data: bytes) -> ResponseFailed:
-    try:
-        content: object = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        content = data.decode(errors="replace")
-    if isinstance(content, dict):
-        fields = cast("dict[str, Any]", content)
-        # The event's own type is not the error's.
-        content = {name: each for name, each in fields.items() if (name, each) != ("type", "error")}
-    message = provider_message(content)
-    return ResponseFailed(
-        message=message.message, error_type=message.error_type, is_transient=message.is_transient
-    )

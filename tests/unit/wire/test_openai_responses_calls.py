@@ -250,6 +250,17 @@ def test_a_call_listed_under_another_id_in_the_end_is_not_handed_out_twice() -> 
     assert calls_in(events) == [FIRST]
 
 
+def test_calls_listed_under_other_ids_and_in_another_order_are_not_handed_out_twice() -> None:
+    events = decode(
+        added(0, **call(1)),
+        arguments_done("{}", 0),
+        added(1, **call(2)),
+        arguments_done('{"x": 2}', 1),
+        completed(call(8, '{"x": 2}'), call(9, "{}")),
+    )
+    assert [each.arguments for each in calls_in(events)] == ["{}", '{"x": 2}']
+
+
 def test_another_call_listed_in_the_end_is_another_call() -> None:
     events = decode(done(0, **call(1, '{"x": 1}')), completed(call(2, '{"x": 2}')))
     assert calls_in(events) == [FIRST, SECOND]
@@ -328,6 +339,16 @@ def test_even_a_closed_call_is_dropped_when_the_response_was_cut_off_before_it_w
     events = decode(added(0, **call(1)), arguments('{"x": 1}'), incomplete("max_output_tokens"))
     assert calls_in(events) == []
     assert events[-1] == ResponseFinished(reason="length")
+
+
+@pytest.mark.parametrize("empty", ["{}", " { } "])
+def test_an_empty_object_waits_for_the_word_on_the_call(empty: str) -> None:
+    begun = (added(0, **call(1)), arguments_done(empty))
+    cut = done(0, **call(1, empty, status="incomplete"))
+    assert calls_in(decode(*begun, cut, completed())) == []
+    assert calls_in(decode(*begun, incomplete("max_output_tokens"))) == []
+    for rest in ((done(0, **call(1, empty)), incomplete("max_output_tokens")), (completed(),)):
+        assert [each.arguments for each in calls_in(decode(*begun, *rest))] == [empty]
 
 
 def test_a_call_behind_one_that_was_cut_off_is_handed_out() -> None:

@@ -177,11 +177,14 @@ def test_calls_are_kept_with_the_ids_and_arguments_under_which_they_were_handed_
 
 def test_a_call_of_which_only_the_arguments_were_done_is_kept() -> None:
     events = decode(
-        done(0, **reasoning()), added(1, **call(1)), arguments_done("{}", 1), incomplete("max_output_tokens")
+        done(0, **reasoning()),
+        added(1, **call(1)),
+        arguments_done('{"x": 1}', 1),
+        incomplete("max_output_tokens"),
     )
     assert content_of(events) == [
         reasoning(),
-        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
+        {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": '{"x": 1}'},
     ]
 
 
@@ -207,6 +210,13 @@ def test_stored_items_keep_their_ids_by_which_the_provider_finds_them() -> None:
     thought = {"type": "reasoning", "id": "rs_1", "summary": []}
     items = send_back([thought, message("Hi", status="completed"), call(1, "{}")], store=True)
     assert items == [thought, message("Hi"), call(1, "{}")]
+
+
+@pytest.mark.parametrize(("stored", "has_ids"), [(False, False), (True, True), (None, False)])
+def test_the_last_word_on_what_is_stored_decides_on_ids(stored: bool | None, has_ids: bool) -> None:
+    for setting in (True, False):
+        (item,) = send_back([message("Hi")], store=setting, extra_body={"store": stored})
+        assert ("id" in item) is has_ids
 
 
 @pytest.mark.parametrize("encrypted", [None, ""])

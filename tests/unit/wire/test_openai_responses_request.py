@@ -221,6 +221,7 @@ def test_extra_body_has_the_last_word_at_every_depth() -> None:
         ({"reasoning_effort": "none"}, REASONING),
         ({"reasoning_summary": "auto"}, ModelCapabilities()),
         ({"store": False}, REASONING),
+        ({"store": True, "extra_body": {"store": False}}, REASONING),
     ],
 )
 def test_encrypted_reasoning_is_asked_for_where_it_is_the_only_way_back(
@@ -237,6 +238,7 @@ def test_encrypted_reasoning_is_asked_for_where_it_is_the_only_way_back(
         ({"reasoning_effort": "none"}, ModelCapabilities()),
         ({"store": True}, REASONING),
         ({"store": True, "reasoning_effort": "high"}, REASONING),
+        ({"extra_body": {"store": True}}, REASONING),
     ],
 )
 def test_encrypted_reasoning_is_not_asked_of_models_that_refuse_or_of_responses_that_are_stored(
@@ -287,12 +289,14 @@ def test_images_travel_as_bytes_by_url_and_by_id() -> None:
         "see",
         PNG,
         ImageUrl(url="http://x/y"),
+        ImageUrl(url="data:image/png;base64,AA=="),
         FileUrl(url="http://x/z", media_type="image/gif"),
         UploadedFile(file_id="f1", provider_name="openai", media_type="image/png"),
     ) == [
         {"type": "input_text", "text": "see"},
         {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,iVBORw=="},
         {"type": "input_image", "detail": "auto", "image_url": "http://x/y"},
+        {"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,AA=="},
         {"type": "input_image", "detail": "auto", "image_url": "http://x/z"},
         {"type": "input_image", "detail": "auto", "file_id": "f1"},
     ]
@@ -326,6 +330,10 @@ def test_documents_travel_as_named_bytes_by_url_and_by_id() -> None:
         (VideoUrl(url="http://x/v"), "video at http://x/v"),
         (AudioUrl(url="http://x/a"), "audio at http://x/a"),
         (FileUrl(url="http://x/f", media_type="audio/mpeg"), "audio audio/mpeg at http://x/f"),
+        (ImageUrl(url="file:///etc/passwd"), "image at file:///etc/passwd"),
+        (ImageUrl(url="gs://b/a.png"), "image at gs://b/a.png"),
+        (DocumentUrl(url="file:///etc/passwd"), "document at file:///etc/passwd"),
+        (DocumentUrl(url="data:application/pdf;base64,AA=="), "document at data:application/pdf"),
         (UploadedFile(file_id="f1", provider_name="google"), "document uploaded to google as f1"),
         (
             UploadedFile(file_id="f1", provider_name="openai", media_type="audio/wav"),

@@ -1,7 +1,8 @@
 """A conversation as the contents of a Gemini request. Floor 1.
 
 Contents are of the user or of the model and take turns, so what one side says in several messages becomes one
-content. Results of function calls are the user's.
+content. Results of function calls are the user's. The endpoint refuses empty texts, so they are left out; a
+turn of the user that says nothing has a placeholder.
 
 A function response carries the id that its function call carries in the same request. A response that goes
 back as it came may hold calls without ids; their results go without as well, in the order of the calls.
@@ -14,6 +15,7 @@ from ..types.content import UserContent
 from ..types.messages import AssistantMessage, Message, ToolCall, ToolResult, ToolResultsMessage, UserMessage
 from .google_media import encode_item, encode_media, encode_response_media
 from .media import describe_media
+from .placeholders import NO_TEXT
 from .request_json import arguments_object
 
 __all__ = ["PROTOCOL", "encode_contents"]
@@ -55,11 +57,15 @@ class _Encoder:
     def add(self, message: Message) -> None:
         match message:
             case UserMessage():
-                self._add_parts("user", [encode_item(item) for item in message.content])
+                self._add_user_parts([encode_item(item) for item in message.content if item != ""])
             case AssistantMessage():
                 self._add_parts("model", self._assistant_parts(message))
             case ToolResultsMessage():
-                self._add_parts("user", self._result_parts(message.results))
+                self._add_user_parts(self._result_parts(message.results))
+
+    def _add_user_parts(self, parts: list[_Part]) -> None:
+        is_continued = bool(self.contents) and self.contents[-1]["role"] == "user"
+        self._add_parts("user", parts if parts or is_continued else [{"text": NO_TEXT}])
 
     def _add_parts(self, role: str, parts: list[_Part]) -> None:
         if not parts:  # the endpoint refuses a content without parts

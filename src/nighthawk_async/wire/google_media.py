@@ -12,13 +12,13 @@ from typing import Any
 
 from ..errors import UnsupportedContentError
 from ..types.content import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
-from .media import describe_media
+from .media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme
 
 __all__ = ["encode_item", "encode_media", "encode_response_media", "find_refusal"]
 
 _FILE_PROVIDER = "google"
 _FILES_URL = "https://generativelanguage.googleapis.com/v1beta/"
-_URL_SCHEMES = ("https://", "http://", "gs://")
+_SCHEMES = WEB_SCHEMES | {"gs"}
 
 # Multimodal function responses, in the provider's documentation of function calling.
 _RESPONSE_MEDIA_TYPES = frozenset({"application/pdf", "image/jpeg", "image/png", "image/webp", "text/plain"})
@@ -35,7 +35,7 @@ def find_refusal(item: MultimodalContent) -> str | None:
     if isinstance(item, UploadedFile):
         is_carried = item.provider_name == _FILE_PROVIDER
     elif isinstance(item, FileUrl):
-        is_carried = item.url.lower().startswith(_URL_SCHEMES)
+        is_carried = has_scheme(item, _SCHEMES)
     else:
         is_carried = True
     return None if is_carried else f"the Gemini protocol cannot carry {describe_media(item)}"
@@ -72,7 +72,7 @@ def encode_response_media(item: MultimodalContent) -> dict[str, Any] | None:
     Args:
         item: The media item.
     """
-    if not isinstance(item, BinaryContent) or _plain_type(item.media_type) not in _RESPONSE_MEDIA_TYPES:
+    if not isinstance(item, BinaryContent) or bare_media_type(item.media_type) not in _RESPONSE_MEDIA_TYPES:
         return None
     return _encode_media(item)
 
@@ -80,7 +80,8 @@ def encode_response_media(item: MultimodalContent) -> dict[str, Any] | None:
 def _encode_media(item: MultimodalContent) -> dict[str, Any]:
     if isinstance(item, BinaryContent):
         data = base64.b64encode(item.data).decode()
-        return {"inlineData": {"mimeType": _plain_type(item.media_type), "data": data}}
+        # The endpoint does not know the parameters of a type.
+        return {"inlineData": {"mimeType": bare_media_type(item.media_type), "data": data}}
     if isinstance(item, UploadedFile):
         # The endpoint takes the file's URI; users often hold its name, `files/…`.
         uri = _FILES_URL + item.file_id if item.file_id.startswith("files/") else item.file_id
@@ -91,15 +92,10 @@ def _encode_media(item: MultimodalContent) -> dict[str, Any]:
 def _file_data(uri: str, media_type: str | None) -> dict[str, Any]:
     """A reference to a file; the type of an uploaded file and of a YouTube video may stay open."""
     file = {"fileUri": uri}
-    return {"fileData": {"mimeType": _plain_type(media_type), **file} if media_type else file}
+    return {"fileData": {"mimeType": bare_media_type(media_type), **file} if media_type else file}
 
 
 def _guessed_type(url: str) -> str | None:
     """The media type that the name at the end of a URL speaks of, when it does."""
     path = url.partition("#")[0].partition("?")[0].partition("://")[2].partition("/")[2]
     return _guess_media_type(path)[0]
-
-
-def _plain_type(media_type: str) -> str:
-    """The media type without parameters, which the endpoint does not know."""
-    return media_type.partition(";")[0].strip().lower()

@@ -6,13 +6,13 @@ bodies of successive requests share a prefix byte for byte.
 
 from typing import Any
 
-from ..errors import ConfigurationError
 from ..types.model import ModelCapabilities, ModelRequest, NamedToolChoice
 from ..types.tools import ToolDefinition
 from .google_contents import encode_contents
 from .google_schema import adapted_schema, takes_nothing
 from .google_settings import encode_settings
 from .request_json import request_json
+from .tool_choices import check_tool_choice
 from .transport_settings import merge_extra_body
 
 __all__ = ["encode_body"]
@@ -45,14 +45,9 @@ def encode_body(request: ModelRequest, *, capabilities: ModelCapabilities) -> by
 
 
 def _encode_tools(request: ModelRequest) -> dict[str, Any]:
+    check_tool_choice(request)
     choice = request.tool_choice
-    if isinstance(choice, NamedToolChoice) and choice.name not in {tool.name for tool in request.tools}:
-        raise ConfigurationError(
-            f"The request demands a call of the tool {choice.name!r} but does not offer it."
-        )
     if not request.tools:
-        if choice == "required":
-            raise ConfigurationError("The request demands a tool call but offers no tool.")
         return {}
     tools: dict[str, Any] = {
         "tools": [{"functionDeclarations": [_encode_tool(tool) for tool in request.tools]}]

@@ -5,8 +5,6 @@ what follows the finish reason may still hold usage, or a signature alone. An an
 not complete, whatever an earlier one said.
 """
 
-from uuid import uuid4
-
 import msgspec
 
 from ..errors import ModelProtocolError
@@ -23,18 +21,18 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
+from .call_ids import new_call_id
 from .google_chunks import Candidate, Chunk, FunctionCall, Part
 from .google_finish import blocked_prompt, failed_response, normalized_reason
 from .google_replay import PartRecord
-from .provider_errors import provider_message
+from .provider_errors import response_failure
 from .redaction import excerpt
+from .response_json import NOT_JSON, is_something
 from .sse import ServerSentEvent
 
 __all__ = ["GoogleResponseDecoder"]
 
-_NOTHING = (b"", b"null")
 _UNSPECIFIED = ("FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED")
-_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _decode_chunk = msgspec.json.Decoder(Chunk).decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -74,7 +72,7 @@ class GoogleResponseDecoder:
             raise ModelProtocolError("The stream ended before the response was finished.", is_transient=True)
         try:
             provider_content = self._record.provider_content()
-        except _BROKEN as error:
+        except NOT_JSON as error:
             raise self._broken(f"The response holds a part that is not JSON ({error}).") from error
         self._is_ended = True
         finished = ResponseFinished(
@@ -108,17 +106,17 @@ class GoogleResponseDecoder:
             return [body]
         try:
             return [bytes(each) for each in _decode_list(body)]
-        except _BROKEN as error:
+        except NOT_JSON as error:
             raise self._broken(_complaint(error, body)) from error
 
     def _take_chunk(self, data: bytes) -> list[ModelEvent]:
         events: list[ModelEvent] = []
         try:
             chunk = _decode_chunk(data)
-            if bytes(chunk.error) not in _NOTHING:
+            if is_something(chunk.error):
                 return [self._fail(data)]
             failure = self._take_candidates(chunk, events)
-        except _BROKEN as error:
+        except NOT_JSON as error:
             raise self._broken(_complaint(error, data)) from error
         self._response_id = chunk.response_id or self._response_id
         self._model_name = chunk.model_version or self._model_name
@@ -167,7 +165,7 @@ class GoogleResponseDecoder:
         if not call.name:
             raise self._broken("The response holds a function call without a name.")
         # Many models send no ids, and an id that came twice would tie two results to one call.
-        call_id = call.id if call.id and call.id not in self._call_ids else f"call_{uuid4().hex}"
+        call_id = call.id if call.id and call.id not in self._call_ids else new_call_id()
         index = len(self._call_ids)
         self._call_ids.add(call_id)
         arguments = _arguments_text(call.args)
@@ -178,15 +176,8 @@ class GoogleResponseDecoder:
         ]
 
     def _fail(self, data: bytes) -> ResponseFailed:
-        try:
-            content: object = msgspec.json.decode(data)
-        except _BROKEN:
-            content = data.decode(errors="replace")
-        said = provider_message(content)
         self._is_ended = True
-        return ResponseFailed(
-            message=said.message, error_type=said.error_type, is_transient=said.is_transient
-        )
+        return response_failure(data)
 
     def _broken(self, message: str) -> ModelProtocolError:
         self._is_broken = True
@@ -199,7 +190,7 @@ def _complaint(error: Exception, data: bytes) -> str:
 
 def _arguments_text(args: msgspec.Raw) -> str:
     """The arguments as the JSON text that came; a text in their place, as gateways send it, is that text."""
-    text = bytes(args)
-    if text in _NOTHING:
+    if not is_something(args):
         return "{}"
+    text = bytes(args)
     return msgspec.json.decode(text, type=str) if text.startswith(b'"') else text.decode()

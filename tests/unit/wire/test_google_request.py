@@ -212,6 +212,11 @@ def test_settings_that_are_none_are_left_out_and_names_in_full_stay() -> None:
     assert body["cachedContent"] == "cachedContents/abc"
 
 
+@pytest.mark.parametrize("stop", ["", [], [""]])
+def test_stop_texts_that_say_nothing_are_left_out(stop: Any) -> None:
+    assert "generationConfig" not in encode(settings={"stop": stop})
+
+
 @pytest.mark.parametrize(
     ("capabilities", "settings", "thinking"),
     [
@@ -354,6 +359,18 @@ def test_an_empty_message_is_no_content() -> None:
     ]
 
 
+def test_empty_texts_are_left_out_and_a_turn_of_the_user_without_words_has_a_placeholder() -> None:
+    silent = UserMessage(content=("",))
+    assert user_parts("", "a", "") == [{"text": "a"}]
+    assert contents(*HELLO, silent) == contents(*HELLO)
+    for nothing in (silent, UserMessage(content=())):
+        assert contents(nothing) == [{"role": "user", "parts": [{"text": "[no text]"}]}]
+        assert contents(*HELLO, AssistantMessage(text="hi"), nothing)[1:] == [
+            {"role": "model", "parts": [{"text": "hi"}]},
+            {"role": "user", "parts": [{"text": "[no text]"}]},
+        ]
+
+
 @pytest.mark.parametrize("arguments", ["{", "", "[1]", '"x"', "\ud800"])
 def test_arguments_that_are_no_object_are_shown_in_one(arguments: str) -> None:
     sent = contents(AssistantMessage(tool_calls=(call("look", "1", arguments),)))
@@ -466,6 +483,7 @@ def test_every_kind_of_content_has_its_part(item: UserContent, part: dict[str, A
     [
         ImageUrl(url="data:image/png;base64,AA=="),
         FileUrl(url="file:///etc/passwd"),
+        FileUrl(url="picture.png"),
         UploadedFile(file_id="file-1", provider_name="openai"),
     ],
 )

@@ -57,7 +57,8 @@ async def call_any(
     if is_async_callable(function):
         return await function(*args)
     try:
-        value = await anyio.to_thread.run_sync(partial(function, *args), limiter=limiter)
+        # In a tuple, because Trio takes a thread that gives a coroutine for a mistake.
+        (value,) = await anyio.to_thread.run_sync(lambda: (function(*args),), limiter=limiter)
     except CallFromThreadCancelledError as error:
         # How a cancellation looks on asyncio after its way through the thread.
         await checkpoint()

@@ -121,17 +121,16 @@ class Deadline:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        is_cancelled = False
         try:
             if self._scope is not None:
-                is_cancelled = bool(self._scope.__exit__(error_type, error, traceback))
+                self._scope.__exit__(error_type, error, traceback)
             elif self._token is not None:
                 _in_thread.reset(self._token)
         except Exception as remainder:  # a group without the cancellations that were the scope's own
             if self.remaining_seconds > 0:
                 raise
             raise self._error() from remainder
-        if is_cancelled:
+        if self._scope is not None and self._scope.cancelled_caught:
             raise self._error() from None
         if self.remaining_seconds <= 0 and (error is None or isinstance(error, Exception)):
             raise self._error()

@@ -3,7 +3,7 @@
 The room knows nothing of models, so what was used is read from a source that the runtime sets.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -78,7 +78,7 @@ class ProgressReporter:
         self._started = self._finished = self._failed = 0
         self._read_usage = _usage_since_now() if target is not None else None
         self._report = _callback(target, title, total)
-        self._lock = anyio.Lock(fast_acquire=True)
+        self._lock = anyio.Lock()
 
     async def started(self) -> None:
         """A call begins."""
@@ -100,10 +100,15 @@ class ProgressReporter:
     async def _tell(self) -> None:
         if self._report is None:
             return
-        async with self._lock:  # not to be had at once only while an async callback is at work
-            result = self._report(self._progress())
-            if isawaitable(result):
+        result = self._report(self._progress())
+        if not isawaitable(result):
+            return
+        try:
+            async with self._lock:
                 await result
+        finally:
+            if isinstance(result, Coroutine):
+                result.close()  # cancelled before it began, it would complain that nobody awaited it
 
     def _progress(self) -> Progress:
         return Progress(

@@ -1,0 +1,126 @@
+"""Progress of combinators."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+from rich.progress import Progress as RichProgress
+
+from nighthawk_async import parallel
+from nighthawk_async.parallel import Progress
+
+pytestmark = pytest.mark.anyio
+
+
+async def fail_at_one(number: int) -> int:
+    await checkpoint()
+    if number == 1:
+        raise ValueError(number)
+    return number
+
+
+def figures(reports: list[Progress]) -> list[tuple[int | None, int, int, int]]:
+    return [(report.total, report.started, report.finished, report.failed) for report in reports]
+
+
+async def test_a_callback_hears_of_every_beginning_and_end() -> None:
+    reports: list[Progress] = []
+    await parallel.settle(fail_at_one, range(2), max_concurrent=1, progress=reports.append)
+    assert figures(reports) == [(2, 1, 0, 0), (2, 1, 1, 0), (2, 2, 1, 0), (2, 2, 2, 1)]
+    assert {report.usage for report in reports} == {None}
+
+
+async def test_the_total_is_unknown_until_the_items_have_ended() -> None:
+    reports: list[Progress] = []
+
+    async def items() -> AsyncGenerator[int, None]:
+        yield 0
+        yield 2
+
+    await parallel.map(fail_at_one, items(), progress=reports.append)
+    assert reports[0].total is None
+    assert figures(reports)[-1] == (2, 2, 2, 0)
+
+
+async def test_a_callback_hears_of_the_failure_that_ends_everything() -> None:
+    reports: list[Progress] = []
+    with pytest.raises(ValueError, match="1"):
+        await parallel.map(fail_at_one, [1], progress=reports.append)
+    assert figures(reports)[-1] == (1, 1, 1, 1)
+
+
+async def test_an_async_callback_is_awaited_one_report_at_a_time() -> None:
+    reports: list[Progress] = []
+    busy = 0
+
+    async def report(progress: Progress) -> None:
+        nonlocal busy
+        assert busy == 0
+        busy += 1
+        await checkpoint()
+        reports.append(progress)
+        busy -= 1
+
+    await parallel.settle(fail_at_one, range(10), progress=report)
+    finished = [progress.finished for progress in reports]
+    assert finished == sorted(finished)
+    assert figures(reports)[-1] == (10, 10, 10, 1)
+    assert len(reports) == 20
+
+
+@pytest.mark.parametrize("combinator", [parallel.map, parallel.settle, parallel.race])
+async def test_what_a_callback_raises_ends_everything(combinator: Any) -> None:
+    def complain(progress: Progress) -> None:
+        raise LookupError("progress")
+
+    with pytest.raises(LookupError, match="progress"):
+        await combinator(anyio.sleep, [0], progress=complain)
+
+
+async def test_a_rich_progress_gets_a_bar_of_its_own() -> None:
+    bars = RichProgress(disable=True)
+    async with parallel.stream(fail_at_one, [0, 2, 3], max_concurrent=1, progress=bars) as results:
+        assert [result async for result in results] == [0, 2, 3]
+    (bar,) = bars.tasks
+    assert (bar.description, bar.total, bar.completed) == ("parallel.stream", 3, 3)
+    assert bar.fields == {"failed": 0, "usage": None}
+
+
+async def test_a_bar_learns_of_the_total_and_of_failures() -> None:
+    bars = RichProgress(disable=True)
+    await parallel.settle(fail_at_one, (number for number in range(3)), progress=bars)
+    (bar,) = bars.tasks
+    assert (bar.total, bar.completed, bar.fields["failed"]) == (3, 3, 1)
+
+
+async def test_usage_is_what_was_used_since_the_beginning() -> None:
+    used = 100
+    reports: list[Progress] = []
+
+    async def use(number: int) -> None:
+        nonlocal used
+        used += number
+
+    token = parallel.usage_source.set(lambda: used)
+    try:
+        await parallel.map(use, [3, 4], max_concurrent=1, progress=reports.append)
+    finally:
+        parallel.usage_source.reset(token)
+    assert [report.usage for report in reports] == [0, 3, 3, 7]
+
+
+async def test_usage_that_cannot_be_subtracted_is_shown_whole() -> None:
+    reports: list[Progress] = []
+    token = parallel.usage_source.set(lambda: Opaque(3))
+    try:
+        await parallel.map(anyio.sleep, [0], progress=reports.append)
+    finally:
+        parallel.usage_source.reset(token)
+    assert [report.usage.amount for report in reports] == [3, 3]
+
+
+class Opaque:
+    def __init__(self, amount: int) -> None:
+        self.amount = amount

@@ -1,0 +1,90 @@
+"""`race`: the first success wins."""
+
+import itertools
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from nighthawk_async import parallel
+from nighthawk_async.parallel import DeadlineExceededError, NothingToRaceError
+
+pytestmark = pytest.mark.anyio
+
+
+async def wait(seconds: int) -> int:
+    await anyio.sleep(seconds)
+    return seconds
+
+
+@pytest.mark.virtual_time
+async def test_the_first_success_wins_and_the_rest_are_cancelled_and_awaited() -> None:
+    ended: list[int] = []
+
+    async def call(seconds: int) -> int:
+        try:
+            return await wait(seconds)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(1)
+            ended.append(seconds)
+
+    assert await parallel.race(call, [30, 10, 20]) == 10
+    assert sorted(ended) == [10, 20, 30]
+
+
+@pytest.mark.virtual_time
+async def test_a_failure_leaves_the_race_to_the_others() -> None:
+    async def call(seconds: int) -> int:
+        await anyio.sleep(seconds)
+        if seconds < 3:
+            raise ValueError(seconds)
+        return seconds
+
+    assert await parallel.race(call, [1, 2, 3, 4]) == 3
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_when_all_fail_the_errors_come_in_a_group_in_the_order_of_the_items(count: int) -> None:
+    async def call(number: int) -> None:
+        for _ in range(count - number):
+            await checkpoint()
+        raise ValueError(number)
+
+    with pytest.raises(ExceptionGroup, match=r"every call of parallel\.race failed") as caught:
+        await parallel.race(call, range(count))
+    assert [error.args for error in caught.value.exceptions] == [(number,) for number in range(count)]
+
+
+async def test_a_race_without_runners_is_an_error() -> None:
+    with pytest.raises(NothingToRaceError):
+        await parallel.race(wait, [])
+
+
+@pytest.mark.parametrize("max_concurrent", [None, 2])
+async def test_runners_may_have_no_end(max_concurrent: int | None) -> None:
+    async def call(number: int) -> int:
+        if number < 10:
+            raise ValueError(number)
+        return number
+
+    assert await parallel.race(call, itertools.count(), max_concurrent=max_concurrent) == 10
+
+
+async def test_what_losers_raise_while_they_end_is_dropped() -> None:
+    async def call(number: int) -> int:
+        if number == 0:
+            await anyio.wait_all_tasks_blocked()
+            return number
+        try:
+            return await anyio.sleep_forever()
+        finally:
+            raise ValueError("loser")
+
+    assert await parallel.race(call, [0, 1, 2]) == 0
+
+
+@pytest.mark.virtual_time
+async def test_a_race_has_a_deadline() -> None:
+    with pytest.raises(DeadlineExceededError, match=r"parallel\.race"):
+        await parallel.race(wait, [20, 30], deadline=10)

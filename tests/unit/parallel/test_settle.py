@@ -1,0 +1,76 @@
+"""`settle`: how every call ended."""
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+
+from nighthawk_async import parallel
+from nighthawk_async.parallel import DeadlineExceededError, Failed, Settled, Succeeded
+
+pytestmark = pytest.mark.anyio
+
+
+async def invert(number: int) -> float:
+    await checkpoint()
+    return 1 / number
+
+
+async def test_failures_are_outcomes_in_the_order_of_the_items() -> None:
+    settled = await parallel.settle(invert, [1, 0, 2, 0])
+    assert (settled.succeeded, settled.failed, len(settled)) == (2, 2, 4)
+    assert settled.values() == [1.0, 0.5]
+    assert [type(error) for error in settled.errors()] == [ZeroDivisionError, ZeroDivisionError]
+    match list(settled):
+        case [Succeeded(1.0), Failed(ZeroDivisionError()), Succeeded(0.5), Failed(_)]:
+            pass
+        case outcomes:
+            pytest.fail(repr(outcomes))
+
+
+async def test_a_failure_cancels_nobody() -> None:
+    failed = anyio.Event()
+
+    async def call(number: int) -> int:
+        if number == 0:
+            failed.set()
+            raise ValueError(number)
+        await failed.wait()
+        await checkpoint()
+        return number
+
+    settled = await parallel.settle(call, range(3))
+    assert settled.values() == [1, 2]
+
+
+async def test_nothing_settles_to_nothing() -> None:
+    assert await parallel.settle(invert, []) == Settled(outcomes=())
+
+
+async def test_the_callers_cancellation_goes_on_and_is_no_failure() -> None:
+    results: list[object] = []
+
+    async def settle() -> None:
+        results.append(await parallel.settle(lambda _: anyio.sleep_forever(), range(3)))
+
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(settle)
+        await anyio.wait_all_tasks_blocked()
+        task_group.cancel_scope.cancel()
+    assert results == []
+
+
+@pytest.mark.virtual_time
+async def test_a_deadline_of_each_call_is_a_failure_of_that_call_alone() -> None:
+    async def wait(seconds: int) -> int:
+        await anyio.sleep(seconds)
+        return seconds
+
+    settled = await parallel.settle(parallel.deadline(5)(wait), [1, 10, 2])
+    assert settled.values() == [1, 2]
+    assert [type(error) for error in settled.errors()] == [DeadlineExceededError]
+
+
+@pytest.mark.virtual_time
+async def test_the_deadline_of_everything_is_raised() -> None:
+    with pytest.raises(DeadlineExceededError, match=r"parallel\.settle"):
+        await parallel.settle(anyio.sleep, [1, 10], deadline=5)

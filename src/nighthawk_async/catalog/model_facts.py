@@ -18,6 +18,7 @@ class ModelFacts:
         capabilities: What the models can do.
         setting_names: What the endpoint calls a setting that others call by the name on the left.
         only_through: The provider that reaches the models instead; empty where this one does.
+        more_through: The provider through which they can do more; empty where that is this one.
         note: What else people should know who choose the models, in a sentence or two.
         source: Where the facts were read, and on which day.
     """
@@ -26,6 +27,7 @@ class ModelFacts:
     capabilities: ModelCapabilities
     setting_names: Mapping[str, str] = field(default_factory=dict[str, str])
     only_through: str = ""
+    more_through: str = ""
     note: str = ""
     source: str = ""
 

@@ -2,6 +2,9 @@
 
 Prices are those of the paid tier of the Gemini API, for standard requests and text. Some models charge more
 for sound. Google caches prefixes of itself; a request cannot say which.
+
+The newest models ignore `temperature`, `top_p` and `top_k`, and Google asks to leave them out: a setting that
+does nothing is one that the model lacks.
 """
 
 from dataclasses import replace
@@ -12,8 +15,9 @@ from .model_facts import ModelFacts, price
 __all__ = ["GOOGLE_MODELS"]
 
 _SOURCE = (
-    "ai.google.dev/gemini-api/docs/models and /pricing, google-genai 3.4.0, and the tables of litellm "
-    "1.109.1 and genai-prices 0.2.3; read on 2026-11-21"
+    "ai.google.dev/gemini-api/docs/models, /pricing and /whats-new-gemini-3.6, the table of thinking levels "
+    "of docs.cloud.google.com, google-genai 3.4.0, and the tables of litellm 1.109.1 and genai-prices 0.2.3; "
+    "read on 2026-11-21"
 )
 
 # Told by a word how much to think.
@@ -27,8 +31,16 @@ _GEMINI = ModelCapabilities(
     context_window=1_048_576,
     max_output_tokens=65_536,
 )
-# Told by a number of tokens.
-_GEMINI_2_5 = replace(_GEMINI, reasoning_control="budget")
+_GEMINI_3 = replace(_GEMINI, reasoning_efforts=("minimal", "low", "medium", "high"))
+_GEMINI_3_6 = replace(_GEMINI_3, sampling=False)
+_GEMINI_3_7 = replace(_GEMINI_3_6, reasoning_efforts=("low", "medium", "high"))
+# Told by a number of tokens; these are the words that the codec has numbers for.
+_GEMINI_2_5 = replace(
+    _GEMINI,
+    structured_output_with_tools=False,
+    reasoning_control="budget",
+    reasoning_efforts=("none", "minimal", "low", "medium", "high"),
+)
 
 _DOUBLES = "The price is introductory: from {day} on it is twice that."
 _UNTIL_DECEMBER = _DOUBLES.format(day="2026-12-01")
@@ -37,7 +49,6 @@ _BEYOND_200K = (
     "In a request of more than 200,000 tokens, those sent cost twice and those received 1.5 times the price."
 )
 _SOUND_COSTS_MORE = "Sound costs more than the price of text that is given here."
-_EITHER_OR = "A request may offer tools or demand a schema, not both."
 
 
 def _gemini(name: str, capabilities: ModelCapabilities, prices: ModelPrice | None, *notes: str) -> ModelFacts:
@@ -61,27 +72,26 @@ GOOGLE_MODELS: tuple[ModelFacts, ...] = (
     _gemini(
         "gemini-4-hydrogen", replace(_GEMINI, audio=False, video=False), price("1.5", "7.5", read="0.075")
     ),
-    _gemini("gemini-3.[678]-flash", _GEMINI, _FLASH, _UNTIL_JANUARY),
-    _gemini("gemini-3.5-flash", _GEMINI, price("1.5", "9", read="0.15")),
-    _gemini("gemini-3.5-flash-lite", _GEMINI, price("0.3", "2.5", read="0.03")),
-    _gemini("gemini-3.1-pro-preview*", _GEMINI, _PRO, _BEYOND_200K),
-    _gemini("gemini-3.1-flash-lite", _GEMINI, price("0.25", "1.5", read="0.025"), _SOUND_COSTS_MORE),
-    _gemini("gemini-3-flash-preview", _GEMINI, price("0.5", "3", read="0.05"), _SOUND_COSTS_MORE),
-    _gemini("gemini-2.5-pro", _GEMINI_2_5, price("1.25", "10", read="0.125"), _BEYOND_200K, _EITHER_OR),
+    _gemini("gemini-3.[78]-flash", _GEMINI_3_7, _FLASH, _UNTIL_JANUARY),
+    _gemini("gemini-3.6-flash", _GEMINI_3_6, _FLASH, _UNTIL_JANUARY),
+    _gemini("gemini-3.5-flash", _GEMINI_3, price("1.5", "9", read="0.15")),
+    _gemini("gemini-3.5-flash-lite", _GEMINI_3_6, price("0.3", "2.5", read="0.03")),
     _gemini(
-        "gemini-2.5-flash",
-        _GEMINI_2_5,
-        price("0.3", "2.5", read="0.03"),
-        _SOUND_COSTS_MORE,
-        _EITHER_OR,
+        "gemini-3.1-pro-preview*",
+        replace(_GEMINI_3, reasoning_efforts=("low", "medium", "high")),
+        _PRO,
+        _BEYOND_200K,
     ),
+    _gemini("gemini-3.1-flash-lite", _GEMINI_3, price("0.25", "1.5", read="0.025"), _SOUND_COSTS_MORE),
+    _gemini("gemini-3-flash-preview", _GEMINI_3, price("0.5", "3", read="0.05"), _SOUND_COSTS_MORE),
     _gemini(
-        "gemini-2.5-flash-lite",
-        _GEMINI_2_5,
-        price("0.1", "0.4", read="0.01"),
-        _SOUND_COSTS_MORE,
-        _EITHER_OR,
+        "gemini-2.5-pro",
+        replace(_GEMINI_2_5, reasoning_efforts=("minimal", "low", "medium", "high")),
+        price("1.25", "10", read="0.125"),
+        _BEYOND_200K,
     ),
+    _gemini("gemini-2.5-flash", _GEMINI_2_5, price("0.3", "2.5", read="0.03"), _SOUND_COSTS_MORE),
+    _gemini("gemini-2.5-flash-lite", _GEMINI_2_5, price("0.1", "0.4", read="0.01"), _SOUND_COSTS_MORE),
     # What these names stand for changes, and the price with it.
     _gemini("gemini-pro-latest", _GEMINI, None),
     _gemini("gemini-flash-latest", _GEMINI, None),

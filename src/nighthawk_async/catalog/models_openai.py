@@ -1,8 +1,11 @@
 """Models of OpenAI: what they can do, how large they are, what they cost. Floor 1. Data only.
 
 A family is written once and becomes a row for each of the two protocols. They differ: Chat Completions calls
-the limit of a reasoning model's response `max_completion_tokens`; it does not reach every model; and with
-some models it refuses requests that offer tools.
+the limit of a reasoning model's response `max_completion_tokens`; it does not reach every model; with some it
+refuses requests that offer tools, with others only those that also say how much to reason.
+
+The words for reasoning are those that the endpoint lists when it refuses another. Models that cannot do
+without reasoning refuse `temperature` and `top_p`.
 
 Prices are OpenAI's own, for standard requests. The price of writing to the cache is that of its shorter
 lifetime. OpenAI caches prefixes of itself; what its newest models let a request say about that, the codecs do
@@ -12,17 +15,21 @@ not write, so no row claims it.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from ..types.model import ModelCapabilities
+from ..types.settings import ReasoningEffort
 from .model_facts import ModelFacts, price
 
 __all__ = ["OPENAI_MODELS"]
 
 _SOURCE = (
-    "developers.openai.com/api/docs/models and /pricing, the model types of openai 3.54.0, and the tables of "
-    "litellm 1.109.1 and genai-prices 0.2.3; read on 2026-11-21"
+    "developers.openai.com/api/docs/models, /pricing and /guides/reasoning, answers of the endpoint that "
+    "others recorded, the model types of openai 3.54.0, and the tables of litellm 1.109.1 and genai-prices "
+    "0.2.3; read on 2026-11-21"
 )
+
+_Efforts: TypeAlias = tuple[ReasoningEffort, ...]
 
 _CHAT, _RESPONSES = "openai-chat", "openai-responses"
 
@@ -33,8 +40,10 @@ _SAME_NAMES: Mapping[str, str] = MappingProxyType({})
 _BEYOND_272K = (
     "In a request of more than 272,000 tokens, those sent cost twice and those received 1.5 times the price."
 )
-_TOOLS_ELSEWHERE = f"It calls tools through {_RESPONSES} only."
-_EITHER_OR = f"It takes tools together with reasoning_effort through {_RESPONSES} only."
+_SAMPLES_UNREASONED = "It takes temperature and top_p only with reasoning_effort='none'."
+_CALLS_UNREASONED = (
+    "Through this protocol it calls tools only with reasoning_effort='none' and capabilities={'tools': True}."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +53,15 @@ class _Family:
     Args:
         name: Their names, as a pattern.
         capabilities: What they can do through Responses.
-        chat: What Chat Completions can do with them: all of that, all but call tools, or nothing.
+        chat: What Chat Completions can do with them: all of that, all but take tools and a word for reasoning
+            in one request, all but take tools, or nothing.
         note: What else people should know.
         chat_note: What else they should know who use Chat Completions.
     """
 
     name: str
     capabilities: ModelCapabilities
-    chat: Literal["all", "no tools", "nothing"] = "all"
+    chat: Literal["all", "tools or effort", "no tools", "nothing"] = "all"
     note: str = ""
     chat_note: str = ""
 
@@ -62,37 +72,52 @@ _REASONING = replace(_MEDIA, reasoning=True)
 
 _GPT_4_1 = replace(_MEDIA, context_window=1_047_576, max_output_tokens=32_768)
 _GPT_4O = replace(_MEDIA, context_window=128_000, max_output_tokens=16_384)
-_GPT_5 = replace(_REASONING, context_window=400_000, max_output_tokens=128_000)
-_GPT_5_LONG = replace(_GPT_5, context_window=1_050_000)
-_PRO = replace(_GPT_5_LONG, structured_output=False)
+_THREE: _Efforts = ("low", "medium", "high")
+# Of the codex models, not all words are known.
+_CODEX = replace(_REASONING, context_window=400_000, max_output_tokens=128_000)
+_GPT_5 = replace(_CODEX, reasoning_efforts=("minimal", "low", "medium", "high"), sampling=False)
+_GPT_5_1 = replace(_CODEX, reasoning_efforts=("none", "low", "medium", "high"))
+_GPT_5_2 = replace(_CODEX, reasoning_efforts=("none", "low", "medium", "high", "xhigh"))
+_GPT_5_LONG = replace(_GPT_5_2, context_window=1_050_000)
+_GPT_6 = replace(_GPT_5_LONG, reasoning_efforts=("none", "low", "medium", "high", "xhigh", "max"))
+_GPT_6_REASONING = replace(
+    _GPT_6, reasoning_efforts=("low", "medium", "high", "xhigh", "max"), sampling=False
+)
+_PRO = replace(_CODEX, reasoning_efforts=("medium", "high", "xhigh"), sampling=False)
+_PRO_LONG = replace(_PRO, structured_output=False, context_window=1_050_000)
 # They take no `parallel_tool_calls`.
-_O_SERIES = replace(_REASONING, parallel_tool_calls=False, context_window=200_000, max_output_tokens=100_000)
+_O_SERIES = replace(
+    _REASONING,
+    parallel_tool_calls=False,
+    reasoning_efforts=_THREE,
+    sampling=False,
+    context_window=200_000,
+    max_output_tokens=100_000,
+)
 _RESEARCH = replace(_O_SERIES, tools=False, structured_output=False)
 
 _UNNAMED = ModelCapabilities()
 
 
 def _gpt_6(
-    name: str, input_price: str, output_price: str, *, read: str, write: str, note: str = ""
+    name: str, input_price: str, output_price: str, *, read: str, write: str, reasons_always: bool = False
 ) -> _Family:
     prices = price(input_price, output_price, read=read, write=write)
     return _Family(
         name=name,
-        capabilities=replace(_GPT_5_LONG, price=prices),
+        capabilities=replace(_GPT_6_REASONING if reasons_always else _GPT_6, price=prices),
         chat="no tools",
-        note=f"{_BEYOND_272K} {note}".strip(),
-        chat_note=_TOOLS_ELSEWHERE,
+        note=_BEYOND_272K if reasons_always else f"{_SAMPLES_UNREASONED} {_BEYOND_272K}",
+        chat_note="" if reasons_always else _CALLS_UNREASONED,
     )
 
 
-_NEVER_NONE = "It refuses the reasoning effort 'none'."
-
 _FAMILIES = (
-    _gpt_6("gpt-6.2-astra", "8", "40", read="0.4", write="10", note=_NEVER_NONE),
-    _gpt_6("gpt-6.2-sol", "2", "10", read="0.1", write="2.5", note=_NEVER_NONE),
-    _gpt_6("gpt-6.1-sol", "2", "10", read="0.1", write="2.5", note=_NEVER_NONE),
+    _gpt_6("gpt-6.2-astra", "8", "40", read="0.4", write="10", reasons_always=True),
+    _gpt_6("gpt-6.2-sol", "2", "10", read="0.1", write="2.5", reasons_always=True),
+    _gpt_6("gpt-6.1-sol", "2", "10", read="0.1", write="2.5", reasons_always=True),
     _gpt_6("gpt-6.1-terra", "1", "5", read="0.05", write="1.25"),
-    _gpt_6("gpt-6-astra", "10", "50", read="1", write="12.5", note=_NEVER_NONE),
+    _gpt_6("gpt-6-astra", "10", "50", read="1", write="12.5", reasons_always=True),
     _gpt_6("gpt-6-sol", "2", "10", read="0.2", write="2.5"),
     _gpt_6("gpt-6-luna", "0.1", "0.5", read="0.01", write="0.125"),
     _gpt_6("gpt-5.6", "4", "20", read="0.4", write="5"),
@@ -101,56 +126,58 @@ _FAMILIES = (
     _gpt_6("gpt-5.6-luna", "0.2", "1.2", read="0.02", write="0.25"),
     _Family(
         name="gpt-5.5-pro*",
-        capabilities=replace(_PRO, price=price("30", "180")),
+        capabilities=replace(_PRO_LONG, price=price("30", "180")),
         chat="nothing",
         note=_BEYOND_272K,
     ),
     _Family(
         name="gpt-5.4-pro*",
-        capabilities=replace(_PRO, price=price("30", "180")),
+        capabilities=replace(_PRO_LONG, price=price("30", "180")),
         chat="nothing",
         note=_BEYOND_272K,
     ),
     _Family(
         name="gpt-5.4-mini*",
-        capabilities=replace(_GPT_5, price=price("0.75", "4.5", read="0.075")),
-        chat_note=_EITHER_OR,
+        capabilities=replace(_GPT_5_2, price=price("0.75", "4.5", read="0.075")),
+        chat="tools or effort",
     ),
     _Family(
         name="gpt-5.4-nano*",
-        capabilities=replace(_GPT_5, price=price("0.2", "1.25", read="0.02")),
+        capabilities=replace(_GPT_5_2, price=price("0.2", "1.25", read="0.02")),
         note="OpenAI has announced its end for 2027-04-01.",
-        chat_note=_EITHER_OR,
+        chat="tools or effort",
     ),
     _Family(
         name="gpt-5.3-codex*",
-        capabilities=replace(_GPT_5, price=price("1.75", "14", read="0.175")),
+        capabilities=replace(_GPT_5_2, price=price("1.75", "14", read="0.175")),
         chat="nothing",
     ),
-    _Family(name="gpt-5.2-pro*", capabilities=replace(_GPT_5, price=price("21", "168")), chat="nothing"),
+    _Family(name="gpt-5.2-pro*", capabilities=replace(_PRO, price=price("21", "168")), chat="nothing"),
     _Family(
         name="gpt-5.2-codex*",
-        capabilities=replace(_GPT_5, price=price("1.75", "14", read="0.175")),
+        capabilities=replace(_CODEX, price=price("1.75", "14", read="0.175")),
         chat="nothing",
     ),
     _Family(
         name="gpt-5.1-codex-mini*",
-        capabilities=replace(_GPT_5, price=price("0.25", "2", read="0.025")),
+        capabilities=replace(_CODEX, reasoning_efforts=_THREE, price=price("0.25", "2", read="0.025")),
         chat="nothing",
     ),
     _Family(
         name="gpt-5.1-codex*",
-        capabilities=replace(_GPT_5, price=price("1.25", "10", read="0.125")),
+        capabilities=replace(_CODEX, price=price("1.25", "10", read="0.125")),
         chat="nothing",
     ),
     _Family(
         name="gpt-5-pro*",
-        capabilities=replace(_GPT_5, max_output_tokens=272_000, price=price("15", "120")),
+        capabilities=replace(
+            _GPT_5, reasoning_efforts=("high",), max_output_tokens=272_000, price=price("15", "120")
+        ),
         chat="nothing",
     ),
     _Family(
         name="gpt-5-codex*",
-        capabilities=replace(_GPT_5, price=price("1.25", "10", read="0.125")),
+        capabilities=replace(_CODEX, reasoning_efforts=_THREE, price=price("1.25", "10", read="0.125")),
         chat="nothing",
     ),
     _Family(name="gpt-5-mini*", capabilities=replace(_GPT_5, price=price("0.25", "2", read="0.025"))),
@@ -161,21 +188,21 @@ _FAMILIES = (
     _Family(
         name="gpt-5.5*",
         capabilities=replace(_GPT_5_LONG, price=price("5", "30", read="0.5")),
-        note=_BEYOND_272K,
-        chat_note=_EITHER_OR,
+        note=f"{_SAMPLES_UNREASONED} {_BEYOND_272K}",
+        chat="tools or effort",
     ),
     _Family(
         name="gpt-5.4*",
         capabilities=replace(_GPT_5_LONG, price=price("2.5", "15", read="0.25")),
         note=_BEYOND_272K,
-        chat_note=_EITHER_OR,
+        chat="tools or effort",
     ),
     _Family(
         name="gpt-5.2*",
-        capabilities=replace(_GPT_5, price=price("1.75", "14", read="0.175")),
-        chat_note=_EITHER_OR,
+        capabilities=replace(_GPT_5_2, price=price("1.75", "14", read="0.175")),
+        chat="tools or effort",
     ),
-    _Family(name="gpt-5.1*", capabilities=replace(_GPT_5, price=price("1.25", "10", read="0.125"))),
+    _Family(name="gpt-5.1*", capabilities=replace(_GPT_5_1, price=price("1.25", "10", read="0.125"))),
     _Family(name="gpt-5", capabilities=replace(_GPT_5, price=price("1.25", "10", read="0.125"))),
     _Family(name="gpt-5-2*", capabilities=replace(_GPT_5, price=price("1.25", "10", read="0.125"))),
     _Family(
@@ -223,19 +250,29 @@ def _through_responses(family: _Family) -> ModelFacts:
 
 def _through_chat(family: _Family) -> ModelFacts:
     is_reached = family.chat != "nothing"
-    capabilities = family.capabilities if is_reached else _UNNAMED
-    note = f"{family.chat_note} {family.note}".strip() if is_reached else ""
-    if family.chat != "all":
-        capabilities = replace(capabilities, tools=False, parallel_tool_calls=False)
+    capabilities = _chat_capabilities(family)
     calls_limit_otherwise = capabilities.reasoning or family.capabilities is _UNNAMED
     return ModelFacts(
         pattern=f"{_CHAT}:{family.name}",
         capabilities=capabilities,
         setting_names=_CHAT_NAMES if calls_limit_otherwise else _SAME_NAMES,
         only_through="" if is_reached else _RESPONSES,
-        note=note,
+        more_through=_RESPONSES if is_reached and family.chat != "all" else "",
+        note=f"{family.chat_note} {family.note}".strip() if is_reached else "",
         source=_SOURCE,
     )
+
+
+def _chat_capabilities(family: _Family) -> ModelCapabilities:
+    match family.chat:
+        case "all":
+            return family.capabilities
+        case "tools or effort":
+            return replace(family.capabilities, reasoning_with_tools=False)
+        case "no tools":
+            return replace(family.capabilities, tools=False, parallel_tool_calls=False)
+        case "nothing":
+            return replace(_UNNAMED, tools=False, parallel_tool_calls=False)
 
 
 def _audio(name: str) -> ModelFacts:

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
-from ..catalog.models import UNKNOWN_MODEL, find_model_facts
+from ..catalog.models import UNKNOWN_MODEL, ModelFacts, find_model_facts
 from ..catalog.providers import PROVIDERS
 from ..configuration import parse_model_id
 from ..errors import UnknownModelError
@@ -23,6 +23,8 @@ from .model_words import (
     media_in_words,
     price_in_words,
     reasoning_in_words,
+    sampling_in_words,
+    schemas_in_words,
     tools_in_words,
 )
 
@@ -76,9 +78,10 @@ class ModelDescription:
             "key": self.key,
             "weights": self.weights,
             "tools": tools_in_words(capabilities),
-            "structured output": "yes" if capabilities.structured_output else "no",
+            "structured output": schemas_in_words(capabilities),
             "takes": media_in_words(capabilities),
             "reasoning": reasoning_in_words(capabilities),
+            "sampling": sampling_in_words(capabilities),
             "prompt caching": "requests mark what to cache" if capabilities.prompt_caching else "",
             "outcome transport": capabilities.default_transport,
             "context": "unknown" if context is None else f"{context:,} tokens",
@@ -129,7 +132,6 @@ def describe_model(
         known = ", ".join(sorted([*PROVIDERS, LOCAL]))
         raise UnknownModelError(f"No provider is called {parsed.provider!r}; known are {known}.")
     facts = find_model_facts(model_id)
-    elsewhere = f"It is reached through {facts.only_through} only." if facts.only_through else ""
     url, origin = base_url_in_force(provider, transport, environment)
     has_key, key = key_in_force(provider, transport, environment, url)
     return ModelDescription(
@@ -141,9 +143,17 @@ def describe_model(
         has_key=has_key,
         key=key,
         capabilities=overridden_capabilities(facts.capabilities, transport.capabilities),
-        note=" ".join(filter(None, (elsewhere, facts.note))),
+        note=_note(facts),
         source=facts.source,
     )
+
+
+def _note(facts: ModelFacts) -> str:
+    if facts.only_through:
+        return f"It is reached through {facts.only_through} only. {facts.note}".strip()
+    if facts.more_through:
+        return f"It can do more through {facts.more_through}. {facts.note}".strip()
+    return facts.note
 
 
 def print_description(description: ModelDescription) -> None:

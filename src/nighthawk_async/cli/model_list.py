@@ -147,6 +147,7 @@ def _provider_as_json(name: str) -> dict[str, Any]:
                 "pattern": facts.pattern,
                 "capabilities": capabilities_as_json(facts.capabilities),
                 "only_through": facts.only_through or None,
+                "more_through": facts.more_through or None,
                 "note": facts.note or None,
                 "source": facts.source or None,
             }

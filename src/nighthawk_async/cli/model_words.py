@@ -12,9 +12,13 @@ __all__ = [
     "media_in_words",
     "price_in_words",
     "reasoning_in_words",
+    "sampling_in_words",
+    "schemas_in_words",
     "short_count",
     "tools_in_words",
 ]
+
+_NOT_WITH_TOOLS = "not in a request that offers tools"
 
 
 def tools_in_words(capabilities: ModelCapabilities) -> str:
@@ -25,7 +29,19 @@ def tools_in_words(capabilities: ModelCapabilities) -> str:
     """
     if not capabilities.tools:
         return "no"
-    return "yes, several in one response" if capabilities.parallel_tool_calls else "yes, one in a response"
+    count = "several in one response" if capabilities.parallel_tool_calls else "one in a response"
+    return f"yes, {count}" if capabilities.forced_tool_choice else f"yes, {count}, never on demand"
+
+
+def schemas_in_words(capabilities: ModelCapabilities) -> str:
+    """Whether the endpoint holds answers to a JSON Schema.
+
+    Args:
+        capabilities: What the model can do.
+    """
+    if not capabilities.structured_output:
+        return "no"
+    return "yes" if capabilities.structured_output_with_tools else f"yes, {_NOT_WITH_TOOLS}"
 
 
 def media_in_words(capabilities: ModelCapabilities) -> str:
@@ -46,9 +62,21 @@ def reasoning_in_words(capabilities: ModelCapabilities) -> str:
     """
     if not capabilities.reasoning:
         return "not adjustable"
-    if capabilities.reasoning_control == "effort":
-        return "by a word (reasoning_effort)"
-    return "by a number of tokens (thinking_budget_tokens, or reasoning_effort)"
+    way = "by a word (reasoning_effort)"
+    if capabilities.reasoning_control == "budget":
+        way = "by a number of tokens (thinking_budget_tokens, or reasoning_effort)"
+    if capabilities.reasoning_efforts is not None:
+        way = f"{way}: {', '.join(capabilities.reasoning_efforts)}"
+    return way if capabilities.reasoning_with_tools else f"{way}; {_NOT_WITH_TOOLS}"
+
+
+def sampling_in_words(capabilities: ModelCapabilities) -> str:
+    """Whether the model is told how to choose its words.
+
+    Args:
+        capabilities: What the model can do.
+    """
+    return "adjustable" if capabilities.sampling else "not adjustable (temperature, top_p, top_k)"
 
 
 def price_in_words(price: ModelPrice | None) -> str:

@@ -36,7 +36,7 @@ def overridden_capabilities(
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, each['loc']))!r}: {each['msg']}" for each in error.errors()]
         raise ConfigurationError(f"Bad model setting 'capabilities': {'; '.join(faults)}.") from error
-    _check_numbers(corrected)
+    _check_values(corrected)
     return corrected
 
 
@@ -46,7 +46,7 @@ def _refuse_unknown(given: Mapping[str, Any], form: type[ModelCapabilities | Mod
         raise ConfigurationError(f"No {what} is called {unknown[0]!r}; there are {', '.join(sorted(known))}.")
 
 
-def _check_numbers(capabilities: ModelCapabilities) -> None:
+def _check_values(capabilities: ModelCapabilities) -> None:
     for name in ("context_window", "max_output_tokens"):
         number: int | None = getattr(capabilities, name)
         if number is not None and number <= 0:
@@ -58,3 +58,8 @@ def _check_numbers(capabilities: ModelCapabilities) -> None:
                 raise ConfigurationError(
                     f"Bad model setting 'capabilities': 'price.{each.name}' must not be negative."
                 )
+    if capabilities.reasoning_efforts == ():
+        raise ConfigurationError(
+            "Bad model setting 'capabilities': 'reasoning_efforts' must hold a word; None stands for words "
+            "that are unknown."
+        )

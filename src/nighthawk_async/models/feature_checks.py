@@ -4,13 +4,23 @@ Looks at tools, schemas and settings; content is the business of `models.fitting
 setting that corrects what the catalog says, since the catalog cannot know every model.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, get_args
 
 from ..errors import ConfigurationError
 from ..types.model import ModelCapabilities, ModelRequest, NamedToolChoice
+from ..types.settings import ReasoningEffort
+from .remedies import remedy
 
-__all__ = ["check_features", "remedy"]
+__all__ = ["check_features"]
+
+
+class _Fault(NamedTuple):
+    """What is wrong with a request, and the field of `ModelCapabilities` that says so."""
+
+    complaint: str
+    capability: str
+    needed: object = True
 
 
 class _Feature(NamedTuple):
@@ -21,23 +31,26 @@ class _Feature(NamedTuple):
     complaint: str
 
 
+_REASONING_SETTINGS = (
+    "include_thoughts",
+    "reasoning_effort",
+    "reasoning_summary",
+    "thinking",
+    "thinking_budget_tokens",
+)
 _FEATURES = (
+    _Feature("reasoning", _REASONING_SETTINGS, "the model cannot be told how to reason"),
+    _Feature("prompt_caching", ("prompt_caching",), "the model cannot be told what to cache"),
+    _Feature("parallel_tool_calls", ("parallel_tool_calls",), "the model calls one tool at a time"),
     _Feature(
-        "reasoning",
-        ("include_thoughts", "reasoning_effort", "reasoning_summary", "thinking", "thinking_budget_tokens"),
-        "the model cannot be told how to reason",
-    ),
-    _Feature(
-        "prompt_caching",
-        ("prompt_caching",),
-        "the model cannot be told what to cache",
-    ),
-    _Feature(
-        "parallel_tool_calls",
-        ("parallel_tool_calls",),
-        "the model calls one tool at a time",
+        "sampling", ("temperature", "top_p", "top_k"), "the model cannot be told how to choose its words"
     ),
 )
+_OFF = ("none", 0)
+"""What settings of reasoning say to turn it off."""
+
+_EFFORTS: tuple[str, ...] = get_args(ReasoningEffort)
+"""Other words are refused by the codecs."""
 
 _NAMES_OF_MAX_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """What endpoints call the setting `max_tokens`; it may have been renamed already."""
@@ -52,55 +65,80 @@ def check_features(request: ModelRequest, capabilities: ModelCapabilities, *, mo
         model_id: The model's id, for errors.
 
     Raises:
-        ConfigurationError: It asks for what the model lacks, or for a call of a tool that is not on offer.
+        ConfigurationError: It asks for what the model lacks.
     """
-    if request.tools and not capabilities.tools:
-        raise ConfigurationError(f"{model_id}: the model does not call tools.{remedy('tools')}")
+    fault = next(_faults(request, capabilities), None)
+    if fault is not None:
+        way_out = remedy(model_id, fault.capability, fault.needed)
+        raise ConfigurationError(f"{model_id}: {fault.complaint}.{way_out}")
+
+
+def _faults(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[_Fault]:
+    if request.tools:
+        yield from _faults_of_tools(request, capabilities)
     if request.response_format is not None and not capabilities.structured_output:
-        raise ConfigurationError(
-            f"{model_id}: the model does not hold its answers to a JSON Schema.{remedy('structured_output')}"
-        )
-    _check_tool_choice(request, model_id)
+        yield _Fault("the model does not hold its answers to a JSON Schema", "structured_output")
     for feature in _FEATURES:
         if not getattr(capabilities, feature.capability):
-            _check_feature(feature, request.settings, model_id)
-    _check_max_tokens(request.settings, capabilities, model_id)
+            yield from _faults_of_settings(feature, request.settings)
+    yield from _faults_of_effort(request.settings, capabilities)
+    yield from _faults_of_max_tokens(request.settings, capabilities)
 
 
-def remedy(capability: str) -> str:
-    """The end of an error's message: how to say that the model has a capability all the same.
-
-    Args:
-        capability: A field of `ModelCapabilities`.
-    """
-    return f" If it does, say so with the model setting capabilities={{{capability!r}: True}}."
-
-
-def _check_tool_choice(request: ModelRequest, model_id: str) -> None:
-    choice = request.tool_choice
-    if isinstance(choice, NamedToolChoice) and all(tool.name != choice.name for tool in request.tools):
-        raise ConfigurationError(
-            f"{model_id}: the request demands a call of the tool {choice.name!r} but does not offer it."
+def _faults_of_tools(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[_Fault]:
+    if not capabilities.tools:
+        yield _Fault("the model does not call tools", "tools")
+    # "required" is no fault: the codecs leave the choice to such a model, which calls tools as a rule.
+    if isinstance(request.tool_choice, NamedToolChoice) and not capabilities.forced_tool_choice:
+        name = request.tool_choice.name
+        yield _Fault(f"the model cannot be made to call a tool, here {name!r}", "forced_tool_choice")
+    if request.response_format is not None and not capabilities.structured_output_with_tools:
+        yield _Fault(
+            "the model does not hold its answers to a JSON Schema in a request that offers tools",
+            "structured_output_with_tools",
         )
+    if not capabilities.reasoning_with_tools:
+        complaint = "the model cannot be told how to reason in a request that offers tools"
+        feature = _Feature("reasoning_with_tools", _REASONING_SETTINGS, complaint)
+        settings = {name: value for name, value in request.settings.items() if value not in _OFF}
+        yield from _faults_of_settings(feature, settings)
 
 
-def _check_feature(feature: _Feature, settings: Mapping[str, Any], model_id: str) -> None:
+def _faults_of_settings(feature: _Feature, settings: Mapping[str, Any]) -> Iterator[_Fault]:
     for name in feature.settings:
         value: object = settings.get(name)
         if value is not None and value is not False:
-            raise ConfigurationError(
-                f"{model_id}: {feature.complaint}, so leave out the model setting {name!r}."
-                f"{remedy(feature.capability)}"
-            )
+            complaint = f"{feature.complaint}, so leave out the model setting {name!r}"
+            yield _Fault(complaint, feature.capability)
 
 
-def _check_max_tokens(settings: Mapping[str, Any], capabilities: ModelCapabilities, model_id: str) -> None:
+def _faults_of_effort(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> Iterator[_Fault]:
+    known, effort = capabilities.reasoning_efforts, settings.get("reasoning_effort")
+    if known is None:
+        return
+    if effort in _EFFORTS and effort not in known:
+        complaint = (
+            f"the model setting 'reasoning_effort' is {effort!r}, but the model knows only {_listed(known)}"
+        )
+        yield _Fault(complaint, "reasoning_efforts", [*known, effort])
+    is_told_number = capabilities.reasoning_control == "budget"
+    if is_told_number and "none" not in known and settings.get("thinking_budget_tokens") == 0:
+        complaint = "the model setting 'thinking_budget_tokens' is 0, but the model always thinks"
+        yield _Fault(complaint, "reasoning_efforts", ["none", *known])
+
+
+def _faults_of_max_tokens(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> Iterator[_Fault]:
     most = capabilities.max_output_tokens
     for name in _NAMES_OF_MAX_TOKENS:
         wanted = settings.get(name)
         if most is not None and isinstance(wanted, int) and wanted > most:
-            raise ConfigurationError(
-                f"{model_id}: the model setting {name!r} is {wanted:,}, but a response of the model holds at "
-                f"most {most:,} tokens. If it holds more, say so with the model setting "
-                "capabilities={'max_output_tokens': …}."
+            complaint = (
+                f"the model setting {name!r} is {wanted:,}, but a response of the model holds at most "
+                f"{most:,} tokens"
             )
+            yield _Fault(complaint, "max_output_tokens", wanted)
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    *others, last = [repr(word) for word in words]
+    return f"{', '.join(others)} and {last}" if others else last

@@ -15,7 +15,8 @@ from ..types.content import MultimodalContent, UserContent
 from ..types.messages import AssistantMessage, Message, ToolResult, ToolResultsMessage, UserMessage
 from ..types.model import ModelCapabilities, ModelRequest
 from ..wire.media import MediaKind, describe_media, is_all_text, media_kind
-from .feature_checks import check_features, remedy
+from .feature_checks import check_features
+from .remedies import remedy
 
 __all__ = ["FindRefusal", "fit_request"]
 
@@ -71,7 +72,7 @@ def _check_user_content(
     for item in _user_media(request):
         if (name := missing.get(media_kind(item))) is not None:
             raise UnsupportedContentError(
-                f"{model_id}: the model cannot take {describe_media(item)}.{remedy(name)}"
+                f"{model_id}: the model cannot take {describe_media(item)}.{remedy(model_id, name)}"
             )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from itertools import product
+from typing import get_args
 
 import pytest
 
@@ -13,6 +14,7 @@ from nighthawk_async.catalog.models import MODELS, UNKNOWN_MODEL, ModelFacts, fi
 from nighthawk_async.catalog.providers import PROVIDERS
 from nighthawk_async.configuration import DEFAULT_MODEL
 from nighthawk_async.types.model import ModelCapabilities
+from nighthawk_async.types.settings import ReasoningEffort
 
 ALL_CAPABILITIES = {
     **{facts.pattern: facts.capabilities for facts in MODELS},
@@ -51,14 +53,20 @@ def test_no_pattern_stands_in_the_table_twice() -> None:
 def test_a_row_names_a_provider_and_its_source_with_the_day(facts: ModelFacts) -> None:
     assert facts.pattern.partition(":")[0] in PROVIDERS
     assert re.search(r"read on 20\d\d-\d\d-\d\d$", facts.source)
-    assert facts.only_through in {"", *PROVIDERS}
+    assert {facts.only_through, facts.more_through} <= {"", *PROVIDERS}
 
 
 @pytest.mark.parametrize("pattern", ALL_CAPABILITIES)
 def test_what_a_row_says_is_coherent(pattern: str) -> None:
     capabilities = ALL_CAPABILITIES[pattern]
     assert capabilities.tools or not capabilities.parallel_tool_calls
+    assert capabilities.tools or (capabilities.forced_tool_choice and capabilities.reasoning_with_tools)
+    assert capabilities.structured_output or capabilities.structured_output_with_tools
     assert capabilities.reasoning or capabilities.reasoning_control == "effort"
+    assert capabilities.reasoning or capabilities.reasoning_with_tools
+    efforts = capabilities.reasoning_efforts
+    assert efforts is None or (capabilities.reasoning and len(efforts) > 0)
+    assert efforts is None or list(efforts) == [word for word in get_args(ReasoningEffort) if word in efforts]
     window, longest = capabilities.context_window, capabilities.max_output_tokens
     assert window is None or longest is None or 0 < longest <= window
     assert window is not None or longest is None
@@ -177,17 +185,94 @@ def test_models_that_call_tools_through_one_protocol_alone_say_so(name: str) -> 
     facts = find_model_facts(f"openai-chat:{name}")
     assert not facts.capabilities.tools
     assert facts.capabilities.images
-    assert "openai-responses" in facts.note
+    assert facts.more_through == "openai-responses"
 
 
 @pytest.mark.parametrize("name", ["gpt-5.4-nano", "gpt-5.4", "gpt-5.5-2026-04-23", "gpt-5.2"])
 def test_models_that_take_tools_or_an_effort_through_chat_completions_say_so(name: str) -> None:
     facts = find_model_facts(f"openai-chat:{name}")
     assert facts.capabilities.tools
-    assert facts.note.startswith(
-        "It takes tools together with reasoning_effort through openai-responses only."
-    )
-    assert "openai-responses" not in find_model_facts(f"openai-responses:{name}").note
+    assert not facts.capabilities.reasoning_with_tools
+    assert facts.more_through == "openai-responses"
+    elsewhere = find_model_facts(f"openai-responses:{name}")
+    assert elsewhere.capabilities.reasoning_with_tools
+    assert elsewhere.more_through == ""
+
+
+@pytest.mark.parametrize("facts", MODELS, ids=lambda facts: facts.pattern)
+def test_another_protocol_is_named_only_where_it_does_more(facts: ModelFacts) -> None:
+    if not facts.more_through:
+        return
+    assert not facts.only_through
+    name = facts.pattern.partition(":")[2]
+    elsewhere = next(each for each in MODELS if each.pattern == f"{facts.more_through}:{name}")
+    assert elsewhere.capabilities != facts.capabilities
+
+
+@pytest.mark.parametrize(
+    ("model_id", "words"),
+    [
+        ("openai-responses:gpt-6.1-sol", "low medium high xhigh max"),
+        ("openai-responses:gpt-6-luna", "none low medium high xhigh max"),
+        ("openai-chat:gpt-5.4-nano", "none low medium high xhigh"),
+        ("openai-responses:gpt-5.5-pro-2026-04-23", "medium high xhigh"),
+        ("openai-responses:gpt-5.1", "none low medium high"),
+        ("openai-chat:gpt-5-mini", "minimal low medium high"),
+        ("openai-responses:gpt-5-pro", "high"),
+        ("openai-chat:o4-mini", "low medium high"),
+        ("anthropic:claude-opus-5-5", "minimal low medium high xhigh max"),
+        ("anthropic:claude-haiku-5-5", "none minimal low medium high xhigh max"),
+        ("anthropic:claude-sonnet-4-6", "none minimal low medium high max"),
+        ("google:gemini-3.8-flash", "low medium high"),
+        ("google:gemini-3.6-flash", "minimal low medium high"),
+        ("google:gemini-2.5-pro", "minimal low medium high"),
+        ("google:gemini-2.5-flash-lite", "none minimal low medium high"),
+    ],
+)
+def test_a_model_knows_the_words_of_its_family_for_how_much_to_reason(model_id: str, words: str) -> None:
+    assert find_model_facts(model_id).capabilities.reasoning_efforts == tuple(words.split())
+
+
+@pytest.mark.parametrize(
+    ("model_id", "samples", "is_forced"),
+    [
+        ("anthropic:claude-opus-5-5", False, False),
+        ("anthropic:claude-fable-5", False, True),
+        ("anthropic:claude-haiku-5-5", False, True),
+        ("anthropic:claude-opus-4-6", True, True),
+        ("anthropic:claude-haiku-4-5", True, True),
+        ("openai-responses:o3", False, True),
+        ("openai-chat:gpt-5-mini", False, True),
+        ("openai-responses:gpt-5.4-nano", True, True),
+        ("openai-responses:gpt-6.1-sol", False, True),
+        ("google:gemini-3.8-flash", False, True),
+        ("google:gemini-3.5-flash", True, True),
+    ],
+)
+def test_a_model_takes_sampling_and_demands_for_calls_as_its_family_does(
+    model_id: str, samples: bool, is_forced: bool
+) -> None:
+    capabilities = find_model_facts(model_id).capabilities
+    assert (capabilities.sampling, capabilities.forced_tool_choice) == (samples, is_forced)
+
+
+def test_only_one_family_takes_no_schema_beside_tools() -> None:
+    either_or = {facts.pattern for facts in MODELS if not facts.capabilities.structured_output_with_tools}
+    assert either_or == {"google:gemini-2.5-pro", "google:gemini-2.5-flash", "google:gemini-2.5-flash-lite"}
+
+
+def test_every_model_that_can_serve_steps_can_do_so_by_default() -> None:
+    """Models that cannot are those for which another protocol is named, and those that only do research."""
+    stuck = [
+        facts
+        for facts in MODELS
+        if not facts.only_through
+        and facts.capabilities.default_transport == "tool"
+        and not facts.capabilities.tools
+    ]
+    assert {facts.more_through for facts in stuck} == {"openai-responses", ""}
+    unhelped = [facts.pattern for facts in stuck if not facts.more_through]
+    assert unhelped == ["openai-responses:o[34]*-deep-research*"]
 
 
 @pytest.mark.parametrize("name", ["gpt-5.4-nano", "gpt-6-sol", "o3", "gpt-9-nova"])

@@ -285,7 +285,7 @@ def test_what_the_catalog_notes_is_shown_first(capsys: Captured) -> None:
     with ModelServer.in_thread([TEXT]) as server:
         arguments = ["openai-chat:gpt-6-luna", "--base-url", server.base_url]
         assert run_command_line(["models", "check", *arguments]) == 0
-    assert "note: It calls tools through openai-responses only." in capsys.readouterr().out
+    assert "note: It can do more through openai-responses." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ CATALOG = ModelCapabilities(images=True, context_window=200_000, price=PRICE)
 EVERYTHING: dict[str, Any] = {
     "tools": False,
     "parallel_tool_calls": False,
+    "forced_tool_choice": False,
     "structured_output": True,
+    "structured_output_with_tools": False,
     "images": True,
     "audio": True,
     "video": True,
@@ -22,6 +24,9 @@ EVERYTHING: dict[str, Any] = {
     "prompt_caching": True,
     "reasoning": True,
     "reasoning_control": "budget",
+    "reasoning_efforts": ("low", "high"),
+    "reasoning_with_tools": False,
+    "sampling": False,
     "is_small": True,
     "default_transport": "native",
     "context_window": 1_000,
@@ -36,6 +41,12 @@ def test_without_corrections_the_catalog_holds() -> None:
 def test_a_correction_changes_its_field_and_no_other() -> None:
     corrected = overridden_capabilities(CATALOG, {"reasoning": True})
     assert corrected == ModelCapabilities(images=True, context_window=200_000, price=PRICE, reasoning=True)
+
+
+def test_words_may_come_as_a_list_and_may_become_unknown_again() -> None:
+    corrected = overridden_capabilities(CATALOG, {"reasoning_efforts": ["low", "high"]})
+    assert corrected.reasoning_efforts == ("low", "high")
+    assert overridden_capabilities(corrected, {"reasoning_efforts": None}).reasoning_efforts is None
 
 
 def test_every_capability_can_be_corrected() -> None:
@@ -65,6 +76,8 @@ def test_a_price_replaces_the_catalogs(price: object, expected: ModelPrice | Non
         ({"vision": True}, "No capability of a model is called 'vision'; there are audio, context_window"),
         ({"images": "perhaps"}, "'images': Input should be a valid boolean"),
         ({"reasoning_control": "words"}, "'reasoning_control': Input should be 'effort' or 'budget'"),
+        ({"reasoning_efforts": ["low", "extreme"]}, "'reasoning_efforts.1': Input should be 'none'"),
+        ({"reasoning_efforts": []}, "'reasoning_efforts' must hold a word"),
         ({"context_window": "big"}, "'context_window': Input should be a valid integer"),
         ({"context_window": 0}, "'context_window' must be more than 0"),
         ({"max_output_tokens": -1}, "'max_output_tokens' must be more than 0"),

@@ -1,8 +1,11 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from nighthawk_async.catalog.models import find_model_facts
 from nighthawk_async.errors import ConfigurationError, UnsupportedContentError
+from nighthawk_async.models.capability_settings import overridden_capabilities
 from nighthawk_async.models.fitting import fit_request
 from nighthawk_async.types.content import (
     AudioUrl,
@@ -18,6 +21,7 @@ from nighthawk_async.types.model import ModelCapabilities, ModelRequest, NamedTo
 from nighthawk_async.types.tools import ToolDefinition
 
 PLAIN = ModelCapabilities()
+LIMITED = ModelCapabilities(parallel_tool_calls=False, reasoning_with_tools=False, sampling=False)
 PNG = BinaryContent(data=b"123", media_type="image/png", identifier="photo")
 TOOL = ToolDefinition(name="look", description="", parameters={"type": "object"})
 
@@ -53,14 +57,6 @@ def test_a_schema_for_a_model_without_structured_output_is_refused() -> None:
     assert fit(given, ModelCapabilities(structured_output=True)) is given
 
 
-@pytest.mark.parametrize("tools", [(), (TOOL,)])
-def test_a_tool_that_must_be_called_must_be_offered(tools: tuple[ToolDefinition, ...]) -> None:
-    with pytest.raises(ConfigurationError, match=r"p:m: .*the tool 'jump' but does not offer it"):
-        fit(request(tools=tools, tool_choice=NamedToolChoice(name="jump")))
-    given = request(tools=(TOOL,), tool_choice=NamedToolChoice(name="look"))
-    assert fit(given) is given
-
-
 @pytest.mark.parametrize(
     ("name", "value", "capability"),
     [
@@ -75,6 +71,9 @@ def test_a_tool_that_must_be_called_must_be_offered(tools: tuple[ToolDefinition,
         ("prompt_caching", "5m", "prompt_caching"),
         ("prompt_caching", "1h", "prompt_caching"),
         ("parallel_tool_calls", True, "parallel_tool_calls"),
+        ("temperature", 0.0, "sampling"),
+        ("top_p", 0.9, "sampling"),
+        ("top_k", 40, "sampling"),
     ],
 )
 def test_a_setting_for_what_the_model_lacks_is_refused_with_the_remedy(
@@ -82,18 +81,143 @@ def test_a_setting_for_what_the_model_lacks_is_refused_with_the_remedy(
 ) -> None:
     given = request(settings={name: value})
     with pytest.raises(ConfigurationError) as raised:
-        fit(given, ModelCapabilities(parallel_tool_calls=False))
+        fit(given, LIMITED)
     assert str(raised.value).startswith("p:m: the model c")
     assert repr(name) in str(raised.value)
     assert f"capabilities={{{capability!r}: True}}" in str(raised.value)
-    assert fit(given, ModelCapabilities(**{"parallel_tool_calls": False, capability: True})) is given
+    assert fit(given, replace(LIMITED, **{capability: True})) is given
 
 
-@pytest.mark.parametrize("name", ["reasoning_effort", "prompt_caching", "parallel_tool_calls", "max_tokens"])
+@pytest.mark.parametrize(
+    "name", ["reasoning_effort", "prompt_caching", "parallel_tool_calls", "temperature", "max_tokens"]
+)
 @pytest.mark.parametrize("value", [None, False])
 def test_a_setting_that_asks_for_nothing_is_no_fault(name: str, value: object) -> None:
-    given = request(settings={name: value})
-    assert fit(given, ModelCapabilities(parallel_tool_calls=False, max_output_tokens=1)) is given
+    given = request(tools=(TOOL,), settings={name: value})
+    assert fit(given, replace(LIMITED, max_output_tokens=1, reasoning_efforts=("low",))) is given
+
+
+def test_a_tool_that_must_be_called_is_refused_where_a_call_cannot_be_demanded() -> None:
+    named = request(tools=(TOOL,), tool_choice=NamedToolChoice(name="look"))
+    unforced = ModelCapabilities(forced_tool_choice=False)
+    with pytest.raises(
+        ConfigurationError, match=r"made to call a tool, here 'look'.*\{'forced_tool_choice': True\}"
+    ):
+        fit(named, unforced)
+    assert fit(named) is named
+    some = request(tools=(TOOL,), tool_choice="required")
+    assert fit(some, unforced) is some
+
+
+def test_a_schema_beside_tools_is_refused_where_one_excludes_the_other() -> None:
+    either_or = ModelCapabilities(structured_output=True, structured_output_with_tools=False)
+    schema = ResponseFormat(name="x", schema={"type": "object"})
+    both = request(tools=(TOOL,), response_format=schema)
+    with pytest.raises(
+        ConfigurationError, match=r"request that offers tools.*\{'structured_output_with_tools': True\}"
+    ):
+        fit(both, either_or)
+    assert fit(both, replace(either_or, structured_output_with_tools=True)) is both
+    for one in (request(tools=(TOOL,)), request(response_format=schema)):
+        assert fit(one, either_or) is one
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"reasoning_effort": "low"},
+        {"thinking_budget_tokens": 1_024},
+        {"thinking": {"type": "enabled"}},
+        {"reasoning_summary": "auto"},
+    ],
+)
+def test_reasoning_beside_tools_is_refused_where_one_excludes_the_other(settings: dict[str, Any]) -> None:
+    either_or = ModelCapabilities(reasoning=True, reasoning_with_tools=False)
+    with pytest.raises(ConfigurationError) as raised:
+        fit(request(tools=(TOOL,), settings=settings), either_or)
+    assert repr(next(iter(settings))) in str(raised.value)
+    assert "capabilities={'reasoning_with_tools': True}" in str(raised.value)
+    alone = request(settings=settings)
+    assert fit(alone, either_or) is alone
+
+
+@pytest.mark.parametrize("settings", [{"reasoning_effort": "none"}, {"thinking_budget_tokens": 0}])
+def test_no_reasoning_beside_tools_is_no_fault(settings: dict[str, Any]) -> None:
+    given = request(tools=(TOOL,), settings=settings)
+    assert fit(given, ModelCapabilities(reasoning=True, reasoning_with_tools=False)) is given
+
+
+def test_a_word_that_the_model_does_not_know_is_refused_with_those_that_it_knows() -> None:
+    capabilities = ModelCapabilities(reasoning=True, reasoning_efforts=("low", "medium", "high"))
+    with pytest.raises(ConfigurationError) as raised:
+        fit(request(settings={"reasoning_effort": "none"}), capabilities)
+    assert str(raised.value) == (
+        "p:m: the model setting 'reasoning_effort' is 'none', but the model knows only 'low', 'medium' and "
+        "'high'. If that is wrong, correct it with the model setting "
+        "capabilities={'reasoning_efforts': ['low', 'medium', 'high', 'none']}."
+    )
+    corrected = overridden_capabilities(
+        capabilities, {"reasoning_efforts": ["low", "medium", "high", "none"]}
+    )
+    for effort, able in (
+        ("low", capabilities),
+        ("none", corrected),
+        ("none", ModelCapabilities(reasoning=True)),
+    ):
+        given = request(settings={"reasoning_effort": effort})
+        assert fit(given, able) is given
+
+
+def test_a_model_that_knows_one_word_is_described_by_it() -> None:
+    capabilities = ModelCapabilities(reasoning=True, reasoning_efforts=("high",))
+    with pytest.raises(ConfigurationError, match="knows only 'high'"):
+        fit(request(settings={"reasoning_effort": "low"}), capabilities)
+
+
+def test_thinking_that_cannot_be_turned_off_cannot_be_given_no_tokens() -> None:
+    thinking = ModelCapabilities(reasoning=True, reasoning_control="budget", reasoning_efforts=("low",))
+    given = request(settings={"thinking_budget_tokens": 0})
+    with pytest.raises(
+        ConfigurationError, match="'thinking_budget_tokens' is 0, but the model always thinks"
+    ):
+        fit(given, thinking)
+    assert fit(given, replace(thinking, reasoning_efforts=("none", "low"))) is given
+    assert fit(given, replace(thinking, reasoning_efforts=None)) is given
+
+
+@pytest.mark.parametrize(
+    ("model_id", "fields", "capability"),
+    [
+        ("openai-chat:gpt-6.1-sol", {"tools": (TOOL,)}, "tools"),
+        (
+            "openai-chat:gpt-5.4",
+            {"tools": (TOOL,), "settings": {"reasoning_effort": "low"}},
+            "reasoning_with_tools",
+        ),
+    ],
+)
+def test_another_protocol_that_has_what_is_missing_is_named(
+    model_id: str, fields: dict[str, Any], capability: str
+) -> None:
+    other = model_id.replace("openai-chat", "openai-responses")
+    with pytest.raises(ConfigurationError, match=f": use {other}\\..*'{capability}'"):
+        fit_request(
+            request(**fields),
+            find_model_facts(model_id).capabilities,
+            model_id=model_id,
+            find_refusal=lambda item: None,
+        )
+
+
+def test_another_protocol_that_lacks_it_too_is_not_named() -> None:
+    with pytest.raises(UnsupportedContentError) as raised:
+        fit_request(
+            request(UserMessage(content=(AudioUrl(url="http://x/y.wav"),))),
+            find_model_facts("openai-chat:gpt-5.4").capabilities,
+            model_id="openai-chat:gpt-5.4",
+            find_refusal=lambda item: None,
+        )
+    assert "openai-responses" not in str(raised.value)
 
 
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens", "max_output_tokens"])

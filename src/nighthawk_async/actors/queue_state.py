@@ -154,6 +154,8 @@ class SendWait(Wait, Generic[Message]):
 
     def enter(self, waiter: Waiter, *, is_again: bool) -> None:
         """Wait for room; a channel's receivers are told."""
+        if self in self._state.senders:
+            return
         self._waiter = waiter
         self._task = anyio.get_current_task()
         self._state.senders[self] = None
@@ -223,6 +225,8 @@ class ReceiveWait(Wait, Generic[Message]):
 
     def enter(self, waiter: Waiter, *, is_again: bool) -> None:
         """Wait for a message."""
+        if self in self._state.receivers:
+            return
         self._waiter = waiter
         self._state.receivers[self] = None
         if is_again:

@@ -5,7 +5,7 @@ It does not know what is waited for: queues of messages say that (`message_queue
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import anyio
 
@@ -13,25 +13,36 @@ __all__ = ["Wait", "Waiter", "wait_for_first"]
 
 
 class Waiter:
-    """A waiting task. It is woken once, for one of the things it waits for."""
+    """A waiting task. It is woken for one of the things it waits for."""
 
-    __slots__ = ("_is_woken", "woken_for")
+    __slots__ = ("_is_woken", "_woken_for")
 
     def __init__(self) -> None:
         self._is_woken = anyio.Event()
-        self.woken_for: Wait | None = None
+        self._woken_for: Wait | None = None
 
     def wake(self, wait: "Wait") -> bool:
         """Wake the task for a thing; False when it was woken for another one already."""
-        if self.woken_for is not None:
+        if self._woken_for is not None:
             return False
-        self.woken_for = wait
+        self._woken_for = wait
         self._is_woken.set()
         return True
 
-    async def wait(self) -> None:
-        """Wait until woken."""
-        await self._is_woken.wait()
+    async def wait(self) -> "Wait":
+        """Wait until woken; what for."""
+        try:
+            await self._is_woken.wait()
+        except BaseException:  # cancelled, maybe after it was woken
+            if self._woken_for is not None:
+                self._woken_for.pass_on()
+            raise
+        return cast("Wait", self._woken_for)
+
+    def wait_again(self) -> None:
+        """Be ready to be woken once more."""
+        self._is_woken = anyio.Event()
+        self._woken_for = None
 
 
 class Wait(ABC):
@@ -43,7 +54,7 @@ class Wait(ABC):
 
     @abstractmethod
     def enter(self, waiter: Waiter, *, is_again: bool) -> None:
-        """Stand in the queue: last, or first when the task was woken for nothing and waits again."""
+        """Stand in the queue, last at first; a task that was woken for nothing keeps its place."""
 
     @abstractmethod
     def leave(self) -> None:
@@ -70,33 +81,31 @@ async def wait_for_first(waits: Sequence[AnyWait]) -> AnyWait:
     Returns:
         What was done.
     """
-    is_again = False
-    while True:
-        for wait in waits:
-            if wait.poll():
-                return wait
-        woken_for = await _wait_until_woken(waits, is_again=is_again)
-        for wait in waits:
-            if wait is woken_for and wait.settle():
-                return wait
-        is_again = True
-
-
-async def _wait_until_woken(waits: Sequence[Wait], *, is_again: bool) -> Wait | None:
+    done = _poll(waits)
+    if done is not None:
+        return done
     waiter = Waiter()
-    for wait in waits:
-        wait.enter(waiter, is_again=is_again)
+    is_again = False
     try:
-        await waiter.wait()
-    except BaseException:  # cancelled, maybe after it was woken
-        _leave(waits)
-        if waiter.woken_for is not None:
-            waiter.woken_for.pass_on()
-        raise
-    _leave(waits)
-    return waiter.woken_for
+        while True:
+            for wait in waits:
+                wait.enter(waiter, is_again=is_again)
+            done = _settle(waits, await waiter.wait())
+            if done is not None:
+                return done
+            waiter.wait_again()
+            is_again = True
+    finally:
+        for wait in waits:
+            wait.leave()
 
 
-def _leave(waits: Sequence[Wait]) -> None:
+def _settle(waits: Sequence[AnyWait], woken_for: Wait) -> AnyWait | None:
     for wait in waits:
-        wait.leave()
+        if wait is woken_for and wait.settle():
+            return wait
+    return _poll(waits)  # what came to the others meanwhile woke nobody
+
+
+def _poll(waits: Sequence[AnyWait]) -> AnyWait | None:
+    return next((wait for wait in waits if wait.poll()), None)

@@ -169,6 +169,29 @@ async def test_a_receiver_behind_a_claim_gets_the_message_of_who_was_cancelled_e
     assert [first.result, second.result] == ["cancelled", "message"]
 
 
+async def test_who_waits_behind_the_last_message_ends_when_that_is_received() -> None:
+    mailbox: Mailbox[str] = Mailbox()
+    async with anyio.create_task_group() as task_group:
+        first = await start(task_group, mailbox.receive)
+        second = await start(task_group, mailbox.receive)
+        mailbox.send_nowait("last")
+        mailbox.close()
+        await anyio.wait_all_tasks_blocked()
+        assert first.result == "last"
+        assert isinstance(second.result, MailboxClosedError)
+
+
+async def test_who_waits_ends_when_the_last_message_is_drained() -> None:
+    mailbox: Mailbox[str] = Mailbox()
+    async with anyio.create_task_group() as task_group:
+        receivers = [await start(task_group, mailbox.receive) for _ in range(2)]
+        mailbox.send_nowait("last")
+        mailbox.close()
+        assert mailbox.drain() == ["last"]
+        await anyio.wait_all_tasks_blocked()
+        assert all(isinstance(receiver.result, MailboxClosedError) for receiver in receivers)
+
+
 async def test_a_cancelled_wait_takes_nothing() -> None:
     mailbox: Mailbox[str] = Mailbox()
     async with anyio.create_task_group() as task_group:

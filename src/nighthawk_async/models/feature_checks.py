@@ -88,7 +88,7 @@ def _faults(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[
 def _faults_of_tools(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[_Fault]:
     if not capabilities.tools:
         yield _Fault("the model does not call tools", "tools")
-    # "required" is no fault: the codecs leave the choice to such a model, which calls tools as a rule.
+    # "required" is no fault: `models.fitting` leaves the choice to such a model.
     if isinstance(request.tool_choice, NamedToolChoice) and not capabilities.forced_tool_choice:
         name = request.tool_choice.name
         yield _Fault(f"the model cannot be made to call a tool, here {name!r}", "forced_tool_choice")

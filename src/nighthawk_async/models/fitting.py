@@ -1,9 +1,9 @@
 """Fits a request to what its model can do, before anything is sent. Floor 4.
 
-Features that the model lacks are refused (`models.feature_checks`). Content of the prompt that the model
-cannot take is an error, and so is, before that, content that the protocol cannot carry, which no setting
-changes. Content of a tool result is replaced by a text that describes it, since the model may go on without
-it (specification 8.3).
+Features that the model lacks are refused (`models.feature_checks`), but for a demand that it call some tool:
+where it cannot be made to, the choice is left to it. Content of the prompt that the model cannot take is an
+error, and so is, before that, content that the protocol cannot carry, which no setting changes. Content of a
+tool result is replaced by a text that describes it, since the model may go on without it (specification 8.3).
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ..errors import UnsupportedContentError
 from ..types.content import MultimodalContent, UserContent
 from ..types.messages import AssistantMessage, Message, ToolResult, ToolResultsMessage, UserMessage
-from ..types.model import ModelCapabilities, ModelRequest
+from ..types.model import ModelCapabilities, ModelRequest, ToolChoice
 from ..wire.media import MediaKind, describe_media, is_all_text, media_kind
 from .feature_checks import check_features
 from .remedies import remedy
@@ -44,8 +44,17 @@ def fit_request(
     missing = _missing_kinds(capabilities)
     _check_user_content(request, missing, model_id, find_refusal)
     messages = tuple([_fit_message(message, missing) for message in request.messages])
+    tool_choice = _fit_tool_choice(request, capabilities)
     is_same = all(new is old for new, old in zip(messages, request.messages, strict=True))
-    return request if is_same else replace(request, messages=messages)
+    if is_same and tool_choice == request.tool_choice:
+        return request
+    return replace(request, messages=messages, tool_choice=tool_choice)
+
+
+def _fit_tool_choice(request: ModelRequest, capabilities: ModelCapabilities) -> ToolChoice:
+    """Leave the choice to a model that cannot be made to call a tool; it calls tools as a rule."""
+    is_demanded = request.tool_choice == "required" and bool(request.tools)
+    return "auto" if is_demanded and not capabilities.forced_tool_choice else request.tool_choice
 
 
 def _missing_kinds(capabilities: ModelCapabilities) -> dict[MediaKind, str]:

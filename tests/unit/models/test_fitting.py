@@ -105,8 +105,17 @@ def test_a_tool_that_must_be_called_is_refused_where_a_call_cannot_be_demanded()
     ):
         fit(named, unforced)
     assert fit(named) is named
+
+
+def test_a_demand_for_some_call_is_left_to_a_model_that_cannot_be_made_to_call() -> None:
     some = request(tools=(TOOL,), tool_choice="required")
-    assert fit(some, unforced) is some
+    assert fit(some) is some
+    assert fit(some, ModelCapabilities(forced_tool_choice=False)) == replace(some, tool_choice="auto")
+
+
+def test_a_demand_for_a_call_without_tools_stays_the_fault_that_it_is() -> None:
+    given = request(tool_choice="required")
+    assert fit(given, ModelCapabilities(forced_tool_choice=False)) is given
 
 
 def test_a_schema_beside_tools_is_refused_where_one_excludes_the_other() -> None:

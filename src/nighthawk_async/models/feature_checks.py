@@ -46,7 +46,7 @@ _FEATURES = (
         "sampling", ("temperature", "top_p", "top_k"), "the model cannot be told how to choose its words"
     ),
 )
-_OFF = ("none", 0)
+_OFF: tuple[object, ...] = ("none", 0, {"type": "disabled"})
 """What settings of reasoning say to turn it off."""
 
 _EFFORTS: tuple[str, ...] = get_args(ReasoningEffort)
@@ -121,10 +121,11 @@ def _faults_of_effort(settings: Mapping[str, Any], capabilities: ModelCapabiliti
             f"the model setting 'reasoning_effort' is {effort!r}, but the model knows only {_listed(known)}"
         )
         yield _Fault(complaint, "reasoning_efforts", [*known, effort])
-    is_told_number = capabilities.reasoning_control == "budget"
-    if is_told_number and "none" not in known and settings.get("thinking_budget_tokens") == 0:
-        complaint = "the model setting 'thinking_budget_tokens' is 0, but the model always thinks"
-        yield _Fault(complaint, "reasoning_efforts", ["none", *known])
+    for name in ("thinking", "thinking_budget_tokens"):
+        value: object = settings.get(name)
+        if "none" not in known and value in _OFF and value is not False:
+            complaint = f"the model setting {name!r} is {value!r}, but the model always thinks"
+            yield _Fault(complaint, "reasoning_efforts", ["none", *known])
 
 
 def _faults_of_max_tokens(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> Iterator[_Fault]:

@@ -150,7 +150,10 @@ def test_reasoning_beside_tools_is_refused_where_one_excludes_the_other(settings
     assert fit(alone, either_or) is alone
 
 
-@pytest.mark.parametrize("settings", [{"reasoning_effort": "none"}, {"thinking_budget_tokens": 0}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"reasoning_effort": "none"}, {"thinking_budget_tokens": 0}, {"thinking": {"type": "disabled"}}],
+)
 def test_no_reasoning_beside_tools_is_no_fault(settings: dict[str, Any]) -> None:
     given = request(tools=(TOOL,), settings=settings)
     assert fit(given, ModelCapabilities(reasoning=True, reasoning_with_tools=False)) is given
@@ -183,13 +186,15 @@ def test_a_model_that_knows_one_word_is_described_by_it() -> None:
         fit(request(settings={"reasoning_effort": "low"}), capabilities)
 
 
-def test_thinking_that_cannot_be_turned_off_cannot_be_given_no_tokens() -> None:
-    thinking = ModelCapabilities(reasoning=True, reasoning_control="budget", reasoning_efforts=("low",))
-    given = request(settings={"thinking_budget_tokens": 0})
-    with pytest.raises(
-        ConfigurationError, match="'thinking_budget_tokens' is 0, but the model always thinks"
-    ):
+@pytest.mark.parametrize("settings", [{"thinking_budget_tokens": 0}, {"thinking": {"type": "disabled"}}])
+def test_thinking_that_cannot_be_turned_off_is_turned_off_by_no_other_setting(
+    settings: dict[str, Any],
+) -> None:
+    thinking = ModelCapabilities(reasoning=True, reasoning_efforts=("low",))
+    given = request(settings=settings)
+    with pytest.raises(ConfigurationError, match="but the model always thinks") as raised:
         fit(given, thinking)
+    assert repr(next(iter(settings))) in str(raised.value)
     assert fit(given, replace(thinking, reasoning_efforts=("none", "low"))) is given
     assert fit(given, replace(thinking, reasoning_efforts=None)) is given
 

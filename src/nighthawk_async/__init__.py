@@ -2,7 +2,7 @@
 
 The house, ground floor first; a room imports only from lower floors (`tests/architecture/test_floors.py`):
 
-    0  errors, types, configuration      1  natural, prompt, wire, catalog, actors
+    0  errors, types, configuration      1  natural, prompt, wire, catalog, actors, parallel
     2  ports                             3  runtime
     4  models, executors                 5  functions, testing, cli, and this module, which joins them
 """

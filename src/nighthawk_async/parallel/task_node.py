@@ -1,0 +1,135 @@
+"""What is known of a task while it lives: who it is, whether it shall end, what controls it. Floor 1.
+
+It neither runs nor cancels anything (`task_state`, `tasks`).
+"""
+
+from dataclasses import dataclass
+
+from .task_control import TaskControl
+from .task_errors import TaskError
+from .task_hooks import TaskMailbox, get_task_hooks
+
+__all__ = ["CancelRequest", "Positions", "TaskNode"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRequest:
+    """A task was asked to end.
+
+    Args:
+        reason: Why; None when nobody said.
+    """
+
+    reason: str | None
+
+
+class Positions:
+    """Gives ids by position: the third `fetch` under `run` is `run/fetch[2]`, whoever runs first.
+
+    Args:
+        path: The id under which the positions are.
+    """
+
+    __slots__ = ("_counts", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._counts: dict[str, int] = {}
+
+    def take(self, kind: str) -> str:
+        """The id of the next of a kind."""
+        index = self._counts.get(kind, 0)
+        self._counts[kind] = index + 1
+        return f"{self.path}/{kind}[{index}]"
+
+
+class TaskNode:
+    """One task in the tree of tasks.
+
+    Args:
+        id: Its id, unique below its root.
+        name: What it is called.
+        parent: The task that started it; None for a root.
+        owner: The task whose block it belongs to, and which does not end before it: what asks the owner to
+            end asks the task too. None for a root.
+    """
+
+    __slots__ = (
+        "_controls",
+        "_is_ended",
+        "_mailbox",
+        "_owned",
+        "_owner",
+        "id",
+        "name",
+        "parent_id",
+        "positions",
+        "request",
+        "root_id",
+    )
+
+    def __init__(self, *, id: str, name: str, parent: "TaskNode | None", owner: "TaskNode | None") -> None:
+        self.id = id
+        self.name = name
+        self.parent_id = None if parent is None else parent.id
+        self.root_id = id if parent is None else parent.root_id
+        self.positions = Positions(id)
+        self.request: CancelRequest | None = None
+        self._owner = owner
+        self._owned: dict[TaskNode, None] = {}
+        self._controls: list[TaskControl] = []
+        self._mailbox: TaskMailbox | None = None
+        self._is_ended = False
+        if owner is not None:
+            owner._owned[self] = None
+            self.request = owner.request
+
+    @property
+    def control(self) -> TaskControl | None:
+        """What was registered last of what still runs; None for nothing."""
+        return self._controls[-1] if self._controls else None
+
+    @property
+    def mailbox(self) -> TaskMailbox:
+        """The mailbox of the task; closed when the task has ended.
+
+        Raises:
+            TaskError: Nobody has said how mailboxes are made.
+        """
+        if self._mailbox is None:
+            make = get_task_hooks().make_mailbox
+            if make is None:
+                raise TaskError("tasks have no mailbox: install hooks that make one")
+            self._mailbox = make(self.id)
+            if self._is_ended:
+                self._mailbox.close()
+        return self._mailbox
+
+    def ask_to_end(self, reason: str | None) -> None:
+        """Ask the task, what runs in it and every task it owns to end. Only the first reason counts."""
+        if self.request is not None:
+            return
+        self.request = CancelRequest(reason=reason)
+        for control in tuple(self._controls):
+            control.request_cancel(reason)
+        for node in tuple(self._owned):
+            node.ask_to_end(reason)
+
+    def add_control(self, control: TaskControl) -> None:
+        """Let what runs in the task be controlled."""
+        self._controls.append(control)
+        if self.request is not None:
+            control.request_cancel(self.request.reason)
+
+    def remove_control(self, control: TaskControl) -> None:
+        """It has ended."""
+        position = next(index for index, each in enumerate(self._controls) if each is control)
+        del self._controls[position]
+
+    def end(self) -> None:
+        """The task has ended."""
+        self._is_ended = True
+        if self._owner is not None:
+            self._owner._owned.pop(self, None)
+        if self._mailbox is not None:
+            self._mailbox.close()

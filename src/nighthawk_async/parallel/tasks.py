@@ -1,0 +1,232 @@
+"""Blocks of tasks with handles. Floor 1.
+
+    async with open_tasks() as tasks:
+        page = tasks.start(fetch, url)
+        score = tasks.start(rate, url, name="score")
+        print(await page, await score)
+
+A task fails alone: its error is kept for whoever awaits its handle, and the others go on, because awaiting
+it may be prepared for the error. Leaving the block waits for the tasks, as leaving a task group does, so that
+work which was started is done and no task outlives its owner. From then on a failure that nobody awaits
+cancels the rest; every failure that nobody has awaited by the end is raised there. What ends the program
+(`sys.exit`, Ctrl-C) ends the body and the tasks at once.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
+
+import anyio
+from anyio import get_cancelled_exc_class
+
+from .failures import raise_bare, without_cancellations
+from .task_current import find_node
+from .task_errors import TasksClosedError
+from .task_handle import TaskHandle
+from .task_hooks import get_task_hooks
+from .task_node import Positions, TaskNode
+from .task_runner import run_task
+from .task_state import TaskState
+
+__all__ = ["Tasks", "open_tasks"]
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+
+class Tasks:
+    """A block of tasks; enter it with `async with`, once. Made by `open_tasks`.
+
+    It belongs to one event loop, and to the task that enters it.
+    """
+
+    def __init__(self, name: str, *, at_end: Literal["wait", "cancel"]) -> None:
+        self._name = name
+        self._at_end: Literal["wait", "cancel"] = at_end
+        self._phase: Literal["new", "open", "leaving", "closed"] = "new"
+        self._ending: str | None = None
+        self._live: dict[TaskState[Any], None] = {}
+        self._failed: dict[TaskState[Any], None] = {}
+        self._extents = ExitStack()
+
+    async def __aenter__(self) -> "Tasks":
+        if self._phase != "new":
+            raise TasksClosedError("a block of tasks can be entered once; call open_tasks again for another")
+        self._owner = find_node()
+        self._positions = Positions(self._owner.positions.take(self._name))
+        with ExitStack() as extents:
+            extents.enter_context(get_task_hooks().open_extent())
+            self._task_group = anyio.create_task_group()
+            await self._task_group.__aenter__()
+            self._extents = extents.pop_all()
+        self._phase = "open"
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        self._phase = "leaving" if self._live else "closed"
+        with self._extents:
+            self._decide_at_end(exc)
+            left_by = await self._wait_for_tasks(exc)
+            self._phase = "closed"
+            await self._wait_for_awaiters()
+        failures = [state.error for state in self._failed]
+        self._failed.clear()
+        if failures and left_by is not None:
+            left_by = without_cancellations(left_by)
+        errors = [error for error in (left_by, *failures) if error is not None]
+        if all(error is exc for error in errors):
+            return False  # what the body raised goes on by itself
+        raise_bare(errors, self._positions.path)
+        return False
+
+    @overload
+    def start(
+        self,
+        function: Callable[[*Arguments], Awaitable[Result]],
+        *args: *Arguments,
+        name: str | None = None,
+    ) -> TaskHandle[Result]: ...
+    @overload
+    def start(
+        self, function: Callable[[*Arguments], Result], *args: *Arguments, name: str | None = None
+    ) -> TaskHandle[Result]: ...
+    def start(self, function: Callable[..., Any], *args: Any, name: str | None = None) -> TaskHandle[Any]:
+        """Start a task. It runs from the next checkpoint of the caller on.
+
+        The context variables and task-local values of the caller flow in. A synchronous function runs in a
+        worker thread.
+
+        Args:
+            function: What to run, async or not.
+            args: Its arguments; `functools.partial` takes keyword arguments.
+            name: What to call it; the name of the function when None. The id of the task is made of it.
+
+        Raises:
+            TasksClosedError: The block is not entered yet, or is over.
+            ValueError: The name is empty, or contains `/`, `[` or `]`.
+        """
+        if self._phase not in ("open", "leaving"):
+            when = "is not entered yet" if self._phase == "new" else "is over"
+            raise TasksClosedError(f"the block of tasks {when}: nothing can be started in it")
+        state = TaskState[Any](
+            self._make_node(_checked_name(_name_of(function) if name is None else name)),
+            on_end=self._note_end,
+            on_claim=self._note_claim,
+        )
+        self._live[state] = None
+        if self._ending is not None:
+            state.cancel(self._ending)
+        self._task_group.start_soon(run_task, state, function, args, name=state.node.id)
+        return TaskHandle(state)
+
+    def cancel(self, reason: str | None = None) -> None:
+        """Cancel every task that has not ended. Further ones can be started.
+
+        Args:
+            reason: Why; told to those who await the tasks.
+        """
+        for state in tuple(self._live):
+            state.cancel(reason)
+
+    def _make_node(self, name: str) -> TaskNode:
+        """The place of a task: among the tasks of the block, or below whichever other task starts it.
+
+        Otherwise the ids of tasks that several others start would depend on who comes first.
+        """
+        starter = find_node()
+        positions = self._positions if starter is self._owner else starter.positions
+        return TaskNode(id=positions.take(name), name=name, parent=starter, owner=self._owner)
+
+    def _decide_at_end(self, exc: BaseException | None) -> None:
+        """The body has ended: what becomes of the tasks that have not."""
+        if exc is not None:
+            is_cancelled = isinstance(exc, get_cancelled_exc_class())
+            self._cancel_rest(f"its block was {'cancelled' if is_cancelled else 'left by an error'}")
+        elif not all(state.is_awaited for state in self._failed):
+            self._cancel_rest("another task of its block failed")
+        elif self._at_end == "cancel":
+            for state in [state for state in self._live if not state.is_awaited]:
+                state.cancel("its block has ended")
+
+    async def _wait_for_tasks(self, exc: BaseException | None) -> BaseException | None:
+        """Wait until every task has ended; gives what the block is left by, failures of tasks apart."""
+        # An error of the body has cancelled the tasks one by one, and is raised here, with their failures.
+        shown = exc if isinstance(exc, get_cancelled_exc_class()) else None
+        try:
+            await self._task_group.__aexit__(None if shown is None else type(shown), shown, None)
+        except BaseException as error:  # the owner was cancelled
+            return exc or error
+        return exc
+
+    async def _wait_for_awaiters(self) -> None:
+        """Let those learn of failures who were awaiting them, so that none is raised twice or by nobody."""
+        with anyio.CancelScope(shield=True):
+            for state in tuple(self._failed):
+                await state.wait_delivered()
+
+    def _cancel_rest(self, reason: str) -> None:
+        """Cancel the tasks, those too that they start while they end."""
+        self._ending = reason
+        self.cancel(reason)
+
+    def _note_end(self, state: TaskState[Any]) -> None:
+        self._live.pop(state, None)
+        if state.error is not None:
+            self._failed[state] = None
+            self._decide_at_failure(state)
+        if self._phase == "leaving" and not self._live:
+            self._phase = "closed"
+
+    def _decide_at_failure(self, state: TaskState[Any]) -> None:
+        """A task has failed: what becomes of the others."""
+        if not isinstance(state.error, Exception):
+            self._task_group.cancel_scope.cancel("a task ends the program")  # the body too
+        elif self._phase != "leaving" or state.is_awaited:
+            return
+        self._cancel_rest("another task of its block failed")
+
+    def _note_claim(self, state: TaskState[Any]) -> None:
+        if isinstance(state.error, Exception):  # what ends the program is nobody's own affair
+            self._failed.pop(state, None)
+
+
+def open_tasks(name: str = "tasks", *, at_end: Literal["wait", "cancel"] = "wait") -> Tasks:
+    """A block in which tasks can be started that have handles.
+
+    A task fails alone: its error is kept for whoever awaits its handle, and the others go on. Leaving the
+    block normally waits for the tasks; an error or a cancellation of the body cancels them first. Once the
+    body has ended, a failure that nobody awaits cancels the rest. At the end every failure that nobody
+    awaited is raised: a single one as it is, several in an exception group, together with an error of the
+    body. An error takes the place of a cancellation, as it does in a `finally` clause. Tasks that were
+    cancelled are no failures.
+
+    Args:
+        name: What the block is called in the ids of its tasks.
+        at_end: What leaving the block normally does: `wait` for all tasks, or `cancel` those that nobody
+            awaits at that moment, which suits helpers that would never end by themselves.
+
+    Returns:
+        A context manager, for `async with`, that gives the block.
+
+    Raises:
+        ValueError: The name is empty or contains `/`, `[` or `]`; or `at_end` is neither.
+    """
+    if at_end not in ("wait", "cancel"):
+        raise ValueError(f"at_end must be 'wait' or 'cancel', not {at_end!r}")
+    return Tasks(_checked_name(name), at_end=at_end)
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    while isinstance(function, partial):
+        function = cast("Callable[..., Any]", function.func)
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+def _checked_name(name: str) -> str:
+    if not name or any(character in name for character in "/[]"):
+        raise ValueError(f"the name of a task is not empty and contains no '/', '[' or ']': {name!r}")
+    return name

@@ -1,0 +1,438 @@
+"""Handles of tasks: ids, cancelling with and without grace."""
+
+import threading
+from typing import Any
+
+import anyio
+import pytest
+
+from nighthawk_async.parallel import (
+    CallCancelledError,
+    InvalidLimitError,
+    TaskAwaitsItselfError,
+    TaskCancelledError,
+    TaskHandle,
+    Tasks,
+    cancel_requested,
+    current_task,
+    open_task_root,
+    open_tasks,
+    raise_if_cancel_requested,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def nothing() -> None:
+    pass
+
+
+async def end_when_asked() -> str:
+    for _ in range(1000):
+        if cancel_requested():
+            return "ended by itself"
+        await anyio.sleep(1)
+    return "nobody asked"
+
+
+async def test_ids_follow_the_positions_of_submission() -> None:
+    with open_task_root("run"):
+        async with open_tasks() as tasks:
+            handles = [tasks.start(nothing), tasks.start(nothing), tasks.start(nothing, name="other")]
+            handles.append(tasks.start(nothing))
+        async with open_tasks("later") as tasks:
+            handles.append(tasks.start(nothing))
+        async with open_tasks() as tasks:
+            handles.append(tasks.start(nothing))
+    assert [handle.id for handle in handles] == [
+        "run/tasks[0]/nothing[0]",
+        "run/tasks[0]/nothing[1]",
+        "run/tasks[0]/other[0]",
+        "run/tasks[0]/nothing[2]",
+        "run/later[0]/nothing[0]",
+        "run/tasks[1]/nothing[0]",
+    ]
+    assert {handle.parent_id for handle in handles} == {"run"}
+    assert [handles[0].name, handles[2].name] == ["nothing", "other"]
+
+
+async def test_ids_are_the_same_whichever_task_runs_first() -> None:
+    """Trio runs tasks in random order; the ids of their own tasks do not depend on it."""
+    ids: list[set[str]] = []
+
+    async def start_two(common: Tasks, found: set[str]) -> None:
+        await anyio.lowlevel.checkpoint()
+        async with open_tasks() as tasks:
+            found.update(tasks.start(nothing).id for _ in range(2))
+        found.add(common.start(nothing).id)
+
+    for _ in range(10):
+        found: set[str] = set()
+        with open_task_root("run"):
+            async with open_tasks() as tasks:
+                for _ in range(3):
+                    tasks.start(start_two, tasks, found)
+        ids.append(found)
+    assert len(ids[0]) == 9
+    assert all(each == ids[0] for each in ids)
+    assert "run/tasks[0]/start_two[2]/tasks[0]/nothing[1]" in ids[0]
+    assert "run/tasks[0]/start_two[2]/nothing[0]" in ids[0]
+
+
+async def test_no_two_tasks_have_one_id_though_names_meet() -> None:
+    async def start_both(common: Tasks) -> list[str]:
+        async with open_tasks() as tasks:
+            return [tasks.start(nothing).id, common.start(nothing, name="tasks").id]
+
+    async with open_tasks() as tasks:
+        own, common = await tasks.start(start_both, tasks)
+    assert own.endswith("/start_both[0]/tasks[0]/nothing[0]")
+    assert common.endswith("/start_both[0]/tasks[1]")
+
+
+async def test_a_task_cancelled_before_it_began_never_begins() -> None:
+    called: list[str] = []
+
+    def call() -> Any:
+        called.append("called")
+        return nothing()
+
+    async def run() -> None:
+        called.append("run")
+
+    async with open_tasks() as tasks:
+        handles = [tasks.start(run), tasks.start(call)]
+        assert [handle.cancel("not needed") for handle in handles] == [True, True]
+        assert [handle.status for handle in handles] == ["cancelled", "cancelled"]
+        with pytest.raises(TaskCancelledError, match="was cancelled: not needed"):
+            await handles[0]
+        assert not handles[0].cancel("again")
+    assert called == []
+
+
+async def test_a_task_whose_block_is_cancelled_before_it_began_never_begins() -> None:
+    called: list[str] = []
+
+    async def run() -> None:
+        called.append("run")
+
+    with anyio.CancelScope() as scope:
+        async with open_tasks() as tasks:
+            scope.cancel()
+            handle = tasks.start(run)
+    assert called == []
+    assert handle.status == "cancelled"
+
+
+async def test_a_cancelled_task_tells_its_awaiters_why_and_cancels_none_of_them() -> None:
+    told: list[TaskCancelledError] = []
+
+    async def wait_for(handle: TaskHandle[None]) -> None:
+        try:
+            await handle
+        except TaskCancelledError as error:
+            await anyio.lowlevel.checkpoint()
+            told.append(error)
+
+    async with open_tasks() as tasks, anyio.create_task_group() as task_group:
+        handle = tasks.start(anyio.sleep_forever)
+        task_group.start_soon(wait_for, handle)
+        task_group.start_soon(wait_for, handle)
+        await anyio.wait_all_tasks_blocked()
+        assert handle.status == "running"
+        assert handle.cancel("too slow")
+        assert handle.cancel("another reason")
+    assert handle.status == "cancelled"
+    assert [(error.task_id, error.reason, error.forced) for error in told] == [
+        (handle.id, "too slow", False)
+    ] * 2
+    assert told[0] is not told[1]
+
+
+async def test_a_result_at_the_moment_of_cancelling_wins() -> None:
+    async def answer_anyway() -> str:
+        with anyio.CancelScope(shield=True):
+            await anyio.wait_all_tasks_blocked()
+        return "done"
+
+    async with open_tasks() as tasks:
+        handle = tasks.start(answer_anyway)
+        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
+        handle.cancel()
+        assert await handle == "done"
+        assert handle.status == "completed"
+
+
+async def test_an_error_while_a_cancelled_task_cleans_up_is_its_failure() -> None:
+    async def fail_while_ending() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise ValueError("cleanup")
+
+    handles: list[TaskHandle[None]] = []
+
+    async def block() -> None:
+        async with open_tasks() as tasks:
+            handles.append(tasks.start(fail_while_ending))
+            await anyio.wait_all_tasks_blocked()
+            handles[0].cancel()
+
+    with pytest.raises(ValueError, match="cleanup"):
+        await block()
+    assert handles[0].status == "failed"
+
+
+async def test_who_is_cancelled_while_awaiting_does_not_cancel_the_task() -> None:
+    go = anyio.Event()
+    async with open_tasks() as tasks:
+        handle = tasks.start(go.wait)
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await handle
+        assert scope.cancelled_caught
+        await anyio.wait_all_tasks_blocked()
+        assert handle.status == "running"
+        go.set()
+    assert handle.status == "completed"
+
+
+async def test_cancelling_all_tasks_of_a_block_leaves_it_open() -> None:
+    async with open_tasks() as tasks:
+        handles = [tasks.start(anyio.sleep_forever) for _ in range(3)]
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel("new plan")
+        for handle in handles:
+            with pytest.raises(TaskCancelledError, match="new plan"):
+                await handle
+        assert await tasks.start(end_when_asked, name="next").cancel_gracefully(0) == "cancelled"
+
+
+@pytest.mark.virtual_time
+async def test_a_task_that_ends_within_its_grace_is_not_cancelled() -> None:
+    async with open_tasks() as tasks:
+        handle = tasks.start(end_when_asked)
+        await anyio.wait_all_tasks_blocked()
+        assert await handle.cancel_gracefully(2) == "completed"
+        assert await handle == "ended by itself"
+        assert await handle.cancel_gracefully(2) == "completed"
+
+
+@pytest.mark.virtual_time
+async def test_a_task_that_does_not_end_within_its_grace_is_cancelled_by_force() -> None:
+    async with open_tasks() as tasks:
+        handle = tasks.start(anyio.sleep_forever)
+        await anyio.wait_all_tasks_blocked()
+        began = anyio.current_time()
+        assert await handle.cancel_gracefully(30, "closing time") == "cancelled"
+        assert anyio.current_time() - began == 30
+        with pytest.raises(TaskCancelledError, match="by force: closing time") as caught:
+            await handle
+        assert (caught.value.reason, caught.value.forced) == ("closing time", True)
+
+
+async def test_a_task_can_end_as_cancelled_within_its_grace() -> None:
+    asked = anyio.Event()
+
+    async def stop_at_a_good_moment() -> None:
+        await asked.wait()
+        raise_if_cancel_requested()
+        raise AssertionError("it was asked")
+
+    async with open_tasks() as tasks, anyio.create_task_group() as task_group:
+        handle = tasks.start(stop_at_a_good_moment)
+        await anyio.wait_all_tasks_blocked()
+        task_group.start_soon(handle.cancel_gracefully, float("inf"), "closing time")
+        await anyio.wait_all_tasks_blocked()
+        asked.set()
+        with pytest.raises(TaskCancelledError) as caught:
+            await handle
+    assert (caught.value.reason, caught.value.forced) == ("closing time", False)
+    assert handle.status == "cancelled"
+
+
+async def test_nobody_is_asked_to_end_before_somebody_asks() -> None:
+    async def look() -> bool:
+        raise_if_cancel_requested()
+        return cancel_requested()
+
+    assert not cancel_requested()
+    async with open_tasks() as tasks:
+        assert not await tasks.start(look)
+
+
+async def test_the_tasks_of_a_task_are_asked_to_end_with_it() -> None:
+    deep: list[TaskHandle[str]] = []
+    ready = anyio.Event()
+
+    async def own_tasks() -> str:
+        async with open_tasks() as tasks:
+            deep.append(tasks.start(wait_until_asked))
+            await ready.wait()
+            deep.append(tasks.start(wait_until_asked))
+        return "ended"
+
+    async def wait_until_asked() -> str:
+        await ready.wait()
+        return "asked" if cancel_requested() else "not asked"
+
+    async with open_tasks() as tasks, anyio.create_task_group() as task_group:
+        handle, stranger = tasks.start(own_tasks), tasks.start(wait_until_asked)
+        await anyio.wait_all_tasks_blocked()
+        task_group.start_soon(handle.cancel_gracefully, float("inf"))
+        await anyio.wait_all_tasks_blocked()
+        ready.set()
+        assert await handle == "ended"
+        assert [await each for each in deep] == ["asked", "asked"]
+        assert await stranger == "not asked"
+
+
+async def test_an_error_of_another_cancelled_task_is_a_failure_of_who_was_not_asked_to_end() -> None:
+    async def wait_for(handle: TaskHandle[None]) -> None:
+        await handle
+
+    async with open_tasks() as tasks:
+        cancelled = tasks.start(anyio.sleep_forever)
+        waiting = tasks.start(wait_for, cancelled)
+        await anyio.wait_all_tasks_blocked()
+        cancelled.cancel()
+        with pytest.raises(TaskCancelledError):
+            await waiting
+        assert [cancelled.status, waiting.status] == ["cancelled", "failed"]
+
+
+async def test_who_was_asked_to_end_and_raises_that_its_tasks_were_cancelled_has_ended_for_that() -> None:
+    async def own_tasks() -> None:
+        async with anyio.create_task_group() as task_group, open_tasks() as tasks:
+            task = tasks.start(raise_later)
+            task_group.start_soon(task.wait_ended)
+            await task
+
+    asked = anyio.Event()
+
+    async def raise_later() -> None:
+        await asked.wait()
+        raise_if_cancel_requested()
+
+    async with open_tasks() as tasks, anyio.create_task_group() as task_group:
+        handle = tasks.start(own_tasks)
+        await anyio.wait_all_tasks_blocked()
+        task_group.start_soon(handle.cancel_gracefully, float("inf"))
+        await anyio.wait_all_tasks_blocked()
+        asked.set()
+    assert handle.status == "cancelled"
+
+
+async def test_who_is_cancelled_while_giving_grace_leaves_the_task_asked_and_running() -> None:
+    go = anyio.Event()
+
+    async def answer() -> bool:
+        await go.wait()
+        return cancel_requested()
+
+    async with open_tasks() as tasks:
+        handle = tasks.start(answer)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await handle.cancel_gracefully(1000)
+        assert handle.status == "running"
+        go.set()
+        assert await handle
+
+
+@pytest.mark.parametrize("grace", [-1, float("nan"), True, "2"])
+async def test_a_grace_that_makes_no_sense_asks_nobody(grace: Any) -> None:
+    async with open_tasks() as tasks:
+        handle = tasks.start(end_when_asked)
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(InvalidLimitError):
+            await handle.cancel_gracefully(grace)
+        assert handle.status == "running"
+        handle.cancel()
+
+
+async def test_a_task_cannot_wait_for_its_own_end() -> None:
+    handles: list[TaskHandle[None]] = []
+
+    async def wait_for_itself() -> None:
+        with pytest.raises(TaskAwaitsItselfError):
+            await handles[0].wait_ended()
+        with pytest.raises(TaskAwaitsItselfError):
+            await handles[0].cancel_gracefully(0)
+
+    async with open_tasks() as tasks:
+        handles.append(tasks.start(wait_for_itself))
+    assert handles[0].status == "completed"
+
+
+async def test_a_task_can_cancel_itself() -> None:
+    handles: list[TaskHandle[None]] = []
+
+    async def cancel_itself() -> None:
+        handles[0].cancel("no more")
+        await anyio.lowlevel.checkpoint()
+
+    async with open_tasks() as tasks:
+        handles.append(tasks.start(cancel_itself))
+    with pytest.raises(TaskCancelledError, match="no more"):
+        await handles[0]
+
+
+async def test_a_synchronous_function_on_its_way_to_a_thread_sees_the_cancellation_around_it() -> None:
+    """A cancellation that no handle asked for is seen in threads as well."""
+    has_begun = threading.Event()
+
+    def work() -> None:
+        has_begun.set()
+        while not cancel_requested():
+            has_begun.wait(0.001)
+
+    with anyio.CancelScope() as scope:
+        async with open_tasks() as tasks:
+            tasks.start(work)
+            await anyio.to_thread.run_sync(has_begun.wait)
+            scope.cancel()
+    assert scope.cancel_called
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # Trio knows no cancellation without a scope
+async def test_a_cancellation_of_something_else_that_reaches_the_task_is_its_failure() -> None:
+    async def await_what_was_cancelled() -> None:
+        raise anyio.get_cancelled_exc_class()
+
+    async with open_tasks() as tasks:
+        handle = tasks.start(await_what_was_cancelled)
+        with pytest.raises(CallCancelledError):
+            await handle
+    assert handle.status == "failed"
+
+
+async def test_a_handle_shows_its_task_and_how_far_it_is() -> None:
+    async with open_tasks() as tasks:
+        handle = tasks.start(nothing, name="show")
+        assert repr(handle) == f"<task {handle.id}, pending>"
+        await handle
+        assert repr(handle) == f"<task {handle.id}, completed>"
+
+
+async def test_a_task_can_be_awaited_from_a_plain_task_it_started_elsewhere() -> None:
+    """Such a task carries the identity of the task it was started in; it is not the task itself."""
+    results: list[str] = []
+    handles: list[TaskHandle[str]] = []
+
+    async def wait_for_it() -> None:
+        assert current_task().id == handles[0].id
+        results.append(await handles[0])
+
+    async with anyio.create_task_group() as outer:
+
+        async def start_elsewhere() -> str:
+            outer.start_soon(wait_for_it)
+            await anyio.wait_all_tasks_blocked()
+            return "done"
+
+        async with open_tasks() as tasks:
+            handles.append(tasks.start(start_elsewhere))
+    assert results == ["done"]

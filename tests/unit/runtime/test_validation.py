@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, PydanticUserError
 
 import nighthawk_async as nh
 from nighthawk_async.runtime.error_text import describe_error
-from nighthawk_async.runtime.validation import json_schema, type_adapter, type_name, validate_value
+from nighthawk_async.runtime.validation import json_schemas, type_adapter, type_name, validate_value
 
 
 class Point(BaseModel):
@@ -54,10 +54,12 @@ def test_a_type_that_pydantic_refuses_is_refused_with_its_error() -> None:
 
 
 def test_schemas_are_made_once() -> None:
-    assert json_schema(list[int]) is json_schema(list[int])
-    assert json_schema(list[int]) == {"items": {"type": "integer"}, "type": "array"}
+    assert json_schemas((list[int], Other)) is json_schemas((list[int], Other))
+    together = json_schemas((list[int], Other))
+    assert together.schemas == ({"items": {"type": "integer"}, "type": "array"}, {"$ref": "#/$defs/Other"})
+    assert together.definitions.keys() == {"Other"}
     with pytest.raises(PydanticUserError):
-        json_schema(Plain)
+        json_schemas((Plain,))
 
 
 @pytest.mark.parametrize("annotation", [object, Any])

@@ -27,8 +27,10 @@ from .tool_calls import ToolCallAccumulator, ToolCallFragment
 
 __all__ = ["ChatResponseDecoder"]
 
+# Gateways hand on the words of other protocols, also in capitals.
 _FINISH_REASONS: dict[str, FinishReason] = {
     "content_filter": "content_filter",
+    "end_turn": "stop",
     "eos": "stop",
     "eos_token": "stop",
     "function_call": "tool_calls",
@@ -38,6 +40,7 @@ _FINISH_REASONS: dict[str, FinishReason] = {
     "stop": "stop",
     "stop_sequence": "stop",
     "tool_calls": "tool_calls",
+    "tool_use": "tool_calls",
 }
 _GOOD_ENDS = ("stop", "tool_calls")
 """The model came to the end of what it wanted to say; no other word tells that."""
@@ -136,7 +139,7 @@ class ChatResponseDecoder:
             self._take_delta(choice.message, events, is_whole=True)
         if is_something(choice.error):
             events.append(self._fail(bytes(choice.error)))
-        elif choice.finish_reason in _FAILURES:
+        elif choice.finish_reason and choice.finish_reason.lower() in _FAILURES:
             self._is_ended = True
             message = f"The provider ended the response with the finish reason {choice.finish_reason!r}."
             events.append(ResponseFailed(message=message, is_transient=True))

@@ -260,7 +260,7 @@ def test_null_error_fields_are_no_errors() -> None:
     assert decode(part, DONE) == [TextDelta(text="a"), ResponseFinished(reason="stop")]
 
 
-@pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource"])
+@pytest.mark.parametrize("reason", ["error", "abort", "ERROR", "insufficient_system_resource"])
 def test_a_finish_reason_that_means_failure_is_a_failure(reason: str) -> None:
     (failed,) = decode(chunk({}, reason), DONE)
     assert isinstance(failed, ResponseFailed)

@@ -351,7 +351,7 @@ def test_a_call_is_not_complete_when_an_error_follows_the_finish_reason() -> Non
     assert events[-1] == ResponseFailed(message="out of memory")
 
 
-@pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", "STOP"])
+@pytest.mark.parametrize("reason", ["stop", "tool_calls", "function_call", "STOP", "end_turn", "tool_use"])
 def test_the_calls_decide_the_finish_reason(reason: str) -> None:
     events = decode(call_chunk(fragment("{}", name="a", index=0, id="1")), chunk({}, reason), DONE)
     assert names_and_arguments(events) == [("a", "{}")]

@@ -68,7 +68,7 @@ def encode_assistant_message(message: AssistantMessage, *, replays_reasoning: bo
     """
     plain = assistant_message(message.text, message.tool_calls)
     encoded = {**(_own_content(message) or plain)}
-    is_in_parts = isinstance(encoded["content"], list)
+    is_in_parts = isinstance(encoded.get("content"), list)
     if not replays_reasoning:
         encoded.pop(OTHER_REASONING_FIELD, None)
         return encoded | {"content": plain["content"]} if is_in_parts else encoded

@@ -270,3 +270,8 @@ def test_content_of_another_protocol_is_ignored() -> None:
 def test_the_setting_itself_is_not_sent() -> None:
     request = ModelRequest(messages=(UserMessage(content=("?",)),), settings={"replay_reasoning": True})
     assert b"replay_reasoning" not in OpenAIChatCodec().encode(request, model_name="m").body
+
+
+def test_content_that_a_program_wrote_goes_back_as_it_is() -> None:
+    own = ProviderContent(protocol="openai-chat", items=({"role": "assistant", "audio": {"id": "a1"}},))
+    assert sent_back(AssistantMessage(provider_content=own)) == [{"role": "assistant", "audio": {"id": "a1"}}]

@@ -281,7 +281,7 @@ def test_the_remark_is_about_what_the_model_can_do_whatever_its_name(
     is_small: bool, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = ModelFacts(pattern="*", capabilities=nh.ModelCapabilities(is_small=is_small))
-    monkeypatch.setattr("nighthawk_async.models.providers.UNKNOWN_MODEL", facts)
+    monkeypatch.setattr("nighthawk_async.catalog.models.UNKNOWN_MODEL", facts)
     with ModelServer.in_thread(over_the_wire) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         assert run_command_line(["demo", "--model", "openai-chat:any", "--reviews", "1"]) == 0

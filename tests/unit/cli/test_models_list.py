@@ -75,6 +75,9 @@ def test_the_list_as_json_holds_every_row_with_its_source(capsys: Captured) -> N
     rows = [row for each in listed for row in each["models"] if each["provider"] != "local"]
     assert len(rows) == len(MODELS)
     assert all(row["source"] for row in rows)
+    ways = {row["pattern"]: (row["only_through"], row["more_through"]) for row in rows}
+    assert ways["openai-chat:gpt-5.4*"] == (None, "openai-responses")
+    assert ways["openai-chat:gpt-5.4-pro*"] == ("openai-responses", None)
     local = listed[-1]["models"][0]
     assert local["pattern"] == "local:smollm2-135m"
     assert local["weights_are_here"] is False

@@ -215,6 +215,35 @@ async def test_14_2_an_agent_of_ones_own_has_no_direct_transport() -> None:
             await act("text")
 
 
+@pytest.mark.parametrize(
+    ("model", "transport", "missing"),
+    [
+        ("openai-chat:unknown", "native", "structured_output"),
+        ("google:gemini-2.5-flash", "native", "structured_output_with_tools"),
+        ("openai-chat:gpt-6-luna", "tool", "tools"),
+    ],
+)
+def test_14_2_a_transport_that_the_model_cannot_serve_is_refused_before_anything_is_sent(
+    model: str, transport: nh.OutcomeTransport, missing: str
+) -> None:
+    configuration = nh.StepExecutorConfiguration(
+        model=model, model_settings={"api_key": "none"}, outcome_transport=transport
+    )
+    with pytest.raises(nh.ConfigurationError, match=f"{model}: .*'{missing}'.*capabilities="):
+        nh.AgentStepExecutor.from_configuration(configuration=configuration)
+
+
+def test_14_2_without_provided_tools_structured_output_alone_is_enough() -> None:
+    configuration = nh.StepExecutorConfiguration(
+        model="google:gemini-2.5-flash",
+        model_settings={"api_key": "none"},
+        outcome_transport="native",
+        provided_tools=(),
+    )
+    executor = nh.AgentStepExecutor.from_configuration(configuration=configuration)
+    assert executor.outcome_transport == "native"
+
+
 def test_14_2_the_model_decides_the_outcome_transport_unless_the_configuration_does() -> None:
     small = ScriptedModel([], capabilities=nh.ModelCapabilities(default_transport="direct"))
     assert nh.AgentStepExecutor.from_model(model=small).outcome_transport == "direct"

@@ -9,6 +9,7 @@ import anyio.to_thread
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..models.providers import create_model
+from ..models.remedies import remedy
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
 from ..runtime.bridge import run_on_own_loop
@@ -72,7 +73,7 @@ class AgentStepExecutor:
             raise ConfigurationError(f"{configuration!r} is no StepExecutorConfiguration.")
         model = create_model(configuration.model, settings=configuration.model_settings)
         executor = cls(agent=ModelAgent(model), configuration=configuration, agent_is_managed=True)
-        _check_transport(executor.outcome_transport, model)
+        _check_transport(executor.outcome_transport, model, offers_tools=bool(configuration.provided_tools))
         return executor
 
     @classmethod
@@ -279,16 +280,18 @@ def _is_short(value: object, limit: int) -> bool:
     return kind in (int, float, bool, type(None)) or callable(value)
 
 
-def _check_transport(transport: OutcomeTransport, model: Model) -> None:
+def _check_transport(transport: OutcomeTransport, model: Model, *, offers_tools: bool) -> None:
     """Refuse a transport that the model cannot serve, before anything is sent.
 
     Raises:
         ConfigurationError: The model lacks the capability.
     """
-    needed = "tools" if transport == "tool" else "structured_output"
-    if not getattr(model.capabilities, needed):
-        raise ConfigurationError(
-            f"{model.name}: outcome_transport={transport!r} needs a model with the capability {needed!r}; if "
-            f"it has that, say so with the model setting capabilities={{{needed!r}: True}}, otherwise choose "
-            "another outcome_transport."
-        )
+    needed = ["tools" if transport == "tool" else "structured_output"]
+    if transport == "native" and offers_tools:
+        needed.append("structured_output_with_tools")
+    for capability in needed:
+        if not getattr(model.capabilities, capability):
+            raise ConfigurationError(
+                f"{model.name}: outcome_transport={transport!r} needs a model with the capability "
+                f"{capability!r}.{remedy(model.name, capability)} Or choose another outcome_transport."
+            )

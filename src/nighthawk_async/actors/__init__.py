@@ -20,6 +20,20 @@ from .mailbox import Mailbox
 from .message_queue import MessageQueue, QueueStatistics, Receiving, Sending
 from .named_mailboxes import find_mailbox, open_mailbox, send, try_send
 from .namespaces import Family, Namespace, NamespaceKind, find_namespace, open_namespace
+from .pool import Pool, find_pool
+from .pool_errors import (
+    JobCancelledError,
+    JobRejectedError,
+    PoolClosedError,
+    PoolDeadlockError,
+    PoolError,
+    PoolFullError,
+)
+from .pool_handle import JobHandle
+from .pool_job import JobStatus
+from .pool_jobs import PoolStatistics
+from .pool_orders import QueueOrder
+from .pool_queue import Backpressure
 from .select import Fired, NothingReady, Received, Select, Sent, SourceClosed, TimedOut, select
 from .shared_cells import SharedCell, shared_cell
 from .shared_maps import SharedMap, shared_map
@@ -28,11 +42,16 @@ from .task_group import BareTaskGroup
 
 __all__ = [
     "ActorError",
+    "Backpressure",
     "BareTaskGroup",
     "Channel",
     "ChannelClosedError",
     "Family",
     "Fired",
+    "JobCancelledError",
+    "JobHandle",
+    "JobRejectedError",
+    "JobStatus",
     "LockKind",
     "LockReentryError",
     "LockStatistics",
@@ -47,6 +66,13 @@ __all__ = [
     "NamespaceLeftError",
     "NothingReady",
     "Permit",
+    "Pool",
+    "PoolClosedError",
+    "PoolDeadlockError",
+    "PoolError",
+    "PoolFullError",
+    "PoolStatistics",
+    "QueueOrder",
     "QueueStatistics",
     "Received",
     "Receiving",
@@ -67,6 +93,7 @@ __all__ = [
     "acquire_semaphore",
     "find_mailbox",
     "find_namespace",
+    "find_pool",
     "gate",
     "lock_statistics",
     "mutex",

@@ -1,0 +1,257 @@
+"""A pool: a bounded number of workers that many submitters share. Floor 1.
+
+    async with Pool(max_concurrent=8, name="crawl") as pool:
+        handle = await pool.submit(fetch, "https://example.com/")
+        page = await handle
+
+    pool = find_pool("crawl")       # anywhere inside
+
+Not for several threads: everything happens on one event loop.
+"""
+
+from collections.abc import Awaitable, Callable, Hashable
+from contextvars import Context, copy_context
+from types import TracebackType
+from typing import Any, Self, TypeVar, TypeVarTuple, cast
+
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
+
+from .errors import NameConflictError
+from .namespaces import Family, Namespace, NamespaceKind, find_namespace
+from .pool_errors import PoolClosedError
+from .pool_handle import JobHandle
+from .pool_job import Job
+from .pool_jobs import PoolJobs, PoolStatistics
+from .pool_keys import Submitted
+from .pool_orders import QueueOrder
+from .pool_queue import Backpressure, PoolQueue
+from .pool_runner import run_job
+from .task_group import BareTaskGroup
+
+__all__ = ["Pool", "find_pool"]
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
+
+
+class Pool:
+    """Runs jobs, a bounded number at the same time. Use it once, with `async with`.
+
+    Every job is a task of the pool, in the context variables that its submitter had. What a job raises goes
+    to those who await its handle: it neither ends the pool nor disturbs other jobs. (When nobody ever asks
+    how a failed job ended, a warning is logged once its handle is gone.) Only what ends the program, such as
+    Ctrl-C, ends the pool.
+
+    Leaving the block waits for everything queued and running; meanwhile only jobs of the pool submit more.
+    When the block raises or is cancelled, the rest is cancelled. Either way nothing runs afterwards, and
+    every handle says how its job ended.
+
+    A job that waits for its own pool, awaiting another handle or blocked in `submit`, keeps its worker. When
+    all workers are kept so, none would ever be free: the call that would make it so raises
+    `PoolDeadlockError`. (Circles through several pools are not noticed.)
+
+    Args:
+        max_concurrent: How many jobs run at the same time at most.
+        name: By what `find_pool` finds it; also the first part of the ids of its jobs. None for nothing.
+        scope: In which extent the name stands for it; None for the innermost around the block.
+        queue: Which queued job runs next; see `QueueOrder`.
+        backpressure: What happens when no worker is free and the queue is full; see `Backpressure`.
+        max_queued: How many jobs may be queued; None for no limit. Zero lets nothing wait for a worker.
+            Without meaning for `fail_fast`.
+
+    Raises:
+        ValueError: An argument is not one of the values it may have.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_concurrent: int,
+        name: str | None = None,
+        scope: NamespaceKind | None = None,
+        queue: QueueOrder = "fifo",
+        backpressure: Backpressure = "block",
+        max_queued: int | None = 256,
+    ) -> None:
+        limits = PoolQueue[Job[Any]](
+            max_concurrent=max_concurrent, order=queue, backpressure=backpressure, max_queued=max_queued
+        )
+        self._jobs = PoolJobs(limits, pool=name or "pool", start=self._start)
+        self._name = name
+        self._scope: NamespaceKind | None = scope
+        self._namespace: Namespace | None = None
+        self._bare_group = BareTaskGroup()
+        self._group: TaskGroup | None = None
+
+    def __repr__(self) -> str:
+        figures = self.statistics()
+        state = "closed" if self.is_closed else "open"
+        return f"<{self._label()}, {state}, {figures.running} running, {figures.queued} queued>"
+
+    @property
+    def name(self) -> str | None:
+        """By what it is found; None for nothing."""
+        return self._name
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it takes nothing from outside any more. Its own jobs may still submit until it is left."""
+        return self._jobs.is_closed
+
+    async def submit(
+        self,
+        function: Callable[[*Arguments], Awaitable[Result]],
+        *args: *Arguments,
+        key: Hashable = None,
+        priority: int = 0,
+        idempotency_key: Hashable = None,
+    ) -> JobHandle[Result]:
+        """Submit a job; wait for room only where the backpressure is `block`.
+
+        Submitters that wait take turns in the order of asking, whatever the order of the queue. A cancelled
+        wait has submitted nothing.
+
+        Args:
+            function: An async function.
+            args: Its arguments; `functools.partial` takes keyword arguments.
+            key: Whose job it is, where keys take turns. Without a key it belongs to all others without one.
+            priority: How much it matters, where that counts; the highest is first.
+            idempotency_key: Submitting again with the same key gives the same handle and calls nothing: while
+                the job is queued or running, and after it has ended. The last 1,024 keys are remembered that
+                ended or were asked for. A key is free again when the body never ran: the job was rejected,
+                or cancelled before it began.
+
+        Returns:
+            The handle. It is `rejected` already where the backpressure drops the newest.
+
+        Raises:
+            PoolClosedError: The pool is not entered, or closed, or was closed while waiting for room.
+            PoolDeadlockError: A job of this pool would wait for room, and every running job waits for it.
+            PoolFullError: There is no place, where the backpressure is `fail` or `fail_fast`.
+            TypeError: A key is not hashable, or the priority is no whole number.
+        """
+        await checkpoint()
+        submitted = self._find_or_make(function, args, key, priority, idempotency_key)
+        if submitted.job.phase == "blocked":
+            await self._jobs.wait_for_place(submitted.job)
+        return submitted.handle
+
+    def submit_nowait(
+        self,
+        function: Callable[[*Arguments], Awaitable[Result]],
+        *args: *Arguments,
+        key: Hashable = None,
+        priority: int = 0,
+        idempotency_key: Hashable = None,
+    ) -> JobHandle[Result]:
+        """Submit a job at once. The arguments are those of `submit`.
+
+        Raises:
+            PoolClosedError: The pool is not entered, or closed.
+            PoolFullError: There is no place, and the backpressure drops nothing.
+            TypeError: A key is not hashable, or the priority is no whole number.
+        """
+        submitted = self._find_or_make(function, args, key, priority, idempotency_key)
+        if submitted.job.phase == "blocked":
+            raise self._jobs.leave_waiting(submitted.job)
+        return submitted.handle
+
+    def close(self) -> None:
+        """Take nothing from outside any more. What was submitted still runs; waiting submitters fail.
+
+        Twice is fine.
+        """
+        self._jobs.close()
+
+    def statistics(self) -> PoolStatistics:
+        """Figures at this moment."""
+        return self._jobs.statistics()
+
+    async def __aenter__(self) -> Self:
+        if self._group is not None or self.is_closed:
+            raise PoolClosedError(f"the {self._label()} was entered or closed before")
+        self._take_name()
+        self._group = await self._bare_group.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        self.close()
+        if exc is not None:
+            self._jobs.abort()
+        try:
+            return await self._bare_group.__aexit__(exc_type, exc, traceback)
+        finally:
+            self._jobs.abort()
+            self._free_name()
+
+    def _find_or_make(
+        self,
+        function: Callable[..., Awaitable[Any]],
+        args: tuple[Any, ...],
+        key: Hashable,
+        priority: int,
+        idempotency_key: Hashable,
+    ) -> Submitted:
+        hash((key, idempotency_key))  # raises before anything has changed
+        if not isinstance(priority, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"the priority of a job is a whole number, not {priority!r}")
+        if self._group is None:
+            raise PoolClosedError(f"the {self._label()} is not entered")
+        self._jobs.check_open()
+        known = self._jobs.find(idempotency_key)
+        if known is not None:
+            return known
+        job = Job(
+            self._jobs,
+            function,
+            args,
+            context=copy_context(),
+            key=key,
+            priority=priority,
+            idempotency_key=idempotency_key,
+        )
+        return self._jobs.submit(job)
+
+    def _start(self, job: Job[Any]) -> None:
+        # The new task copies the context in which it is started.
+        group, context = cast("TaskGroup", self._group), cast("Context", job.context)
+        context.run(group.start_soon, self._run, job, name=job.id)
+
+    async def _run(self, job: Job[Any]) -> None:
+        try:
+            await run_job(job)
+        except BaseException:  # cancelled from outside, or the program ends
+            self._jobs.abort()
+            raise
+        finally:
+            self._jobs.end(job)
+
+    def _take_name(self) -> None:
+        if self._name is None:
+            return
+        namespace = find_namespace(self._scope)
+        if namespace.get_or_add(_POOLS, self._name, lambda: self) is not self:
+            raise NameConflictError(f"the name {self._name!r} stands for another pool")
+        self._namespace = namespace
+
+    def _free_name(self) -> None:
+        namespace, name = self._namespace, self._name
+        if namespace is not None and name is not None and namespace.find(_POOLS, name) is self:
+            namespace.remove(_POOLS, name)
+
+    def _label(self) -> str:
+        return "pool" if self._name is None else f"pool {self._name!r}"
+
+
+_POOLS: Family[Pool] = Family(title="pool", close=Pool.close)
+
+
+def find_pool(name: str) -> Pool | None:
+    """The pool of a name, from its being entered until it is left; None when no extent around has one.
+
+    Of several with the same name it is that of the innermost extent.
+    """
+    return find_namespace().search(_POOLS, name)

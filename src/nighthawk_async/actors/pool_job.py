@@ -1,0 +1,230 @@
+"""How one job of a pool goes from being submitted to its end: plain state, and waiting for it. Floor 1.
+
+    blocked ──► queued ──► running ──► completed | failed | cancelled
+       │           └─────────────────► cancelled | rejected
+       ├──► running | rejected
+       └──► (withdrawn: it was never submitted)
+
+The pool decides (`pool`), the runner says what happened (`pool_runner`), holders of the handle ask
+(`pool_handle`). `blocked` is never seen from outside: whoever submits has no handle yet.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from contextvars import Context
+from types import TracebackType
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from .pool_admission import Admission
+from .pool_errors import JobCancelledError, JobRejectedError
+from .pool_waits import PoolWait, PoolWaits
+
+__all__ = ["Job", "JobOwner", "JobStatus"]
+
+_logger = logging.getLogger("nighthawk")
+
+Result = TypeVar("Result")
+
+JobStatus: TypeAlias = Literal["queued", "running", "completed", "failed", "rejected", "cancelled"]
+"""`running`: it has a worker. `rejected`: it was dropped because the pool was full; its body never ran."""
+
+
+class JobOwner(Protocol):
+    """What a job knows of its pool: what it is called, and which jobs wait for it."""
+
+    pool: str
+    waits: PoolWaits
+
+    def cancel_job(self, job: "Job[Any]", reason: str | None) -> bool:
+        """Cancel a job of the pool."""
+        ...
+
+
+class Job(Generic[Result]):
+    """The state of one job. Not for several threads.
+
+    Args:
+        owner: The pool.
+        function: What is to be called.
+        args: Its arguments.
+        context: The context variables of the submitter.
+        key: Whom it belongs to.
+        priority: How much it matters.
+        idempotency_key: By what it is found when it is submitted again.
+    """
+
+    __slots__ = (
+        "_ended",
+        "_is_claimed",
+        "_reason",
+        "_result",
+        "_traceback",
+        "_waits",
+        "admission",
+        "args",
+        "context",
+        "error",
+        "function",
+        "has_begun",
+        "idempotency_key",
+        "index",
+        "is_asked_to_end",
+        "key",
+        "owner",
+        "phase",
+        "priority",
+        "scope",
+        "task_id",
+    )
+
+    def __init__(
+        self,
+        owner: JobOwner,
+        function: Callable[..., Awaitable[Result]],
+        args: tuple[Any, ...],
+        *,
+        context: Context,
+        key: Hashable,
+        priority: int,
+        idempotency_key: Hashable,
+    ) -> None:
+        self.owner = owner
+        self.function: Callable[..., Awaitable[Result]] | None = function
+        self.args = args
+        self.context: Context | None = context
+        self.key = key
+        self.priority = priority
+        self.idempotency_key = idempotency_key
+        self.admission: Admission | None = None
+        self.index = -1  # given when the pool takes it
+        self.phase: Literal["blocked"] | JobStatus = "blocked"
+        self.has_begun = False
+        self.is_asked_to_end = False
+        self.scope: anyio.CancelScope | None = None
+        self.task_id: int | None = None
+        self.error: BaseException | None = None
+        self._traceback: TracebackType | None = None
+        self._result: Result | None = None
+        self._reason: str | None = None
+        self._is_claimed = False
+        self._ended: anyio.Event | None = None
+        self._waits: list[PoolWait] | None = None
+
+    def __del__(self) -> None:
+        if self.phase == "failed" and not self._is_claimed:
+            _logger.warning("job %s failed, and nobody asked how it ended", self.id, exc_info=self.error)
+
+    @property
+    def id(self) -> str:
+        """Which job it is: the name of the pool, and how many were submitted before it."""
+        return f"{self.owner.pool}[{self.index}]"
+
+    @property
+    def waits_of_pool(self) -> PoolWaits:
+        """Which jobs wait for the pool."""
+        return self.owner.waits
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether it has ended, in whatever way."""
+        return self.phase not in ("blocked", "queued", "running")
+
+    @property
+    def result(self) -> Result | None:
+        """What it returned; None while it has not returned."""
+        return self._result
+
+    def claim(self) -> None:
+        """Somebody has learned how it ended."""
+        if self.is_ended:
+            self._is_claimed = True
+
+    def begin(self) -> tuple[Callable[..., Awaitable[Result]], tuple[Any, ...]]:
+        """Its body runs now; what is to be called."""
+        self.has_begun = True
+        self.task_id = anyio.get_current_task().id
+        assert self.function is not None, "a job begins once"
+        return self.function, self.args
+
+    def complete(self, result: Result) -> None:
+        """It has returned."""
+        self._result = result
+        self._end("completed")
+
+    def fail(self, error: BaseException) -> None:
+        """It has raised."""
+        self.error, self._traceback = error, error.__traceback__
+        self._end("failed")
+
+    def reject(self, policy: str, reason: str) -> None:
+        """There is no place for it."""
+        self.error = JobRejectedError(job_id=self.id, policy=policy, reason=reason)
+        self._end("rejected")
+
+    def note_reason(self, reason: str | None) -> None:
+        """Remember why it is cancelled, unless a reason is known."""
+        if self._reason is None:
+            self._reason = reason
+
+    def ask_to_end(self) -> None:
+        """Cancel it, which runs, at its next checkpoint."""
+        self.is_asked_to_end = True
+        if self.scope is not None:
+            self.scope.cancel(self._reason)
+
+    def end_cancelled(self, reason: str | None = None) -> None:
+        """It has ended because it was cancelled, or never begins for that reason."""
+        self.note_reason(reason)
+        self.error = JobCancelledError(job_id=self.id, reason=self._reason)
+        self._end("cancelled")
+
+    async def wait_ended(self) -> None:
+        """Wait until it has ended.
+
+        Raises:
+            PoolDeadlockError: The caller is a job of the same pool, and every worker waits for the pool.
+        """
+        if self.is_ended:
+            await checkpoint()
+            return
+        if self._ended is None:
+            self._ended = anyio.Event()
+        wait = self.owner.waits.begin(self)
+        if wait is None:
+            await self._ended.wait()
+            return
+        if self._waits is None:
+            self._waits = []
+        self._waits.append(wait)
+        try:
+            await self._ended.wait()
+        finally:
+            wait.end()
+
+    async def wait_result(self) -> Result:
+        """Wait until it has ended, and learn how.
+
+        Raises:
+            JobCancelledError: It was cancelled.
+            JobRejectedError: It was dropped.
+            PoolDeadlockError: The caller is a job of the same pool, and every worker waits for the pool.
+            BaseException: Whatever it raised.
+        """
+        await self.wait_ended()
+        self._is_claimed = True
+        if self.error is not None:
+            # Each who awaits it sees where it was raised, and not the way it took to others.
+            raise self.error.with_traceback(self._traceback)
+        return cast("Result", self._result)
+
+    def _end(self, phase: JobStatus) -> None:
+        self.phase = phase
+        self.function, self.args, self.context, self.scope = None, (), None, None
+        if self._ended is not None:
+            self._ended.set()
+        for wait in self._waits or ():
+            wait.end()  # at once: whoever waited goes on, though it has not run yet
+        self._waits = None

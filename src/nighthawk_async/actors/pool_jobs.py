@@ -1,0 +1,240 @@
+"""The jobs of one pool: which are taken, started, dropped, refused and counted. Floor 1.
+
+Nearly everything is synchronous: it changes plain state, and tells those who wait. Tasks and names are the
+business of `pool`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any
+
+from .pool_admission import Admission
+from .pool_errors import PoolClosedError, PoolFullError
+from .pool_handle import JobHandle
+from .pool_job import Job
+from .pool_keys import KeyMemory, Submitted
+from .pool_queue import PoolQueue
+from .pool_waits import PoolWaits
+
+__all__ = ["PoolJobs", "PoolStatistics"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolStatistics:
+    """Figures of a pool at one moment. `submitted` is always the sum of the six that follow it.
+
+    Args:
+        submitted: Jobs for which there is a handle.
+        queued: Jobs that wait for a worker.
+        running: Jobs that have a worker.
+        completed: Jobs that returned.
+        failed: Jobs that raised.
+        rejected: Jobs that were dropped because the pool was full.
+        cancelled: Jobs that were cancelled, running or not.
+        refused: How often submitting raised `PoolFullError`, or `PoolClosedError` while waiting for room.
+        waiting_submitters: Jobs whose submitters wait for room.
+        greatest_queued: The greatest number of jobs that have been queued at the same time.
+    """
+
+    submitted: int
+    queued: int
+    running: int
+    completed: int
+    failed: int
+    rejected: int
+    cancelled: int
+    refused: int
+    waiting_submitters: int
+    greatest_queued: int
+
+
+class PoolJobs:
+    """The jobs of a pool.
+
+    Args:
+        queue: Its limits.
+        pool: What it is called.
+        start: Starts the task of a job.
+    """
+
+    def __init__(self, queue: PoolQueue[Job[Any]], *, pool: str, start: Callable[[Job[Any]], None]) -> None:
+        self.pool = pool
+        self.waits = PoolWaits(queue.max_concurrent)
+        self.is_closed = False
+        self._is_over = False
+        self._queue = queue
+        self._start_task = start
+        self._keys = KeyMemory()
+        self._ended: Counter[str] = Counter()
+        self._submitted = self._refused = 0
+
+    def check_open(self) -> None:
+        """See that the caller may submit.
+
+        Raises:
+            PoolClosedError: It may not: the pool is closed and the caller is none of its jobs, or it is over.
+        """
+        if self._is_over or (self.is_closed and self.waits.find_worker() is None):
+            raise PoolClosedError(f"the pool {self.pool!r} takes no more jobs")
+
+    def find(self, idempotency_key: Hashable) -> Submitted | None:
+        """The job that was submitted with a key; None when the key is free."""
+        return self._keys.find(idempotency_key)
+
+    def submit(self, job: Job[Any]) -> Submitted:
+        """Take a new job, or let it wait for a place: then its phase is `blocked`.
+
+        Raises:
+            PoolFullError: It is not taken, and does not wait.
+        """
+        if not self._place(job):
+            job.admission = Admission()
+            self._queue.block(job)
+        submitted = Submitted(job, JobHandle(job))
+        if not job.is_ended:
+            self._keys.remember(submitted)
+        return submitted
+
+    async def wait_for_place(self, job: Job[Any]) -> None:
+        """Wait until a blocked job is taken. Whoever is the last to be cancelled here takes it back.
+
+        Raises:
+            PoolClosedError: The pool takes no more jobs.
+            PoolDeadlockError: The caller is a job of the pool, and every running job waits for the pool.
+        """
+        admission = job.admission
+        assert admission is not None, "a blocked job has an admission"
+        try:
+            await admission.wait(self.waits.begin(job))
+        except BaseException:
+            if admission.is_given_up:
+                self._take_back(job)
+            raise
+        if admission.is_refused:
+            raise PoolClosedError(f"the pool {self.pool!r} takes no more jobs")
+
+    def leave_waiting(self, job: Job[Any]) -> PoolFullError:
+        """Do not wait for a blocked job; the error that says so. Others may go on waiting for it."""
+        if job.admission is not None and job.admission.is_given_up:
+            self._take_back(job)
+        self._refused += 1
+        return self._full()
+
+    def cancel_job(self, job: Job[Any], reason: str | None) -> bool:
+        """Cancel a job; False when it has ended already."""
+        if job.is_ended:
+            return False
+        job.note_reason(reason)
+        if job.phase == "queued":
+            self._queue.withdraw(job)
+            self._end_queued(job)
+            self._advance()
+        else:
+            job.ask_to_end()
+        return True
+
+    def end(self, job: Job[Any]) -> None:
+        """The task of a job has ended."""
+        self.waits.forget(job)
+        self._queue.free_worker()
+        self._account(job)
+        self._advance()
+
+    def close(self) -> None:
+        """Take nothing from outside any more."""
+        self.is_closed = True
+        for job in self._queue.blocked_items():
+            if job.admission is not None and not job.admission.is_from_inside:
+                self._refuse(job)
+
+    def abort(self) -> None:
+        """Cancel everything that has not been started, and take nothing any more."""
+        self.is_closed = self._is_over = True
+        for job in self._queue.blocked_items():
+            self._refuse(job)
+        for job in self._queue.drain():
+            job.note_reason("its pool was cancelled")
+            self._end_queued(job)
+
+    def statistics(self) -> PoolStatistics:
+        """Figures at this moment."""
+        return PoolStatistics(
+            submitted=self._submitted,
+            queued=self._queue.queued,
+            running=self._queue.running,
+            completed=self._ended["completed"],
+            failed=self._ended["failed"],
+            rejected=self._ended["rejected"],
+            cancelled=self._ended["cancelled"],
+            refused=self._refused,
+            waiting_submitters=self._queue.blocked,
+            greatest_queued=self._queue.greatest_queued,
+        )
+
+    def _place(self, job: Job[Any]) -> bool:
+        """Take a job if there is a place for it; False when it may wait for one."""
+        placement = self._queue.place(job)
+        if placement.where == "blocked":
+            return False
+        if placement.where == "refused":
+            self._refused += 1
+            raise self._full()
+        job.index = self._submitted
+        self._submitted += 1
+        if placement.where == "started":
+            self._start(job)
+        elif placement.where == "queued":
+            job.phase = "queued"
+        else:
+            self._reject(job, "it came when no place was left")
+        if placement.evicted is not None:
+            self._reject(placement.evicted, f"it had waited longest when job {job.id} came")
+        return True
+
+    def _start(self, job: Job[Any]) -> None:
+        job.phase = "running"
+        self._start_task(job)
+
+    def _reject(self, job: Job[Any], reason: str) -> None:
+        job.reject(self._queue.backpressure, reason)
+        self._account(job)
+
+    def _end_queued(self, job: Job[Any]) -> None:
+        job.end_cancelled()
+        self._account(job)
+
+    def _account(self, job: Job[Any]) -> None:
+        self._ended[job.phase] += 1
+        self._keys.end(job)
+
+    def _advance(self) -> None:
+        """Give free workers and free places to those who are next."""
+        while (job := self._queue.next_started()) is not None:
+            self._start(job)
+        while (job := self._queue.next_admitted()) is not None:
+            self._admit(job)
+
+    def _admit(self, job: Job[Any]) -> None:
+        admission = job.admission
+        if admission is not None and admission.is_wanted():
+            self._place(job)
+            admission.decide(refused=False)
+        else:  # those who submit it are being cancelled
+            self._keys.end(job)
+
+    def _refuse(self, job: Job[Any]) -> None:
+        if self._queue.withdraw(job) and job.admission is not None:
+            self._refused += 1
+            self._keys.end(job)
+            job.admission.decide(refused=True)
+
+    def _take_back(self, job: Job[Any]) -> None:
+        """Nobody waits for the place of a job any more."""
+        if job.phase != "blocked":  # asyncio cancelled the submitter in the turn in which it was taken
+            self.cancel_job(job, "its submitter was cancelled")
+        elif self._queue.withdraw(job):
+            self._keys.end(job)
+
+    def _full(self) -> PoolFullError:
+        return PoolFullError(pool=self.pool, policy=self._queue.backpressure, queued=self._queue.queued)

@@ -1,0 +1,172 @@
+"""Which jobs of a pool run, which wait, and what happens to one for which there is no place. Floor 1.
+
+Every method is synchronous: it changes plain state and says what is to be done (`pool` does it). Two things
+are always true:
+
+- While something is queued, no worker is free.
+- While somebody waits to submit, no worker is free and the queue is full, so that nobody is overtaken.
+
+Whoever frees a worker or a place must therefore ask `next_started` and `next_admitted` until they give None.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
+
+from .pool_orders import OrderedQueue, Queueable, QueueOrder, make_queue
+
+__all__ = ["Backpressure", "Placement", "PoolQueue"]
+
+Backpressure: TypeAlias = Literal["block", "drop_oldest", "drop_newest", "fail", "fail_fast", "ring_buffer"]
+"""What a pool does with a job when no worker is free and its queue is full.
+
+- `block`: the submitter waits for room, in the order of asking.
+- `drop_oldest`: the job that has waited longest is rejected, and the new one takes its place.
+- `drop_newest`: the new job is rejected.
+- `fail`: submitting raises `PoolFullError`.
+- `fail_fast`: the same, and there is no queue: it raises when no worker is free.
+- `ring_buffer`: the queue always holds the newest jobs. As `drop_oldest`, but it has to have a size.
+"""
+
+Item = TypeVar("Item", bound=Queueable)
+
+
+class Placement(NamedTuple, Generic[Item]):
+    """Where an item went.
+
+    Args:
+        where: `started`, `queued`, `rejected` (it was dropped), `refused` (the submitter gets an error) or
+            `blocked` (it may wait).
+        evicted: What was dropped from the queue for it.
+    """
+
+    where: Literal["started", "queued", "rejected", "refused", "blocked"]
+    evicted: Item | None = None
+
+
+class PoolQueue(Generic[Item]):
+    """Workers, the queue before them, and those who wait before the queue.
+
+    Args:
+        max_concurrent: How many workers there are.
+        order: Which of the queued items is next.
+        backpressure: What happens to an item for which there is no place.
+        max_queued: How many items are queued at most; None for no limit. `fail_fast` queues nothing.
+
+    Raises:
+        ValueError: An argument is not one of the values it may have.
+    """
+
+    def __init__(
+        self, *, max_concurrent: int, order: QueueOrder, backpressure: Backpressure, max_queued: int | None
+    ) -> None:
+        _check(max_concurrent, backpressure, max_queued)
+        self.max_concurrent = max_concurrent
+        self.backpressure: Backpressure = backpressure
+        self.max_queued = 0 if backpressure == "fail_fast" else max_queued
+        self.running = 0
+        self.greatest_queued = 0
+        self._queued: OrderedQueue[Item] = make_queue(order)
+        self._blocked: OrderedDict[Item, None] = OrderedDict()
+
+    @property
+    def queued(self) -> int:
+        """How many items are queued."""
+        return len(self._queued)
+
+    @property
+    def blocked(self) -> int:
+        """How many items wait for a place in the queue."""
+        return len(self._blocked)
+
+    def place(self, item: Item) -> Placement[Item]:
+        """Give an item to a worker, or a place in the queue, or none."""
+        if self.running < self.max_concurrent:
+            self.running += 1
+            return _STARTED
+        if self._has_room():
+            self._push(item)
+            return _QUEUED
+        match self.backpressure:
+            case "block":
+                return _BLOCKED
+            case "drop_newest":
+                return _REJECTED
+            case "drop_oldest" | "ring_buffer":
+                evicted = self._queued.pop_oldest()
+                self._push(item)
+                return Placement("queued", evicted)
+            case "fail" | "fail_fast":
+                return _REFUSED
+
+    def block(self, item: Item) -> None:
+        """Let an item without a place wait for one."""
+        self._blocked[item] = None
+
+    def withdraw(self, item: Item) -> bool:
+        """Take an item out that is queued or blocked; False when it is neither."""
+        if item in self._queued:
+            self._queued.remove(item)
+            return True
+        if item in self._blocked:
+            del self._blocked[item]
+            return True
+        return False
+
+    def free_worker(self) -> None:
+        """A worker has done its work."""
+        self.running -= 1
+
+    def next_started(self) -> Item | None:
+        """Give the next queued item to a free worker; None when there is no such item or worker."""
+        if not self._queued or self.running >= self.max_concurrent:
+            return None
+        self.running += 1
+        return self._queued.pop()
+
+    def next_admitted(self) -> Item | None:
+        """Take the first blocked item out if there is a place for it now; None when there is not."""
+        if not self._blocked or not (self.running < self.max_concurrent or self._has_room()):
+            return None
+        return self._blocked.popitem(last=False)[0]
+
+    def drain(self) -> list[Item]:
+        """Take out everything that is queued, the oldest first."""
+        items = list(self._queued)
+        for item in items:
+            self._queued.remove(item)
+        return items
+
+    def blocked_items(self) -> Iterator[Item]:
+        """What waits for a place at this moment, the first first."""
+        return iter(tuple(self._blocked))
+
+    def _has_room(self) -> bool:
+        return self.max_queued is None or len(self._queued) < self.max_queued
+
+    def _push(self, item: Item) -> None:
+        self._queued.push(item)
+        self.greatest_queued = max(self.greatest_queued, len(self._queued))
+
+
+_STARTED: Placement[Any] = Placement("started")
+_QUEUED: Placement[Any] = Placement("queued")
+_REJECTED: Placement[Any] = Placement("rejected")
+_REFUSED: Placement[Any] = Placement("refused")
+_BLOCKED: Placement[Any] = Placement("blocked")
+
+
+def _check(max_concurrent: int, backpressure: Backpressure, max_queued: int | None) -> None:
+    if backpressure not in get_args(Backpressure):
+        raise ValueError(f"backpressure must be one of {get_args(Backpressure)}, not {backpressure!r}")
+    _check_number("max_concurrent", max_concurrent, 1)
+    drops_queued = backpressure in ("drop_oldest", "ring_buffer")
+    if max_queued is not None:
+        _check_number("max_queued", max_queued, 1 if drops_queued else 0)
+    elif backpressure == "ring_buffer":
+        raise ValueError("a ring buffer has a size: max_queued must not be None")
+
+
+def _check_number(name: str, number: int, least: int) -> None:
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}")

@@ -1,0 +1,213 @@
+"""Jobs that wait for their own pool: allowed while somebody else can go on."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+
+from nighthawk_async.actors import JobHandle, Pool, PoolDeadlockError
+
+from .pool_jobs import Held
+
+pytestmark = pytest.mark.anyio
+
+Job = Callable[[], Awaitable[None]]
+
+
+async def nothing() -> None:
+    """Do nothing."""
+
+
+async def test_a_job_may_wait_for_another_of_its_pool() -> None:
+    async def total(number: int) -> int:
+        if number == 0:
+            return 0
+        return number + await (await pool.submit(total, number - 1))
+
+    async with Pool(max_concurrent=4) as pool:
+        assert await (await pool.submit(total, 3)) == 6
+
+
+async def test_the_last_free_worker_may_not_wait_for_what_is_queued() -> None:
+    async def wait_for_another() -> None:
+        await (await pool.submit(nothing))
+
+    async with Pool(max_concurrent=1) as pool:
+        handle = await pool.submit(wait_for_another)
+        with pytest.raises(PoolDeadlockError, match=r"job pool\[0\] waits for its own pool, as do all 1"):
+            await handle
+    assert pool.statistics().completed == 1
+
+
+async def test_several_may_not_wait_for_each_other_with_nobody_left() -> None:
+    held = Held()
+    handles: list[JobHandle[None]] = []
+
+    async def wait_for(number: int, job: int) -> None:
+        await held.job(number)
+        await handles[job]
+
+    async with Pool(max_concurrent=2) as pool:
+        handles.append(pool.submit_nowait(wait_for, 0, 2))
+        handles.append(pool.submit_nowait(wait_for, 1, 0))
+        handles.append(pool.submit_nowait(nothing))
+        held.release(0)
+        await anyio.wait_all_tasks_blocked()
+        assert [handle.status for handle in handles] == ["running", "running", "queued"]
+        held.release(1)
+        await handles[2]
+    assert [handle.status for handle in handles] == ["completed", "failed", "completed"]
+    assert isinstance(handles[1].error, PoolDeadlockError)
+
+
+async def test_a_job_may_not_wait_for_its_own_end() -> None:
+    handles: list[JobHandle[None]] = []
+
+    async def wait_for_itself() -> None:
+        await anyio.wait_all_tasks_blocked()
+        await handles[0]
+
+    async with Pool(max_concurrent=2) as pool:
+        handles.append(pool.submit_nowait(wait_for_itself))
+        with pytest.raises(PoolDeadlockError, match="its own end"):
+            await handles[0]
+
+
+async def test_the_last_free_worker_may_not_wait_for_room() -> None:
+    async def submit_two() -> None:
+        await pool.submit(nothing)
+        await pool.submit(nothing)
+
+    async with Pool(max_concurrent=1, max_queued=1) as pool:
+        with pytest.raises(PoolDeadlockError):
+            await (await pool.submit(submit_two))
+        assert pool.statistics().waiting_submitters == 0
+    assert pool.statistics().submitted == 2
+
+
+async def test_tasks_that_a_job_starts_count_as_the_job() -> None:
+    async def wait_in_a_task() -> None:
+        handle = await pool.submit(nothing)
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(handle.wait)
+
+    async with Pool(max_concurrent=1) as pool:
+        with pytest.raises(ExceptionGroup) as caught:
+            await (await pool.submit(wait_in_a_task))
+    assert isinstance(caught.value.exceptions[0], PoolDeadlockError)
+
+
+async def test_a_wait_that_is_over_does_not_count() -> None:
+    """The first job waits for the second; both go on when that ends, though the third waits at once."""
+    held = Held()
+    handles: list[JobHandle[int]] = []
+
+    async def wait_for(job: int) -> int:
+        return await handles[job]
+
+    async with Pool(max_concurrent=2) as pool:
+        handles.append(pool.submit_nowait(wait_for, 1))
+        handles.append(pool.submit_nowait(held.job, 1))
+        handles.append(pool.submit_nowait(wait_for, 3))
+        handles.append(pool.submit_nowait(held.job, 3))
+        await anyio.wait_all_tasks_blocked()
+        held.release_all()
+    assert [handle.result for handle in handles] == [1, 1, 3, 3]
+
+
+async def test_a_job_that_is_being_cancelled_does_not_count() -> None:
+    started = anyio.Event()
+    handles: list[JobHandle[None]] = []
+
+    async def wait_for_queued() -> None:
+        started.set()
+        await handles[2]
+
+    async def cancel_and_wait() -> None:
+        await started.wait()
+        await anyio.wait_all_tasks_blocked()
+        handles[0].cancel()
+        await handles[2]
+
+    async with Pool(max_concurrent=2) as pool:
+        handles.append(pool.submit_nowait(wait_for_queued))
+        handles.append(pool.submit_nowait(cancel_and_wait))
+        handles.append(pool.submit_nowait(nothing))
+    assert [handle.status for handle in handles] == ["cancelled", "completed", "completed"]
+
+
+async def test_a_wait_that_is_being_cancelled_does_not_count() -> None:
+    scope = anyio.CancelScope()
+    handles: list[JobHandle[None]] = []
+
+    async def give_up() -> None:
+        with scope:
+            await handles[2]
+
+    async def wait() -> None:
+        await anyio.wait_all_tasks_blocked()
+        scope.cancel()
+        await handles[2]
+
+    async with Pool(max_concurrent=2) as pool:
+        handles.append(pool.submit_nowait(give_up))
+        handles.append(pool.submit_nowait(wait))
+        handles.append(pool.submit_nowait(nothing))
+    assert [handle.status for handle in handles] == ["completed"] * 3
+
+
+async def test_jobs_of_another_pool_and_outsiders_wait_as_they_like() -> None:
+    held = Held()
+
+    async def wait_for(handle: JobHandle[int]) -> int:
+        return await handle
+
+    async with Pool(max_concurrent=1) as inner, Pool(max_concurrent=1) as outer:
+        inner.submit_nowait(held.job, 0)
+        queued = inner.submit_nowait(held.job, 1)
+        waiting = outer.submit_nowait(wait_for, queued)
+        await anyio.wait_all_tasks_blocked()
+        assert waiting.status == "running"
+        held.release_all()
+        assert await waiting == 1
+
+
+async def test_a_task_that_outlives_its_job_does_not_count() -> None:
+    """It runs in a task group around the pool, so the job ends without it."""
+    results: list[object] = []
+
+    async def wait_for_queued() -> None:
+        results.append(await queued)
+
+    async def leave_a_task_behind() -> None:
+        task_group.start_soon(wait_for_queued)
+        await anyio.wait_all_tasks_blocked()
+
+    async with anyio.create_task_group() as task_group, Pool(max_concurrent=1) as pool:
+        leaving = pool.submit_nowait(leave_a_task_behind)
+        queued = pool.submit_nowait(nothing)
+        await leaving
+    assert results == [None]
+
+
+async def test_a_task_of_a_job_that_has_ended_waits_like_an_outsider() -> None:
+    held = Held()
+    results: list[object] = []
+
+    go = anyio.Event()
+
+    async def wait_for_another() -> None:
+        await go.wait()
+        results.append(await pool.submit_nowait(held.job, 2))
+
+    async def leave_a_task_behind() -> None:
+        task_group.start_soon(wait_for_another)
+
+    async with anyio.create_task_group() as task_group, Pool(max_concurrent=1) as pool:
+        await pool.submit_nowait(leave_a_task_behind)
+        pool.submit_nowait(held.job, 1)
+        go.set()
+        await anyio.wait_all_tasks_blocked()
+        assert pool.statistics().queued == 1
+        held.release_all()
+    assert results == [2]

@@ -101,13 +101,10 @@ class TaskState(Generic[Result]):
         if self._reason is None:
             self._reason = reason
 
-    def begin(self) -> bool:
-        """The task begins; False when it must not, because it has been cancelled."""
-        if self._phase != "pending":
-            return False
+    def begin(self) -> None:
+        """The task begins, in the task of the caller."""
         self._phase = "running"
         self._anyio_task_id = anyio.get_current_task().id
-        return True
 
     def complete(self, result: Result) -> None:
         """The task has returned."""

@@ -78,10 +78,9 @@ class Tasks:
         if failures and left_by is not None:
             left_by = without_cancellations(left_by)
         errors = [error for error in (left_by, *failures) if error is not None]
-        if all(error is exc for error in errors):
-            return False  # what the body raised goes on by itself
-        raise_bare(errors, self._positions.path)
-        return False
+        if any(error is not exc for error in errors):
+            raise_bare(errors, self._positions.path)
+        return False  # what the body raised goes on by itself
 
     @overload
     def start(

@@ -105,6 +105,19 @@ async def test_what_a_task_runs_parks_at_its_next_boundary_and_goes_on_with_the_
         handle.cancel()
 
 
+async def test_what_is_resumed_without_an_input_goes_on_without_one() -> None:
+    loop = Loop()
+    async with open_tasks() as tasks:
+        handle = tasks.start(loop.run)
+        await loop.in_turn.wait()
+        handle.suspend()
+        await turn(loop)
+        handle.resume()
+        await anyio.wait_all_tasks_blocked()
+        assert loop.turns == [(), ()]
+        handle.cancel()
+
+
 async def test_resuming_what_runs_is_an_error() -> None:
     loop = Loop()
     async with open_tasks() as tasks:

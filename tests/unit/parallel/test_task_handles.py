@@ -232,6 +232,28 @@ async def test_a_task_that_does_not_end_within_its_grace_is_cancelled_by_force()
         assert (caught.value.reason, caught.value.forced) == ("closing time", True)
 
 
+async def test_a_task_cancelled_by_force_stays_so_whoever_cancels_it_again() -> None:
+    go = anyio.Event()
+
+    async def clean_up() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await go.wait()
+
+    async with open_tasks() as tasks, anyio.create_task_group() as task_group:
+        handle = tasks.start(clean_up)
+        await anyio.wait_all_tasks_blocked()
+        task_group.start_soon(handle.cancel_gracefully, 0, "first")
+        await anyio.wait_all_tasks_blocked()
+        handle.cancel("second")
+        go.set()
+        with pytest.raises(TaskCancelledError) as caught:
+            await handle
+    assert (caught.value.reason, caught.value.forced) == ("first", True)
+
+
 async def test_a_task_can_end_as_cancelled_within_its_grace() -> None:
     asked = anyio.Event()
 
@@ -260,6 +282,12 @@ async def test_nobody_is_asked_to_end_before_somebody_asks() -> None:
     assert not cancel_requested()
     async with open_tasks() as tasks:
         assert not await tasks.start(look)
+        assert not await tasks.start(cancel_requested)
+
+
+def test_without_an_event_loop_nobody_is_asked_to_end() -> None:
+    raise_if_cancel_requested()
+    assert not cancel_requested()
 
 
 async def test_the_tasks_of_a_task_are_asked_to_end_with_it() -> None:

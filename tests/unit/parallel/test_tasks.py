@@ -7,6 +7,7 @@ import threading
 import anyio
 import anyio.to_thread
 import pytest
+import trio
 
 from nighthawk_async.parallel import (
     TaskAwaitsItselfError,
@@ -272,15 +273,9 @@ async def test_a_failure_that_a_sibling_awaits_cancels_nobody() -> None:
     assert await sibling == "handled"
 
 
-async def test_a_failure_whose_awaiter_outside_the_block_is_woken_is_raised_there_only() -> None:
+@pytest.mark.parametrize("_", range(20))  # Trio runs in random order what becomes ready together
+async def test_a_failure_whose_awaiter_outside_the_block_is_woken_is_raised_there_only(_: int) -> None:
     caught: list[str] = []
-
-    async def wait_outside(handle: TaskHandle[None]) -> None:
-        try:
-            await handle
-        except ValueError as error:
-            caught.append(str(error))
-
     go = anyio.Event()
 
     async def fail_later() -> None:
@@ -288,10 +283,48 @@ async def test_a_failure_whose_awaiter_outside_the_block_is_woken_is_raised_ther
         raise ValueError("bad")
 
     async with anyio.create_task_group() as outer, open_tasks() as tasks:
-        outer.start_soon(wait_outside, tasks.start(fail_later))
+        outer.start_soon(catch_failure, tasks.start(fail_later), caught)
         await anyio.wait_all_tasks_blocked()
         go.set()
     assert caught == ["bad"]
+
+
+@pytest.mark.parametrize("_", range(20))
+async def test_a_failure_that_somebody_begins_to_await_as_the_body_ends_cancels_nobody(_: int) -> None:
+    caught: list[str] = []
+    ready, go = anyio.Event(), anyio.Event()
+
+    async def wait_outside(handle: TaskHandle[None]) -> None:
+        ready.set()
+        await catch_failure(handle, caught)
+        go.set()
+
+    async with anyio.create_task_group() as outer:
+        async with open_tasks() as tasks:
+            failing, other = tasks.start(fail, ValueError("bad")), tasks.start(go.wait)
+            await failing.wait_ended()
+            outer.start_soon(wait_outside, failing)
+            await ready.wait()
+        assert other.status == "completed"
+    assert caught == ["bad"]
+
+
+async def catch_failure(handle: TaskHandle[None], caught: list[str]) -> None:
+    try:
+        await handle
+    except ValueError as error:
+        caught.append(str(error))
+
+
+async def test_a_failure_that_was_awaited_stays_awaited_when_another_gives_up() -> None:
+    async with open_tasks() as tasks:
+        handle = tasks.start(fail, ValueError("bad"))
+        with pytest.raises(ValueError, match="bad"):
+            await handle
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await handle
+        assert scope.cancelled_caught
 
 
 async def test_a_failure_whose_only_awaiter_is_cancelled_in_the_same_moment_is_raised() -> None:
@@ -455,8 +488,38 @@ async def test_what_ends_the_program_ends_the_block_at_once() -> None:
             await block()
 
 
+async def test_what_ends_the_program_does_so_though_somebody_catches_it() -> None:
+    async def catch(handle: TaskHandle[None]) -> None:
+        with pytest.raises(SystemExit):
+            await handle
+
+    async def block() -> None:
+        async with open_tasks() as tasks:
+            tasks.start(catch, tasks.start(_exit))
+
+    with pytest.raises(SystemExit):
+        await block()
+
+
 async def _exit() -> None:
+    await anyio.wait_all_tasks_blocked()
     raise SystemExit(3)
+
+
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+async def test_a_group_of_cancellations_alone_is_a_cancellation() -> None:
+    async def run_nursery() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            nursery.start_soon(trio.sleep_forever)
+
+    with anyio.CancelScope() as scope:
+        async with open_tasks() as tasks:
+            handle = tasks.start(run_nursery)
+            await anyio.wait_all_tasks_blocked()
+            scope.cancel()
+    assert scope.cancelled_caught
+    assert handle.status == "cancelled"
 
 
 async def test_a_task_that_awaits_its_own_handle_fails() -> None:

@@ -308,7 +308,7 @@ _TOLD = (
         name="status 429, and come back tomorrow",
         reply=_status(429, headers={"retry-after": "86400"}),
         end=Fails(error=ModelStatusError, is_transient=True),
-        exceptions={"anthropic": _BUSY, "google": _BUSY},  # their clients wait as long as they see fit
+        exceptions={"google": _BUSY},  # its client waits as long as it sees fit
     ),
 )
 

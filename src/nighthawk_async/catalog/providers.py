@@ -23,6 +23,8 @@ class RetryRules:
         jitter_share: The part of a delay that chance may take away.
         jitter_seconds: The seconds that chance may add to a delay.
         max_server_delay_seconds: The longest delay that the server may ask for, in seconds.
+        server_jitter_share: The part of a server's delay that chance may add to it, lest all whom it refused
+            come back in one instant. None is taken away: the server would refuse again.
         gives_up_beyond: Whether a server that asks for a longer delay gets no retry; otherwise it gets one
             after the usual delay.
     """
@@ -33,6 +35,7 @@ class RetryRules:
     jitter_share: float = 0.25
     jitter_seconds: float = 0.0
     max_server_delay_seconds: float = 120.0
+    server_jitter_share: float = 0.25
     gives_up_beyond: bool = True
 
 
@@ -99,7 +102,8 @@ PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
             key_header="x-api-key",
             key_prefix="",
             version_path="/v1",
-            retry_rules=RetryRules(max_server_delay_seconds=60.0, gives_up_beyond=False),
+            # Its SDK keeps any delay that the server asks for. Beyond two minutes an error says more.
+            retry_rules=RetryRules(max_server_delay_seconds=120.0, gives_up_beyond=True),
         ),
         "google": ProviderFacts(
             protocol="google",

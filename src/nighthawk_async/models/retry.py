@@ -33,10 +33,10 @@ def retry_delay(
     """
     if not error.is_transient or retries >= max_retries or not _is_status_retried(error, rules):
         return None
-    asked = error.retry_after_seconds if isinstance(error, ModelStatusError) else None
+    asked = _asked_seconds(error)
     if asked is not None:
         if asked <= rules.max_server_delay_seconds:
-            return asked
+            return _with_server_jitter(asked, rules, draw)
         if rules.gives_up_beyond:
             return None
     delay = rules.first_delay_seconds * 2 ** min(retries, _MOST_DOUBLINGS)
@@ -44,7 +44,7 @@ def retry_delay(
     return min(delay + rules.jitter_seconds * draw(), rules.max_delay_seconds)
 
 
-def server_delay(error: ModelError, rules: RetryRules) -> float | None:
+def server_delay(error: ModelError, rules: RetryRules, *, draw: Callable[[], float] = random) -> float | None:
     """Seconds for which an overloaded server wants no more requests of anybody; None when it is not so.
 
     A longer delay than the rules heed is no such wish: the next requests shall learn of it by themselves,
@@ -53,11 +53,24 @@ def server_delay(error: ModelError, rules: RetryRules) -> float | None:
     Args:
         error: Why a request failed.
         rules: The rules of the provider.
+        draw: Draws a number from 0 to 1.
     """
     if not isinstance(error, ModelStatusError) or error.status not in (429, 503, 529):
         return None
-    asked = error.retry_after_seconds
-    return None if asked is None or asked > rules.max_server_delay_seconds else asked
+    asked = _asked_seconds(error)
+    if asked is None or asked > rules.max_server_delay_seconds:
+        return None
+    return _with_server_jitter(asked, rules, draw)
+
+
+def _asked_seconds(error: ModelError) -> float | None:
+    """The delay that the server asks for; None for no delay at all, after which nobody should come back."""
+    asked = error.retry_after_seconds if isinstance(error, ModelStatusError) else None
+    return asked if asked is not None and asked > 0 else None
+
+
+def _with_server_jitter(asked: float, rules: RetryRules, draw: Callable[[], float]) -> float:
+    return asked * (1 + rules.server_jitter_share * draw())
 
 
 def _is_status_retried(error: ModelError, rules: RetryRules) -> bool:

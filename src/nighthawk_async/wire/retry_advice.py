@@ -72,7 +72,7 @@ def _number(text: str | None) -> float | None:
 def _seconds_until(text: str, now: datetime) -> float | None:
     try:
         moment = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter for a year that no machine can count
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -45,21 +45,36 @@ def test_there_are_so_many_retries_and_no_more() -> None:
     assert delay(max_retries=0) is None
 
 
-@pytest.mark.parametrize(("asked", "waited"), [(0.0, 0.0), (3.0, 3.0), (120.0, 120.0), (120.1, None)])
-def test_the_servers_delay_is_kept_up_to_two_minutes(asked: float, waited: float | None) -> None:
-    assert delay(busy(asked)) == waited
+@pytest.mark.parametrize(("asked", "waited"), [(0.001, 0.001), (3.0, 3.0), (120.0, 120.0), (120.1, None)])
+@pytest.mark.parametrize("rules", [OPENAI, ANTHROPIC])
+def test_the_servers_delay_is_kept_up_to_two_minutes(
+    rules: RetryRules, asked: float, waited: float | None
+) -> None:
+    assert delay(busy(asked), rules) == waited
+
+
+def test_the_servers_delay_is_never_shortened_and_lengthened_by_a_quarter_at_most() -> None:
+    drawn = [retry_delay(busy(100.0), retries=0, max_retries=1, rules=OPENAI) for _ in range(100)]
+    assert all(100 <= (seconds or 0) <= 125 for seconds in drawn)
+    assert len(set(drawn)) > 1
+    assert delay(busy(100.0), drawn=1.0) == 125
+
+
+@pytest.mark.parametrize("rules", [OPENAI, ANTHROPIC, GOOGLE])
+def test_a_server_that_asks_for_no_delay_at_all_gets_the_usual_one(rules: RetryRules) -> None:
+    """Otherwise many retries would hammer it without a pause."""
+    usual = [delay(busy(None), rules, retries=number) for number in range(5)]
+    assert [delay(busy(0.0), rules, retries=number) for number in range(5)] == usual
+    assert server_delay(busy(0.0), rules) is None
 
 
 def test_a_server_that_asks_for_nothing_gets_the_usual_delay() -> None:
     assert delay(busy(None)) == 0.5
 
 
-@pytest.mark.parametrize("rules", [ANTHROPIC, GOOGLE])
-def test_where_the_provider_does_not_say_otherwise_a_longer_delay_is_replaced_by_the_usual_one(
-    rules: RetryRules,
-) -> None:
-    assert delay(busy(60.0), rules) == 60
-    assert delay(busy(60.1), rules) == rules.first_delay_seconds
+def test_with_google_a_delay_beyond_a_minute_is_replaced_by_the_usual_one() -> None:
+    assert delay(busy(60.0), GOOGLE) == 60
+    assert delay(busy(60.1), GOOGLE) == 1
 
 
 def test_google_is_asked_again_after_one_second_doubled_up_to_sixty_and_up_to_a_second_more() -> None:
@@ -93,4 +108,4 @@ def test_google_is_asked_again_after_some_statuses_only(status: int, is_retried:
 def test_an_overloaded_server_that_names_a_short_delay_wants_nobody_meanwhile(
     error: ModelError, seconds: float | None
 ) -> None:
-    assert server_delay(error, OPENAI) == seconds
+    assert server_delay(error, OPENAI, draw=lambda: 0.0) == seconds

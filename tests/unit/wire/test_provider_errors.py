@@ -106,6 +106,9 @@ def test_statuses_are_transient_unless_the_server_says_otherwise(
         ({"retry-after": "Thu, 01 Jan 2026 12:00:30 GMT"}, 30.0),
         ({"retry-after": "Thu, 01 Jan 2026 12:00:30"}, 30.0),
         ({"retry-after": "Thu, 01 Jan 2026 11:00:00 GMT"}, 0.0),
+        ({"retry-after": f"Thu, 01 Jan {'9' * 40} 11:00:00 GMT"}, None),
+        ({"retry-after": f"Thu, 01 Jan 2026 11:00:00 +{'9' * 40}"}, None),
+        ({"retry-after": f"Thu, {'9' * 40} Jan 2026 11:00:00 GMT"}, None),
     ],
 )
 def test_the_delay_a_server_asks_for_is_understood(headers: dict[str, str], seconds: float | None) -> None:

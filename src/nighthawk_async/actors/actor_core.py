@@ -1,0 +1,217 @@
+"""An actor from its first life to its last: the mailbox stays, instances come and go. Floor 1.
+
+A life is one instance and the task that owns it. An actor that nobody supervises has one life; a supervisor
+may give it another after a crash. What waits in the mailbox is kept in between; what is being handled when a
+life ends is lost, and its asker is told.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from .actor_errors import ActorDeadlockError, ActorEndedError
+from .actor_life import ActorFigures, ActorInstance, ActorLife
+from .actor_messages import ActorMessage, Ask
+from .actor_waits import WaitingActor
+from .errors import MailboxClosedError, MailboxFullError
+from .mailbox import Mailbox
+from .message_queue import QueueStatistics
+
+__all__ = ["ActorCore", "ActorStatistics", "ActorStatus"]
+
+ActorStatus: TypeAlias = Literal["waiting", "running", "ended"]
+"""`waiting`: between two lives, or before the first; messages wait in the mailbox."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorStatistics:
+    """Figures of an actor at one moment.
+
+    Args:
+        lives: How many instances there have been.
+        handled: Messages whose handler returned.
+        failed: Messages whose handler raised or was interrupted.
+        abandoned: Messages never handled because their asker was cancelled before.
+        refused: Messages that were waiting when the actor ended.
+        mailbox: Figures of the mailbox.
+    """
+
+    lives: int
+    handled: int
+    failed: int
+    abandoned: int
+    refused: int
+    mailbox: QueueStatistics
+
+
+class ActorCore:
+    """The state of one actor. Not for several threads.
+
+    Args:
+        make: Makes an instance, one for each life.
+        name: What the actor is called.
+        capacity: How many messages may wait; None for no limit.
+    """
+
+    def __init__(
+        self, make: "Callable[[ActorCore], ActorInstance]", *, name: str, capacity: int | None
+    ) -> None:
+        self.name = name
+        self._make = make
+        self._mailbox: Mailbox[ActorMessage] = Mailbox(capacity=capacity, name=name)
+        self._figures = ActorFigures()
+        self._life = self._new_life()
+        self._is_living = False
+        self._has_ended = anyio.Event()
+        self._cause: Exception | None = None
+        self._waits = WaitingActor(name)
+
+    @property
+    def status(self) -> ActorStatus:
+        """How far it is."""
+        if self._has_ended.is_set():
+            return "ended"
+        return "running" if self._is_living else "waiting"
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it takes no more messages."""
+        return self._mailbox.is_closed
+
+    def statistics(self) -> ActorStatistics:
+        """Figures at this moment."""
+        return ActorStatistics(
+            lives=self._figures.lives,
+            handled=self._figures.handled,
+            failed=self._figures.failed,
+            abandoned=self._figures.abandoned,
+            refused=self._figures.refused,
+            mailbox=self._mailbox.statistics(),
+        )
+
+    # ---- for those who send
+
+    async def ask(self, message: Ask) -> object:
+        """Send a message and wait for the reply."""
+        self._check_open()
+        try:
+            with self._waits.awaited(is_certain=True):
+                await self._send(message)
+                return await message.wait()
+        finally:
+            message.abandon()  # if it was not answered
+
+    async def tell(self, message: ActorMessage) -> None:
+        """Wait for room in the mailbox and send a message."""
+        self._check_open()
+        if self._waits.is_caller:
+            self._tell_itself(message)
+            await checkpoint()
+            return
+        figures = self._mailbox.statistics()
+        with self._waits.awaited(is_certain=figures.depth == figures.capacity):
+            await self._send(message)
+
+    def tell_nowait(self, message: ActorMessage) -> None:
+        """Send a message if there is room."""
+        self._check_open()
+        self._mailbox.send_nowait(message)
+
+    def close(self) -> None:
+        """Take no more messages; end when those sent are handled."""
+        self._mailbox.close()
+
+    def stop_now(self) -> None:
+        """End now, whatever is being handled or waits."""
+        self._mailbox.close()
+        if self._is_living:
+            self._life.cancel()
+        else:
+            self.end(None)
+
+    async def stop(self) -> None:
+        """Close it, and wait until it has ended."""
+        self._check_caller()
+        self.close()
+        await self._has_ended.wait()
+
+    async def wait_ended(self) -> None:
+        """Wait until it has ended."""
+        self._check_caller()
+        await self._has_ended.wait()
+
+    # ---- for those who own it
+
+    async def live(self) -> None:
+        """One life: make an instance and handle messages until the mailbox is closed and empty, or paused.
+
+        Raises:
+            Exception: Whatever a handler raised, unless it is an answer only, or a hook.
+        """
+        if self._has_ended.is_set():
+            return
+        try:
+            with self._waits.owned():
+                self._is_living = True
+                await self._life.run(lambda: self._make(self))
+        finally:
+            self._is_living = False
+
+    def renew(self) -> None:
+        """Prepare another life after the last one."""
+        self._life = self._new_life()
+
+    def pause(self) -> None:
+        """End this life after the message in hand. The mailbox stays open for the next life."""
+        self._life.pause()
+
+    def is_told(self, error: Exception) -> bool:
+        """Whether the error with which this life ended has arrived at an asker."""
+        return self._life.is_told(error)
+
+    def end(self, cause: Exception | None) -> None:
+        """End for good: what waits is refused. Ending again changes nothing.
+
+        Args:
+            cause: Why; None for nothing special.
+        """
+        if self._has_ended.is_set():
+            return
+        self._cause = cause
+        self._mailbox.close()
+        for message in self._mailbox.drain():
+            self._figures.refused += 1
+            error = self._ended_error()
+            error.__cause__ = cause
+            message.fail(error)
+        self._has_ended.set()
+
+    async def _send(self, message: ActorMessage) -> None:
+        try:
+            await self._mailbox.send(message)
+        except MailboxClosedError:
+            raise self._ended_error() from self._cause
+
+    def _new_life(self) -> ActorLife:
+        return ActorLife(self.name, self._mailbox, self._figures)
+
+    def _tell_itself(self, message: ActorMessage) -> None:
+        try:
+            self._mailbox.send_nowait(message)
+        except MailboxFullError:
+            error = f"a handler of the actor {self.name!r} waits for room in the actor's own mailbox"
+            raise ActorDeadlockError(error) from None
+
+    def _check_open(self) -> None:
+        if self._mailbox.is_closed:
+            raise self._ended_error() from self._cause
+
+    def _check_caller(self) -> None:
+        if self._waits.is_caller:
+            raise ActorDeadlockError(f"a handler of the actor {self.name!r} waits for the actor to end")
+
+    def _ended_error(self) -> ActorEndedError:
+        return ActorEndedError(self.name)

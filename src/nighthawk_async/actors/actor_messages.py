@@ -1,0 +1,136 @@
+"""What is sent to an actor: a function to be called with it, and the reply on its way back. Floor 1."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError as CallFromThreadCancelledError
+from functools import partial
+from types import TracebackType
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+from anyio.lowlevel import checkpoint
+
+__all__ = ["ActorMessage", "Ask"]
+
+
+class ActorMessage:
+    """A function that the actor is told to call with itself. Nobody waits for what it gives.
+
+    Args:
+        function: A method of the actor's class, or any function that takes the actor first.
+        args: The other arguments.
+        kwargs: The keyword arguments.
+    """
+
+    __slots__ = ("_args", "_function", "_kwargs")
+
+    def __init__(
+        self, function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
+        self._function = function
+        self._args = args
+        self._kwargs = kwargs
+
+    def __str__(self) -> str:
+        return getattr(self._function, "__qualname__", repr(self._function))
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether whoever sent it does not want it any more."""
+        return False
+
+    async def carry_out(self, actor: object, limiter: anyio.CapacityLimiter) -> object:
+        """Call the function: on the event loop when it is async, otherwise in a worker thread.
+
+        Args:
+            actor: The actor.
+            limiter: Bounds the worker threads.
+
+        Raises:
+            Exception: Whatever the function raised.
+        """
+        function = _find_override(self._function, type(actor))
+        if inspect.iscoroutinefunction(function):
+            return await function(actor, *self._args, **self._kwargs)
+        value = await _call_in_thread(partial(function, actor, *self._args, **self._kwargs), limiter)
+        return cast("object", await value) if inspect.isawaitable(value) else value
+
+    def resolve(self, value: object) -> None:
+        """The function gave this."""
+
+    def fail(self, error: Exception) -> bool:
+        """The function raised this, or was not called for this reason; whether somebody is told."""
+        return False
+
+
+class Ask(ActorMessage):
+    """A message whose sender waits for the reply.
+
+    Who is cancelled while waiting has abandoned it: when the actor has not taken it yet, it never does.
+    """
+
+    __slots__ = ("_error", "_is_abandoned", "_is_answered", "_traceback", "_value")
+
+    def __init__(
+        self, function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> None:
+        super().__init__(function, args, kwargs)
+        self._is_answered = anyio.Event()
+        self._is_abandoned = False
+        self._value: object = None
+        self._error: Exception | None = None
+        self._traceback: TracebackType | None = None
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the asker waits no more."""
+        return self._is_abandoned
+
+    def resolve(self, value: object) -> None:
+        """Give the asker the value."""
+        self._value = value
+        self._is_answered.set()
+
+    def fail(self, error: Exception) -> bool:
+        """Give the asker an error; False when nobody waits for it."""
+        self._error, self._traceback = error, error.__traceback__
+        self._is_answered.set()
+        return not self._is_abandoned
+
+    def abandon(self) -> None:
+        """The asker waits no more."""
+        self._is_abandoned = True
+
+    async def wait(self) -> Any:
+        """Wait for the reply.
+
+        Raises:
+            ActorEndedError: The actor ended before it took the message.
+            ActorInterruptedError: The actor was stopped while it handled the message.
+            Exception: Whatever the handler raised.
+        """
+        await self._is_answered.wait()
+        if self._error is not None:
+            # The asker sees where it was raised, and not the way it took through the actor's owner.
+            raise self._error.with_traceback(self._traceback)
+        return self._value
+
+
+async def _call_in_thread(call: Callable[[], object], limiter: anyio.CapacityLimiter) -> object:
+    try:
+        # In a tuple, because Trio takes a thread that gives a coroutine for a mistake.
+        (value,) = await anyio.to_thread.run_sync(lambda: (call(),), limiter=limiter)
+    except CallFromThreadCancelledError:
+        # How a cancellation looks on asyncio after its way through the thread.
+        await checkpoint()
+        raise
+    return value
+
+
+def _find_override(function: Callable[..., Any], actor_class: type) -> Callable[..., Any]:
+    """What a method stands for in the class of the actor, as with every method call in Python."""
+    name = getattr(function, "__name__", "")
+    if any(vars(base).get(name) is function for base in actor_class.__mro__):
+        return cast("Callable[..., Any]", getattr(actor_class, name))
+    return function

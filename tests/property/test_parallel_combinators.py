@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async import parallel
@@ -185,7 +185,6 @@ def check_source_is_closed(record: Record) -> None:
 
 @both_backends
 @given(schedule=SCHEDULES)
-@settings(max_examples=150)
 def test_map_gives_everything_in_order_or_raises_what_failed(backend: str, schedule: Schedule) -> None:
     record, results, error = carry_out(schedule, parallel.map, backend)
     check_source_is_closed(record)
@@ -204,7 +203,6 @@ def test_map_gives_everything_in_order_or_raises_what_failed(backend: str, sched
 
 @both_backends
 @given(schedule=SCHEDULES)
-@settings(max_examples=150)
 def test_settle_tells_of_every_call_how_it_ended(backend: str, schedule: Schedule) -> None:
     record, settled, error = carry_out(schedule, parallel.settle, backend)
     check_source_is_closed(record)
@@ -221,7 +219,6 @@ def test_settle_tells_of_every_call_how_it_ended(backend: str, schedule: Schedul
 
 @both_backends
 @given(schedule=SCHEDULES)
-@settings(max_examples=150)
 def test_race_gives_the_first_success_or_every_error(backend: str, schedule: Schedule) -> None:
     record, winner, error = carry_out(schedule, parallel.race, backend)
     check_source_is_closed(record)
@@ -241,7 +238,6 @@ def test_race_gives_the_first_success_or_every_error(backend: str, schedule: Sch
 
 @both_backends
 @given(schedule=SCHEDULES, pause=st.integers(0, 4), most=st.none() | st.integers(0, 6))
-@settings(max_examples=200)
 def test_stream_gives_each_result_once_however_slowly_they_are_taken(
     backend: str, schedule: Schedule, pause: int, most: int | None
 ) -> None:

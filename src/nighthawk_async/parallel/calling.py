@@ -7,15 +7,11 @@ gives an awaitable (a lambda around an `async def` function does), that is await
 
 import inspect
 from collections.abc import Awaitable, Callable
-from concurrent.futures import CancelledError as CallFromThreadCancelledError
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 import anyio.to_thread
 from anyio import CapacityLimiter
-from anyio.lowlevel import checkpoint
-
-from .errors import CallCancelledError
 
 __all__ = ["AnyFunction", "call_any", "is_async_callable"]
 
@@ -51,16 +47,10 @@ async def call_any(
             that wait for other calls need a limiter of their own, or all threads may end up waiting.
 
     Raises:
-        CallCancelledError: What the function did on the event loop was cancelled, and the caller was not.
         Exception: Whatever the function raised.
     """
     if is_async_callable(function):
         return await function(*args)
-    try:
-        # In a tuple, because Trio takes a thread that gives a coroutine for a mistake.
-        (value,) = await anyio.to_thread.run_sync(lambda: (function(*args),), limiter=limiter)
-    except CallFromThreadCancelledError as error:
-        # How a cancellation looks on asyncio after its way through the thread.
-        await checkpoint()
-        raise CallCancelledError("what the function did on the event loop was cancelled") from error
+    # In a tuple, because Trio takes a thread that gives a coroutine for a mistake.
+    (value,) = await anyio.to_thread.run_sync(lambda: (function(*args),), limiter=limiter)
     return await value if inspect.isawaitable(value) else value

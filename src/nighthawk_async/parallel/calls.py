@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 from anyio import CapacityLimiter
 from anyio.abc import TaskGroup
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from .calling import AnyFunction, call_any
 from .deadlines import Deadline
@@ -175,7 +175,10 @@ class Calls(Generic[Item, Result]):
         await self._reporter.started()
         outcome = await self._outcome(item)
         self._take(index, outcome)
-        await self._reporter.finished(is_failure=isinstance(outcome, Failed))
+        is_failure = isinstance(outcome, Failed)
+        await self._reporter.finished(is_failure=is_failure)
+        if is_failure:
+            await checkpoint_if_cancelled()  # a failure during a cancellation does not end the cancellation
 
     async def _outcome(self, item: Item) -> Outcome[Result]:
         try:

@@ -78,6 +78,34 @@ async def test_outside_of_the_block_the_thread_has_no_deadline() -> None:
 
 
 @anyio_test
+async def test_what_a_thread_does_on_the_loop_is_limited_once() -> None:
+    recorder = Recorder()
+
+    def is_limited() -> bool:
+        return under_thread_deadlines(recorder.sleep) != recorder.sleep
+
+    async def start_a_thread() -> bool:
+        return await anyio.to_thread.run_sync(is_limited)
+
+    def work() -> tuple[bool, bool]:
+        with deadline(1_000):
+            return is_limited(), from_thread.run(under_thread_deadlines(start_a_thread))
+
+    assert await anyio.to_thread.run_sync(work) == (True, False)
+
+
+@anyio_test
+async def test_a_loop_that_stands_still_after_its_time_gives_a_portal_none() -> None:
+    recorder = Recorder()
+    with start_blocking_portal("asyncio") as portal, anyio.CancelScope() as scope:
+        scope.cancel()
+        with pytest.raises(DeadlineExceededError, match="of 0 seconds"):
+            portal.call(under_thread_deadlines(recorder.sleep))
+        await checkpoint()
+    assert recorder.events in (["began", "ended"], [])
+
+
+@anyio_test
 async def test_the_end_of_the_block_is_checked_with_whatever_the_thread_did() -> None:
     def give(seconds: float) -> str:
         with deadline(seconds):

@@ -1,12 +1,13 @@
 """`map`: results in the order of the items, and the first failure."""
 
-import concurrent.futures
+import signal
 import threading
 
 import anyio
 import anyio.to_thread
 import pytest
 from anyio import from_thread
+from anyio.lowlevel import checkpoint
 
 from nighthawk_async import parallel
 from nighthawk_async.parallel import CallCancelledError, DeadlineExceededError
@@ -59,6 +60,20 @@ async def test_after_a_failure_no_call_begins() -> None:
     assert len(begun) <= 3
 
 
+async def test_a_call_that_has_not_begun_when_another_fails_never_begins() -> None:
+    events: list[str] = []
+
+    async def call(number: int) -> None:
+        events.append("begun")
+        await checkpoint()
+        events.append("failed")
+        raise ValueError(number)
+
+    with pytest.raises((ValueError, ExceptionGroup)):
+        await parallel.map(call, range(5))
+    assert "begun" not in events[events.index("failed") :]
+
+
 async def test_several_failures_arrive_in_a_group_in_the_order_in_which_they_happened() -> None:
     second_has_failed = anyio.Event()
 
@@ -77,13 +92,34 @@ async def test_several_failures_arrive_in_a_group_in_the_order_in_which_they_hap
 
 async def test_one_error_raised_by_several_calls_arrives_bare() -> None:
     error = ValueError("the same")
+    everybody_is_there = anyio.Event()
 
     async def call(number: int) -> None:
+        if number == 2:
+            everybody_is_there.set()
+        with anyio.CancelScope(shield=True):
+            await everybody_is_there.wait()
         raise error
 
     with pytest.raises(ValueError, match="the same") as caught:
         await parallel.map(call, range(3))
     assert caught.value is error
+
+
+async def test_an_exit_goes_before_failures() -> None:
+    failed = anyio.Event()
+
+    async def call(number: int) -> None:
+        if number == 1:
+            failed.set()
+            raise ValueError(number)
+        with anyio.CancelScope(shield=True):
+            await failed.wait()
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit) as caught:
+        await parallel.map(call, range(2))
+    assert caught.value.code == 3
 
 
 async def test_a_group_that_a_call_raises_stays_as_it_is() -> None:
@@ -206,9 +242,23 @@ async def test_what_a_thread_does_on_the_event_loop_is_cancelled_with_the_call()
     assert events == ["cancelled"]
 
 
-async def test_a_cancellation_in_a_thread_that_is_nobodys_is_a_failure() -> None:
-    def call(number: int) -> None:
-        raise concurrent.futures.CancelledError
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_an_interrupt_cancels_the_calls_and_arrives_bare(backend: str) -> None:
+    cancelled: list[int] = []
 
-    with pytest.raises(CallCancelledError, match="on the event loop was cancelled"):
-        await parallel.map(call, [1])
+    async def call(number: int) -> None:
+        try:
+            if number == 1:
+                await anyio.wait_all_tasks_blocked()
+                signal.raise_signal(signal.SIGINT)
+            await anyio.sleep_forever()
+        finally:
+            cancelled.append(number)
+
+    async def main() -> None:
+        await parallel.map(call, range(2))
+
+    options = {"restrict_keyboard_interrupt_to_checkpoints": True} if backend == "trio" else {}
+    with pytest.raises(KeyboardInterrupt):
+        anyio.run(main, backend=backend, backend_options=options)
+    assert sorted(cancelled) == [0, 1]

@@ -1,6 +1,8 @@
 """Progress of combinators."""
 
+import gc
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any
 
 import anyio
@@ -68,6 +70,17 @@ async def test_an_async_callback_is_awaited_one_report_at_a_time() -> None:
     assert finished == sorted(finished)
     assert figures(reports)[-1] == (10, 10, 10, 1)
     assert len(reports) == 20
+
+
+async def test_a_report_that_never_came_to_its_turn_complains_of_nothing() -> None:
+    async def report(progress: Progress) -> None:
+        await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(partial(parallel.map, fail_at_one, range(3), progress=report))
+        await anyio.wait_all_tasks_blocked()
+        task_group.cancel_scope.cancel()
+    gc.collect()
 
 
 @pytest.mark.parametrize("combinator", [parallel.map, parallel.settle, parallel.race])

@@ -59,6 +59,26 @@ async def test_the_callers_cancellation_goes_on_and_is_no_failure() -> None:
     assert results == []
 
 
+async def test_what_a_call_raises_while_the_caller_is_cancelled_does_not_stop_the_cancellation() -> None:
+    async def fail_in_cleanup() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise LookupError("cleanup")
+
+    async def call(number: int) -> None:
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(fail_in_cleanup)
+            task_group.start_soon(anyio.sleep_forever)
+
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(parallel.settle, call, range(2))
+            await anyio.wait_all_tasks_blocked()
+            scope.cancel()
+    assert scope.cancelled_caught
+
+
 @pytest.mark.virtual_time
 async def test_a_deadline_of_each_call_is_a_failure_of_that_call_alone() -> None:
     async def wait(seconds: int) -> int:

@@ -130,8 +130,7 @@ class Calls(Generic[Item, Result]):
                 if not self._failures:
                     raise
             # Outside the handler: an error takes the place of a cancellation, and does not refer to it.
-            failures, self._failures = self._failures, []
-            raise_bare(failures, self._options.title)
+            raise_bare(self._failures, self._options.title)
 
     async def _run_in_task_group(self) -> None:
         try:

@@ -1,6 +1,5 @@
 """Raising what went wrong in several calls. Floor 1."""
 
-from collections.abc import Sequence
 from typing import cast
 
 import anyio
@@ -23,13 +22,13 @@ def errors_in(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     return [rest for rest in rests if rest is not None]
 
 
-def raise_bare(errors: Sequence[BaseException], title: str) -> None:
+def raise_bare(errors: list[BaseException], title: str) -> None:
     """Raise the only error as it is, several in a group in the order in which they happened.
 
     What is no `Exception`, `SystemExit` for example, goes before everything else.
 
     Args:
-        errors: The errors; nothing is raised when there are none.
+        errors: The errors, which the list is emptied of; nothing is raised when there are none.
         title: What failed.
     """
     different = list({id(error): error for error in errors}.values())
@@ -41,4 +40,6 @@ def raise_bare(errors: Sequence[BaseException], title: str) -> None:
         if different:
             raise BaseExceptionGroup(f"{len(different)} calls of {title} failed", different)
     finally:
-        del errors, different, urgent  # the traceback of an error would keep the error alive
+        # The traceback of an error refers to these: they would keep the error alive.
+        errors.clear()
+        del different, urgent

@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
 import pytest
 from anyio.abc import SocketStream
+from anyio.lowlevel import checkpoint
 
 from nighthawk_async.errors import (
     ConnectTimeoutError,
@@ -23,13 +25,14 @@ from nighthawk_async.errors import (
     ModelStatusError,
     RequestTimeoutError,
 )
-from nighthawk_async.models import http_attempt, http_pool
+from nighthawk_async.models import http_attempt, http_attempts, http_pool
 from nighthawk_async.models.http_pool import open_http_pool
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
 from nighthawk_async.testing.model_reply import ModelReply, ReplyPacing
 from nighthawk_async.testing.model_server import ModelServer
-from nighthawk_async.types.model import ResponseFinished
+from nighthawk_async.types.model import ResponseFinished, UsageReported
+from nighthawk_async.types.usage import Usage
 
 from .http_support import (
     HELLO,
@@ -39,6 +42,7 @@ from .http_support import (
     model_at,
     raw_server,
     read_request,
+    retry_soon,
     text_of,
     wait_until_closed,
 )
@@ -70,12 +74,24 @@ def unused_port() -> Iterator[int]:
         yield holder.getsockname()[1]
 
 
-async def test_a_refused_connection_names_host_and_port_at_once() -> None:
-    began = time.monotonic()
-    with unused_port() as port:
-        error = await error_of(model_at(f"http://127.0.0.1:{port}/v1", max_retries=5), ModelConnectionError)
+async def test_a_refused_connection_names_host_and_port_and_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    with unused_port() as port:  # a local server that is being started anew refuses connections as well
+        error = await error_of(model_at(f"http://127.0.0.1:{port}/v1", max_retries=2), ModelConnectionError)
     assert f"cannot connect to 127.0.0.1:{port}: connection refused" in str(error)
-    assert time.monotonic() - began < 1
+    assert error.is_transient
+    assert error.retries == 2
+
+
+async def test_a_connection_that_breaks_during_its_handshake_is_transient() -> None:
+    async def serve(stream: SocketStream) -> None:
+        await stream.receive()
+
+    async with raw_server(serve) as base_url:
+        error = await error_of(model_at(base_url.replace("http:", "https:")), ModelConnectionError)
+    assert error.is_transient
 
 
 async def test_a_host_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,12 +104,20 @@ async def test_a_host_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPat
     assert not error.is_transient
 
 
-async def test_a_server_without_tls_is_a_connection_error() -> None:
-    async with ModelServer([GOOD]) as server:
-        base_url = server.base_url.replace("http://", "https://")
-        error = await error_of(model_at(base_url, max_retries=3), ModelConnectionError)
-        assert "no secure connection" in str(error)
-        assert server.connections.total == 1
+async def test_a_server_without_tls_is_a_connection_error_at_once() -> None:
+    accepted: list[SocketStream] = []
+
+    async def serve(stream: SocketStream) -> None:
+        accepted.append(stream)
+        await stream.receive()
+        await stream.send(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+    async with raw_server(serve) as base_url:
+        model = model_at(base_url.replace("http://", "https://"), max_retries=3)
+        error = await error_of(model, ModelConnectionError)
+    assert "no secure connection" in str(error)
+    assert not error.is_transient
+    assert len(accepted) == 1
 
 
 async def test_a_connection_that_does_not_come_about_is_a_timeout_that_names_its_setting() -> None:
@@ -296,38 +320,62 @@ async def test_a_server_that_keeps_the_stream_open_after_its_last_event_holds_no
         assert pool.statistics().open == 0
 
 
-async def test_a_kept_connection_that_died_is_replaced_without_an_error() -> None:
-    accepted: list[SocketStream] = []
+async def test_a_connection_that_the_server_closed_while_it_was_idle_costs_no_error() -> None:
+    requests: list[bytes] = []
+    closed: list[anyio.Event] = []
 
     async def serve(stream: SocketStream) -> None:
-        """Answer once; the second request on a connection gets no answer."""
-        accepted.append(stream)
-        await read_request(stream)
+        """Answer one request and close the connection, without a word about that."""
+        closed.append(anyio.Event())
+        requests.append(await read_request(stream))
         await stream.send(http_response(STREAM))
-        await read_request(stream)
+        await stream.aclose()
+        closed[-1].set()
 
     async with raw_server(serve) as base_url, open_http_pool() as pool:
-        for _ in range(3):
+        for number in range(3):
             assert text_of(await collect(model_at(base_url, pool))) == "Hi"
-        assert len(accepted) == 3
+            await closed[number].wait()
+    assert len(requests) == 3
+    assert all(requests)
 
 
-async def test_a_kept_connection_that_died_is_replaced_once_only() -> None:
-    accepted: list[SocketStream] = []
+@pytest.mark.parametrize("answer", [b"", b"no HTTP at all\r\n\r\n"])
+async def test_a_request_on_a_kept_connection_that_breaks_is_not_sent_again_in_silence(answer: bytes) -> None:
+    requests: list[bytes] = []
 
     async def serve(stream: SocketStream) -> None:
-        """Answer the first request on the first connection, and no other."""
-        accepted.append(stream)
-        await read_request(stream)
-        if len(accepted) == 1:
-            await stream.send(http_response(STREAM))
-            await read_request(stream)
+        """Answer once; the second request on a connection is received, and perhaps worked on."""
+        requests.append(await read_request(stream))
+        await stream.send(http_response(STREAM))
+        requests.append(await read_request(stream))
+        if answer:
+            await stream.send(answer)
 
     async with raw_server(serve) as base_url, open_http_pool() as pool:
         await collect(model_at(base_url, pool))
-        await error_of(model_at(base_url, pool), ModelConnectionError)
-        assert len(accepted) == 2
+        error = await error_of(model_at(base_url, pool), ModelConnectionError)
+        assert error.is_transient
+        assert len(requests) == 2
         assert pool.statistics().open == 0
+
+
+async def test_a_kept_connection_that_breaks_is_a_retry_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    requests: list[bytes] = []
+
+    async def serve(stream: SocketStream) -> None:
+        requests.append(await read_request(stream))
+        await stream.send(http_response(STREAM))
+        requests.append(await read_request(stream))
+
+    async with raw_server(serve) as base_url, open_http_pool() as pool:
+        await collect(model_at(base_url, pool))
+        events = await collect(model_at(base_url, pool, max_retries=1))
+        assert events[0] == UsageReported(
+            usage=Usage(requests=1, retries=1, unpriced_requests=1, is_complete=False)
+        )
+        assert [bool(each) for each in requests] == [True, True, True]
 
 
 async def test_a_fresh_connection_that_dies_without_an_answer_is_an_error() -> None:
@@ -396,6 +444,14 @@ async def test_a_whole_answer_that_was_cut_is_asked_for_again() -> None:
         assert len(server.requests) == 2
 
 
+async def test_a_whole_answer_that_is_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_attempt, "DEFAULT_MAX_EVENT_BYTES", 1_000)
+    async with ModelServer([ModelReply(text="x" * 1_000)]) as server:
+        error = await error_of(model_at(server.base_url, stream=False), ModelProtocolError)
+    assert "the response is over 1,000 bytes long" in str(error)
+    assert not error.is_transient
+
+
 async def test_a_reset_after_the_last_event_is_no_error() -> None:
     response = http_response(STREAM + b": bye")[:-5]
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -414,18 +470,52 @@ async def test_what_follows_the_last_event_is_read_so_that_the_connection_is_kep
         assert pool.statistics().idle == 1
 
 
-async def test_connections_idle_for_long_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_pool, "_IDLE_SECONDS", 0.0)
-    replies = [
-        ModelReply(text="Hello", pacing=ReplyPacing(first_byte_seconds=0.05 * each)) for each in range(3)
-    ]
-    async with ModelServer(replies) as server, open_http_pool() as pool:
+async def test_connections_idle_for_long_are_closed_whatever_their_origin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replies = [ModelReply(text="Hello", pacing=ReplyPacing(first_byte_seconds=0.05))] * 3
+    async with ModelServer(replies) as server, ModelServer([GOOD] * 2) as other, open_http_pool() as pool:
         async with anyio.create_task_group() as task_group:
             for _ in replies:
                 task_group.start_soon(collect, model_at(server.base_url, pool))
-        assert server.connections.total == 3
-        assert pool.statistics().idle == 1
-        await wait_until_closed(server, pool)
+        assert pool.statistics().idle == 3
+        monkeypatch.setattr(http_pool, "_IDLE_SECONDS", 0.0)
+        async with model_at(other.base_url, pool).stream(HELLO):
+            assert pool.statistics().idle == 0
+        await server.wait_until_open(at_most=0)
+
+
+async def test_a_connection_given_back_closes_those_that_were_idle_for_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with ModelServer([GOOD]) as server, ModelServer([GOOD]) as other, open_http_pool() as pool:
+        async with model_at(other.base_url, pool).stream(HELLO) as events:
+            await collect(model_at(server.base_url, pool))
+            assert pool.statistics().idle == 1
+            monkeypatch.setattr(http_pool, "_IDLE_SECONDS", 0.0)
+            async for _ in events:
+                pass
+        assert pool.statistics().open == 1
+        await server.wait_until_open(at_most=0)
+
+
+async def test_a_pool_that_is_cancelled_while_it_closes_closes_every_connection() -> None:
+    class SlowConnection:
+        is_reusable = True
+        is_closed = False
+
+        async def aclose(self) -> None:
+            await checkpoint()
+            self.is_closed = True
+
+    connections: list[Any] = [SlowConnection() for _ in range(3)]
+    pool = open_http_pool()
+    for connection in connections:
+        pool.give_back_nowait(urlsplit("http://host"), connection)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await pool.aclose()
+    assert all(connection.is_closed for connection in connections)
 
 
 async def test_an_event_cut_at_the_end_of_the_stream_is_a_stream_cut_short() -> None:

@@ -61,6 +61,11 @@ class HttpAttempt:
         return self._exchange.status
 
     @property
+    def may_have_consumed(self) -> bool:
+        """Whether the provider may have worked on the request: it was sent, and not turned away."""
+        return self._exchange.was_sent and self.status in (0, 200)
+
+    @property
     def headers(self) -> Mapping[str, str]:
         """The response's headers, names in lower case; none when there was no response."""
         return self._exchange.headers

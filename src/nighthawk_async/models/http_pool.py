@@ -16,7 +16,7 @@ from urllib.parse import SplitResult
 
 import anyio
 
-from ..errors import ModelConnectionError
+from ..errors import ModelProtocolError
 
 if TYPE_CHECKING:
     from .http_transport import HttpConnection
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["HttpExchange", "HttpPool", "HttpPoolStatistics", "open_http_pool"]
 
 _CLOSE_SECONDS = 2.0
-_IDLE_SECONDS = 30.0
+_IDLE_SECONDS = 30.0  # what servers and gateways keep at least
 
 _Origin: TypeAlias = tuple[str, str]
 
@@ -108,28 +108,29 @@ class HttpPool:
         self._idle_count = 0
         await _close(idle)
 
-    def take(self, url: SplitResult, *, is_fresh: bool = False) -> "HttpConnection":
-        """A connection to the URL's origin: the idle one used last, or a new one.
+    def take_nowait(self, url: SplitResult) -> tuple["HttpConnection", list["HttpConnection"]]:
+        """A connection to the URL's origin, and the expired ones, which the caller has to close.
 
         Args:
-            url: The URL.
-            is_fresh: Whether it must be a new one.
+            url: The URL; the connection is the idle one used last, or a new one.
 
         Raises:
             RuntimeError: The pool is closed.
+            ConfigurationError: The machine's settings name a proxy that cannot be used.
         """
         if self._is_closed:
             raise RuntimeError("the HTTP pool is closed")
-        free = None if is_fresh else self._idle.get(_origin(url))
+        expired = self._expired()
+        free = self._idle.get(_origin(url))
         if free:
             connection = free.pop().connection
             self._idle_count -= 1
         else:
             from .http_transport import HttpConnection  # httpx is loaded on first use
 
-            connection = HttpConnection(url)
+            connection = HttpConnection(url, keepalive_seconds=_IDLE_SECONDS)
         self._in_flight += 1
-        return connection
+        return connection, expired
 
     def give_back_nowait(self, url: SplitResult, connection: "HttpConnection") -> list["HttpConnection"]:
         """Take a connection back, and return those that the caller has to close.
@@ -139,16 +140,22 @@ class HttpPool:
             connection: The connection.
         """
         self._in_flight -= 1
+        expired = self._expired()
         if self._is_closed or not connection.is_reusable or self._idle_count >= self._max_idle:
-            return [connection]
-        now = anyio.current_time()
+            return [connection, *expired]
         free = self._idle.setdefault(_origin(url), deque())
-        free.append(_Idle(connection, now))
+        free.append(_Idle(connection, anyio.current_time()))
         self._idle_count += 1
+        return expired
+
+    def _expired(self) -> list["HttpConnection"]:
+        """Take out the connections, to whatever origin, that were idle for too long."""
+        oldest = anyio.current_time() - _IDLE_SECONDS
         expired: list[HttpConnection] = []
-        while free[0].since < now - _IDLE_SECONDS:
-            expired.append(free.popleft().connection)
-            self._idle_count -= 1
+        for free in self._idle.values():
+            while free and free[0].since <= oldest:
+                expired.append(free.popleft().connection)
+        self._idle_count -= len(expired)
         return expired
 
 
@@ -157,6 +164,10 @@ class HttpExchange:
 
     Entering it sends the request and waits for the head of the response. Leaving it gives the connection back
     when the response was read to its end, and closes it otherwise.
+
+    A request is sent once: what a kept connection that breaks has done with it, nobody knows, so whether to
+    send it again is for the retry rules. A connection that the server closed while it was idle is replaced
+    before anything is written.
     """
 
     def __init__(
@@ -173,10 +184,16 @@ class HttpExchange:
         self._body = body
         self._connect_timeout_seconds = connect_timeout_seconds
         self._connection: HttpConnection | None = None
+        self._was_sent = False
         self.status = 0
         """The response's HTTP status code."""
         self.headers: Mapping[str, str] = {}
         """The response's headers; names in lower case."""
+
+    @property
+    def was_sent(self) -> bool:
+        """Whether the server may have received the request: there was a connection to send it on."""
+        return self._was_sent
 
     @property
     def was_cut(self) -> bool:
@@ -184,22 +201,9 @@ class HttpExchange:
         return self._connection is not None and self._connection.was_cut
 
     async def __aenter__(self) -> Self:
-        connection = self._pool.take(self._url)
+        connection, expired = self._pool.take_nowait(self._url)
         try:
-            await self._send(connection)
-        except ModelConnectionError:
-            was_used = connection.was_used
-            await self._give_back(connection)
-            if not was_used:
-                raise
-        except BaseException:
-            await self._give_back(connection)
-            raise
-        else:
-            return self
-        # The server closed a kept connection just as it was used again: no request reached it.
-        connection = self._pool.take(self._url, is_fresh=True)
-        try:
+            await _close(expired)
             await self._send(connection)
         except BaseException:
             await self._give_back(connection)
@@ -225,28 +229,34 @@ class HttpExchange:
         return b"" if self._connection is None else await self._connection.receive()
 
     async def read_body(self, *, max_bytes: int) -> bytes:
-        """The rest of the response's body, cut at a bound.
+        """The rest of the response's body.
 
         Args:
-            max_bytes: How much to read.
+            max_bytes: How much it may hold.
 
         Raises:
             ModelConnectionError: The connection broke.
+            ModelProtocolError: It holds more.
         """
         chunks: list[bytes] = []
         size = 0
-        while size <= max_bytes and (chunk := await self.read_chunk()):
+        while chunk := await self.read_chunk():
             chunks.append(chunk)
             size += len(chunk)
-        return b"".join(chunks)[:max_bytes]
+            if size > max_bytes:
+                raise ModelProtocolError(f"the response is over {max_bytes:,} bytes long")
+        return b"".join(chunks)
 
     async def _send(self, connection: "HttpConnection") -> None:
-        head = await connection.send(
-            self._url,
-            self._request_headers,
-            self._body,
-            connect_timeout_seconds=self._connect_timeout_seconds,
-        )
+        try:
+            head = await connection.send(
+                self._url,
+                self._request_headers,
+                self._body,
+                connect_timeout_seconds=self._connect_timeout_seconds,
+            )
+        finally:
+            self._was_sent = connection.was_sent
         self.status = head.status
         self.headers = head.headers
         self._connection = connection

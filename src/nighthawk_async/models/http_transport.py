@@ -9,19 +9,17 @@ import functools
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import SplitResult
 
 import httpx
 
-from ..errors import ConnectTimeoutError, ModelConnectionError
-from .http_proxy import is_loopback, proxy_for
+from ..errors import ConfigurationError, ConnectTimeoutError, ModelConnectionError
+from .http_proxy import Proxy, proxy_for
 
 __all__ = ["HttpConnection", "ResponseHead"]
-
-KEEPALIVE_SECONDS = 30.0
-"""How long an idle connection is kept, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +41,11 @@ class _RequestBody(httpx.AsyncByteStream):
     def __init__(self, content: bytes) -> None:
         self._content = [content]
 
+    @property
+    def was_taken(self) -> bool:
+        """Whether there was a connection to send it on."""
+        return not self._content
+
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
@@ -57,21 +60,20 @@ class HttpConnection:
 
     Args:
         url: Any URL of the origin to connect to.
+        keepalive_seconds: How long it may be idle and still be used again.
+
+    Raises:
+        ConfigurationError: The machine's settings name a proxy that cannot be used.
     """
 
-    def __init__(self, url: SplitResult) -> None:
-        self._transport = httpx.AsyncHTTPTransport(
-            verify=_verifying_context() if url.scheme == "https" else _unused_context(),
-            limits=httpx.Limits(
-                max_connections=1, max_keepalive_connections=1, keepalive_expiry=KEEPALIVE_SECONDS
-            ),
-            proxy=proxy_for(url),
-        )
+    def __init__(self, url: SplitResult, *, keepalive_seconds: float) -> None:
+        proxy = proxy_for(url)
+        self._transport = _transport(url, proxy, keepalive_seconds)
         self._chunks: AsyncIterator[bytes] | None = None
         self._response: httpx.Response | None = None
-        self._place = url.netloc
-        self.was_used = False
-        """Whether a response was received on it."""
+        self._place = url.netloc if proxy is None else f"{url.netloc} through {proxy}"
+        self.was_sent = False
+        """Whether the server may have received the last request."""
         self.was_cut = False
         """Whether the server broke off the last response's body before its end."""
         self.is_reusable = False
@@ -91,16 +93,12 @@ class HttpConnection:
         Raises:
             ModelConnectionError: There is no connection, or it broke.
             ConnectTimeoutError: The connection was not there in time.
+            ConfigurationError: The URL cannot be requested.
         """
-        self.is_reusable = False
+        self.is_reusable = self.was_sent = False
         timeout = {"connect": connect_timeout_seconds, "read": None, "write": None, "pool": None}
-        request = httpx.Request(
-            "POST",
-            url.geturl(),
-            headers={"host": url.netloc, **headers, "content-length": str(len(body))},
-            stream=_RequestBody(body),
-            extensions={"timeout": timeout},
-        )
+        content = _RequestBody(body)
+        request = _request(url, headers, len(body), content, timeout)
         try:
             response = await self._transport.handle_async_request(request)
         except httpx.ConnectTimeout as error:
@@ -110,10 +108,11 @@ class HttpConnection:
                 is_transient=True,
             ) from error
         except (httpx.ConnectError, httpx.ProxyError) as error:
-            raise _connect_error(error, url) from error
+            raise _connect_error(error, self._place) from error
         except httpx.TransportError as error:
             raise self._broken(error) from error
-        self.was_used = True
+        finally:
+            self.was_sent = content.was_taken
         self._response = response
         return ResponseHead(status=response.status_code, headers=dict(response.headers.items()))
 
@@ -170,7 +169,43 @@ class HttpConnection:
         return ModelConnectionError(f"the connection to {self._place} broke: {reason}", is_transient=True)
 
 
-def _connect_error(error: httpx.TransportError, url: SplitResult) -> ModelConnectionError:
+def _transport(url: SplitResult, proxy: Proxy | None, keepalive_seconds: float) -> httpx.AsyncHTTPTransport:
+    try:
+        return httpx.AsyncHTTPTransport(
+            verify=_verifying_context() if url.scheme == "https" else _unused_context(),
+            limits=httpx.Limits(
+                max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds
+            ),
+            proxy=None if proxy is None else proxy.url,
+        )
+    except (ImportError, ValueError, httpx.InvalidURL) as error:
+        if proxy is None:
+            raise
+        reason = (
+            "SOCKS needs the package socksio" if isinstance(error, ImportError) else "its URL is malformed"
+        )
+    raise ConfigurationError(f"{proxy} cannot be used: {reason}.")
+
+
+def _request(
+    url: SplitResult,
+    headers: Mapping[str, str],
+    length: int,
+    content: _RequestBody,
+    timeout: Mapping[str, float | None],
+) -> httpx.Request:
+    with suppress(httpx.InvalidURL, UnicodeError):  # the message of either may quote a key
+        return httpx.Request(
+            "POST",
+            url.geturl(),
+            headers={"host": url.netloc, **headers, "content-length": str(length)},
+            stream=content,
+            extensions={"timeout": timeout},
+        )
+    raise ConfigurationError(f"No request can be sent to {url.netloc!r}: the URL is malformed or too long.")
+
+
+def _connect_error(error: httpx.TransportError, place: str) -> ModelConnectionError:
     reason, is_transient = "", True
     for each in _chain(error):
         if isinstance(each, socket.gaierror):
@@ -180,11 +215,9 @@ def _connect_error(error: httpx.TransportError, url: SplitResult) -> ModelConnec
             reason = "connection refused"
         elif isinstance(each, ssl.SSLError):
             reason = f"no secure connection: {each.reason or each}"
-            is_transient = False
-    if is_loopback(url.hostname):
-        is_transient = False  # on this machine nobody listens, and waiting changes nothing
+            is_transient = isinstance(each, ssl.SSLEOFError)  # it broke; nothing was found to be wrong
     reason = reason or str(error) or type(error).__name__
-    return ModelConnectionError(f"cannot connect to {url.netloc}: {reason}", is_transient=is_transient)
+    return ModelConnectionError(f"cannot connect to {place}: {reason}", is_transient=is_transient)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

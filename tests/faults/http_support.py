@@ -52,7 +52,9 @@ def text_of(events: list[ModelEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-def retry_soon(error: ModelError, *, retries: int, max_retries: int, rules: RetryRules) -> float | None:
+def retry_soon(
+    error: ModelError, *, retries: int, max_retries: int, rules: RetryRules, draw: Callable[[], float]
+) -> float | None:
     """Stands for `retry_delay` in tests that need a retry where the server can name no delay."""
     return 0.001 if error.is_transient and retries < max_retries else None
 

@@ -208,9 +208,9 @@ async def test_limits_that_a_response_told_hold_the_next_request() -> None:
     pacer = Pacer()
     async with ModelServer([ModelReply(text="Hello", headers=headers), GOOD]) as server:
         await collect(paced_model(server, pacer))
-        _, error = await read_until_error(paced_model(server, pacer, timeout_seconds=0.1))
+        _, error = await read_until_error(paced_model(server, pacer, queue_timeout_seconds=0.1))
         assert isinstance(error, RequestTimeoutError)
-        assert "still waiting for its turn after 0.1 seconds (timeout_seconds)" in str(error)
+        assert "still waiting for its turn after 0.1 seconds (queue_timeout_seconds)" in str(error)
         assert len(server.requests) == 1
     assert (pacer.statistics().in_flight, pacer.statistics().waiting) == (0, 0)
 

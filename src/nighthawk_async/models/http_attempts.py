@@ -6,6 +6,7 @@ and an error right after it can be met with another attempt.
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from random import random
 
 import anyio
 
@@ -60,6 +61,7 @@ class HttpAttempts:
         self._log = RequestLog.begin(plan.endpoint)
         self._turn: int | None = None
         self._sent = 0
+        self._chance = 0.0
         self.tally = UsageTally(plan.price)
         """What the attempts consumed."""
 
@@ -130,9 +132,7 @@ class HttpAttempts:
 
     async def _admit(self, stack: AsyncExitStack) -> Permit:
         """Wait for the request's turn, which it keeps for its next attempts."""
-        permit = await self._limits.keep_whole(
-            lambda: self._pacer.admit(self._plan.demand, turn=self._turn), "waiting for its turn"
-        )
+        permit = await self._limits.keep_turn(lambda: self._pacer.admit(self._plan.demand, turn=self._turn))
         stack.callback(permit.release)
         self._turn = permit.turn
         return permit
@@ -140,6 +140,8 @@ class HttpAttempts:
     async def _send(self, permit: Permit, stack: AsyncExitStack) -> BegunResponse:
         """Send the request and wait for the first output, which stays to be handed on."""
         self._sent += 1
+        # Drawn once, so that a refused request is back in the queue when the pause of all is over.
+        self._chance = random()
         self._limits.begin_attempt()
         attempt = HttpAttempt(self._plan, self._pool)
         if self._log is not None:
@@ -147,14 +149,15 @@ class HttpAttempts:
         try:
             await self._limits.keep(lambda: stack.enter_async_context(attempt))
         except ModelError as error:
-            delay = server_delay(error, self._plan.retry_rules)
+            delay = server_delay(error, self._plan.retry_rules, draw=lambda: self._chance)
             if delay is not None:
-                permit.hold_others(delay)
+                permit.refused(delay)
             raise
         finally:
             permit.answered(attempt.headers)
             if self._log is not None and attempt.status:
                 self._log.answered(attempt.status, attempt.headers)
+        permit.accepted()
         return BegunResponse(events=await self._until_output(attempt), attempt=attempt, permit=permit)
 
     async def _until_output(self, attempt: HttpAttempt) -> list[ModelEvent]:
@@ -176,6 +179,7 @@ class HttpAttempts:
             retries=self.tally.retries,
             max_retries=self._plan.settings.max_retries,
             rules=self._plan.retry_rules,
+            draw=lambda: self._chance,
         )
         is_late = delay is not None and anyio.current_time() + delay >= self._limits.deadline
         return None if is_late else delay

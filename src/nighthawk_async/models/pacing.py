@@ -57,13 +57,17 @@ class Permit:
         """
         self._pacer.answered(self._ticket, headers)
 
-    def hold_others(self, seconds: float) -> None:
-        """Let nobody send a request for a while, because the server asked for it.
+    def accepted(self) -> None:
+        """Learn that the server accepted the request, which makes room for others when it is over."""
+        self._pacer.accepted(self._ticket)
+
+    def refused(self, seconds: float) -> None:
+        """Let nobody send a request for a while, and fewer at once afterwards, because the server wants it.
 
         Args:
             seconds: How long, in seconds.
         """
-        self._pacer.hold(seconds)
+        self._pacer.refused(self._ticket, seconds)
 
     def correct(self, tokens: int) -> None:
         """Count what the request really took.
@@ -117,9 +121,13 @@ class Pacer:
         self._state.answered(ticket, read_rate_limits(headers), anyio.current_time())
         self._settle()
 
-    def hold(self, seconds: float) -> None:
-        """Admit nobody for a while; see `Permit.hold_others`."""
-        self._state.hold(anyio.current_time() + seconds)
+    def accepted(self, ticket: Ticket) -> None:
+        """Learn that the server accepted a request; see `Permit.accepted`."""
+        self._state.accepted(ticket)
+
+    def refused(self, ticket: Ticket, seconds: float) -> None:
+        """Learn that the server refused a request; see `Permit.refused`."""
+        self._state.refused(ticket, anyio.current_time() + seconds)
         self._settle()
 
     def correct(self, ticket: Ticket, tokens: int) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..wire.rate_limits import RateLimit, RateLimitKind
+from .pacing_ramp import Ramp
 
 __all__ = ["Demand", "Lane", "PacingLimits", "Ticket"]
 
@@ -78,6 +79,7 @@ class Ticket:
         is_waiting: Whether it waits for its turn.
         is_in_flight: Whether it had its turn and is not over.
         is_answered: Whether its response has begun, or never will.
+        is_accepted: Whether the server accepted it.
     """
 
     turn: int
@@ -85,6 +87,7 @@ class Ticket:
     is_waiting: bool = True
     is_in_flight: bool = False
     is_answered: bool = False
+    is_accepted: bool = False
 
     def __lt__(self, other: "Ticket") -> bool:
         return self.turn < other.turn
@@ -125,6 +128,8 @@ class Lane:
 
     def __init__(self) -> None:
         self._waiting: list[Ticket] = []
+        self._in_flight = 0
+        self._ramp = Ramp()
         self._allowances: dict[RateLimitKind, _Allowance] = {}
         self._unanswered: dict[RateLimitKind, int] = {
             "requests": 0,
@@ -149,12 +154,14 @@ class Lane:
         heapq.heappush(self._waiting, ticket)
 
     def blocked_until(self, demand: Demand, now: float) -> float | None:
-        """When the provider's rate limits let a request go; infinity for an unknown moment, None for now.
+        """When the provider lets a request go; infinity for when something happens, None for now.
 
         Args:
             demand: What the request needs.
             now: The present time, in seconds.
         """
+        if self._ramp.is_full(self._in_flight):
+            return _UNTIL_SOMETHING_HAPPENS
         moments = [
             allowance.blocked_until(demand.units(kind), self._unanswered[kind], now)
             for kind, allowance in self._allowances.items()
@@ -167,8 +174,23 @@ class Lane:
         Args:
             demand: What it needs.
         """
+        self._in_flight += 1
         for kind in self._unanswered:
             self._unanswered[kind] += demand.units(kind)
+
+    def refused(self) -> None:
+        """Take note that the server refused a request in flight because it has too many."""
+        self._ramp.refused(self._in_flight)
+
+    def ended(self, *, is_accepted: bool) -> None:
+        """Take note that a request is over.
+
+        Args:
+            is_accepted: Whether the server had accepted it.
+        """
+        if is_accepted:
+            self._ramp.succeeded(self._in_flight)
+        self._in_flight -= 1
 
     def answered(self, demand: Demand, rate_limits: Iterable[RateLimit], now: float) -> None:
         """Take note of what the head of a response says, if there was one.

@@ -2,21 +2,21 @@
 
 Requests wait in lanes, one for each model, because providers limit each model by itself. What the
 configuration limits (requests in flight, requests and tokens within a minute) and a delay that the server
-asks for hold for all lanes together. Within a lane, and among the lanes that may send, the oldest request
-goes first: nobody overtakes because it is small. A request that is sent again keeps the turn it had.
+asks for hold for all lanes together. Within a lane, among the requests with the same limit, and among all
+that may be sent, the oldest goes first: nobody overtakes because it is small. A request that is sent again
+keeps the turn it had.
 """
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
 
 from ..wire.rate_limits import RateLimit
+from .pacing_counts import LimitCounts, LimitName, Start, names_of_limits
 from .pacing_lane import Demand, Lane, Ticket
 
 __all__ = ["PacerStatistics", "PacingDecision", "PacingState"]
 
-_WINDOW_SECONDS = 60.0
 _NEVER = float("inf")
 
 
@@ -48,24 +48,14 @@ class PacingDecision:
     wake_at: float = _NEVER
 
 
-@dataclass(slots=True)
-class _Start:
-    """A request that began within the last minute."""
-
-    at: float
-    tokens: int
-    is_counted: bool = True
-
-
 class PacingState:
     """The requests with one key at one endpoint: those in flight, those that wait, and what is known."""
 
     def __init__(self) -> None:
         self._turns = count()
         self._lanes: dict[str, Lane] = {}
-        self._starts: deque[_Start] = deque()
-        self._start_of: dict[Ticket, _Start] = {}
-        self._tokens = 0
+        self._counts = LimitCounts()
+        self._start_of: dict[Ticket, Start] = {}
         self._waiting = 0
         self._held_until = -_NEVER
 
@@ -101,25 +91,21 @@ class PacingState:
         Args:
             now: The present time, in seconds.
         """
-        self._forget_starts(now)
+        self._counts.forget_before_minute(now)
         lanes = list(self._lanes.values())
         if now < self._held_until:
             return PacingDecision(first=_oldest(lanes), wake_at=self._held_until)
         admitted: list[Ticket] = []
         wake_at = _NEVER
+        full: set[LimitName] = set()
         while (ticket := _oldest(lanes)) is not None:
-            lane = self._lanes[ticket.demand.lane]
-            blocked_until = lane.blocked_until(ticket.demand, now)
-            if blocked_until is not None:
+            blocked_until = self._blocked_until(ticket, full, now)
+            if blocked_until is None:
+                self._admit(ticket, now)
+                admitted.append(ticket)
+            else:
                 wake_at = min(wake_at, blocked_until)
-                lanes.remove(lane)
-                continue
-            blocked_until = self._blocked_until(ticket.demand)
-            if blocked_until is not None:
-                wake_at = min(wake_at, blocked_until)
-                break
-            self._admit(ticket, lane, now)
-            admitted.append(ticket)
+                lanes.remove(self._lanes[ticket.demand.lane])
         return PacingDecision(admitted=admitted, first=_oldest(self._lanes.values()), wake_at=wake_at)
 
     def answered(self, ticket: Ticket, rate_limits: Iterable[RateLimit], now: float) -> None:
@@ -134,13 +120,24 @@ class PacingState:
             ticket.is_answered = True
             self._lanes[ticket.demand.lane].answered(ticket.demand, rate_limits, now)
 
-    def hold(self, until: float) -> None:
-        """Admit nobody before then: an overloaded server asked for it.
+    def accepted(self, ticket: Ticket) -> None:
+        """Take note that the server accepted a request.
 
         Args:
-            until: The end of the delay, in seconds on the clock of `decide`.
+            ticket: The request's ticket.
+        """
+        ticket.is_accepted = True
+
+    def refused(self, ticket: Ticket, until: float) -> None:
+        """Admit nobody before then, and fewer at once afterwards: the server refused a request.
+
+        Args:
+            ticket: The request's ticket.
+            until: The end of the delay that the server asked for, in seconds on the clock of `decide`.
         """
         self._held_until = max(self._held_until, until)
+        if ticket.is_in_flight:
+            self._lanes[ticket.demand.lane].refused()
 
     def correct(self, ticket: Ticket, tokens: int) -> None:
         """Count what a request really took in place of the estimate.
@@ -151,9 +148,7 @@ class PacingState:
         """
         start = self._start_of.get(ticket)
         if start is not None:
-            if start.is_counted:
-                self._tokens += tokens - start.tokens
-            start.tokens = tokens
+            self._counts.correct(start, tokens)
 
     def end(self, ticket: Ticket, now: float) -> None:
         """Take note that a request is over, however it ended. Doing so twice does nothing.
@@ -165,49 +160,32 @@ class PacingState:
         if ticket.is_in_flight:
             self.answered(ticket, (), now)
             ticket.is_in_flight = False
-            del self._start_of[ticket]
+            self._lanes[ticket.demand.lane].ended(is_accepted=ticket.is_accepted)
+            self._counts.end(self._start_of.pop(ticket))
 
-    def _admit(self, ticket: Ticket, lane: Lane, now: float) -> None:
+    def _admit(self, ticket: Ticket, now: float) -> None:
         self.withdraw(ticket)
         ticket.is_in_flight = True
-        lane.sent(ticket.demand)
-        start = _Start(now, ticket.demand.tokens)
-        self._starts.append(start)
-        self._start_of[ticket] = start
-        self._tokens += start.tokens
+        self._lanes[ticket.demand.lane].sent(ticket.demand)
+        self._start_of[ticket] = self._counts.begin(ticket.demand, now)
 
-    def _blocked_until(self, demand: Demand) -> float | None:
-        """When the configured limits let a request go, infinity for when another one ends; None for now."""
-        limits = demand.limits
-        most = limits.max_concurrent_requests
-        if most is not None and len(self._start_of) >= most:
-            return _NEVER
-        blocking: list[_Start] = []
-        if limits.requests_per_minute is not None and len(self._starts) >= limits.requests_per_minute:
-            blocking.append(self._starts[len(self._starts) - limits.requests_per_minute])
-        if limits.tokens_per_minute is not None:
-            blocking += self._starts_that_must_expire(demand.tokens, limits.tokens_per_minute)
-        return max((start.at + _WINDOW_SECONDS for start in blocking), default=None)
+    def _blocked_until(self, ticket: Ticket, full: set[LimitName], now: float) -> float | None:
+        """When a request may go, infinity for when something else happens; None for now.
 
-    def _starts_that_must_expire(self, needed: int, most: int) -> list[_Start]:
-        """The starts that must be a minute old before enough tokens are free.
-
-        A request that needs more than there ever is goes when nothing else is counted.
+        Args:
+            ticket: The request's ticket.
+            full: The limits that hold up an older request, which nobody may overtake there; more are added.
+            now: The present time, in seconds.
         """
-        taken = self._tokens
-        found: list[_Start] = []
-        for start in self._starts:
-            if taken == 0 or taken + needed <= most:
-                break
-            taken -= start.tokens
-            found.append(start)
-        return found
-
-    def _forget_starts(self, now: float) -> None:
-        while self._starts and self._starts[0].at + _WINDOW_SECONDS <= now:
-            start = self._starts.popleft()
-            start.is_counted = False
-            self._tokens -= start.tokens
+        demand = ticket.demand
+        blocked_until = self._lanes[demand.lane].blocked_until(demand, now)
+        if blocked_until is not None:
+            return blocked_until
+        if not full.isdisjoint(names_of_limits(demand.limits)):
+            return _NEVER
+        blocking = self._counts.blocking(demand)
+        full |= blocking.keys()
+        return max(blocking.values(), default=None)
 
 
 def _oldest(lanes: Iterable[Lane]) -> Ticket | None:

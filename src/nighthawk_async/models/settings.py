@@ -32,8 +32,9 @@ class TransportSettings(BaseModel):
         extra_headers: More headers.
         extra_body: More fields of the request's body, with the last word.
         capabilities: What the model can do, where the catalog does not know or is wrong.
-        timeout_seconds: Seconds a request may take in all, its retries and its waits for its turn included;
-            None for no limit.
+        timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
+            for no limit.
+        queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
         connect_timeout_seconds: Seconds until the connection is there.
         first_event_timeout_seconds: Seconds from sending a request to the first event of its response that
             is output; None for no limit. Holds for each attempt.
@@ -55,6 +56,7 @@ class TransportSettings(BaseModel):
     extra_body: dict[str, Any] = Field(default_factory=dict[str, Any], repr=False)
     capabilities: dict[str, Any] = Field(default_factory=dict[str, Any])
     timeout_seconds: _Seconds | None = 600.0
+    queue_timeout_seconds: _Seconds | None = None
     connect_timeout_seconds: _Seconds = 5.0
     first_event_timeout_seconds: _Seconds | None = 300.0
     idle_timeout_seconds: _Seconds | None = 300.0

@@ -1,9 +1,13 @@
 """The time limits of one request, each with its own error. Floor 4.
 
-    timeout_seconds              |----------------- the whole request: waits, attempts, backoff ----------|
+    queue_timeout_seconds        |---|                               each wait for a turn
+    timeout_seconds                  |---------- from the first turn on: attempts, backoff, later waits ---|
     connect_timeout_seconds          |--|                         (kept by `http_transport`)
     first_event_timeout_seconds      |-------------|              from sending to the first output event
     idle_timeout_seconds                           |----|----|----|    from one sign of life to the next
+
+A request whose turn has not come yet costs nobody anything, and says nothing about the endpoint: of ten
+thousand requests that come together under a limit per minute, most wait longer than any answer should take.
 
 No cancel scope is open while the caller holds the stream, only while it waits for something.
 """
@@ -23,7 +27,7 @@ _Result = TypeVar("_Result")
 
 
 class TimeLimits:
-    """Watches over the waits of one request. The whole request's time begins when this is made.
+    """Watches over the waits of one request. The whole request's time begins with its first turn.
 
     Args:
         settings: The limits.
@@ -33,13 +37,14 @@ class TimeLimits:
     def __init__(self, settings: TransportSettings, place: str) -> None:
         self._settings = settings
         self._place = place
-        self._deadline = _deadline_after(settings.timeout_seconds)
+        self._has_begun = False
+        self._deadline = _FOREVER
         self._first_event_deadline = _FOREVER
         self._has_output = False
 
     @property
     def deadline(self) -> float:
-        """When the whole request must be over, on the event loop's clock."""
+        """When the whole request must be over, on the event loop's clock; infinity before its first turn."""
         return self._deadline
 
     def begin_attempt(self) -> None:
@@ -51,21 +56,30 @@ class TimeLimits:
         """Note that the first output event is there."""
         self._has_output = True
 
-    async def keep_whole(self, wait: Callable[[], Awaitable[_Result]], what: str) -> _Result:
-        """Wait for something under the limit of the whole request alone.
+    async def keep_turn(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Wait for the request's turn, under the limit of that wait and, once it has begun, of the whole.
 
         Args:
             wait: Begins the wait.
-            what: What the request waits for, for the error.
 
         Raises:
-            RequestTimeoutError: The request's time is over.
+            RequestTimeoutError: Its turn did not come in time.
         """
-        with anyio.CancelScope(deadline=self._deadline):
-            return await wait()
-        raise RequestTimeoutError(
-            f"still {what} after {self._settings.timeout_seconds:g} seconds (timeout_seconds)"
-        )
+        queue_deadline = _deadline_after(self._settings.queue_timeout_seconds)
+        with anyio.CancelScope(deadline=min(queue_deadline, self._deadline)):
+            result = await wait()
+            self._begin()
+            return result
+        if queue_deadline < self._deadline:
+            limit = f"{self._settings.queue_timeout_seconds:g} seconds (queue_timeout_seconds)"
+        else:
+            limit = f"{self._settings.timeout_seconds:g} seconds (timeout_seconds)"
+        raise RequestTimeoutError(f"still waiting for its turn after {limit}")
+
+    def _begin(self) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            self._deadline = _deadline_after(self._settings.timeout_seconds)
 
     async def keep(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
         """Wait for a piece of the response under the limit that holds at this point.

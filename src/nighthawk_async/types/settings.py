@@ -45,7 +45,9 @@ class ModelSettings(TypedDict, total=False):
         extra_headers: More headers.
         extra_body: More of the request's body, with the last word; objects are merged.
         capabilities: Fields of `ModelCapabilities` that the catalog does not know or has wrong.
-        timeout_seconds: Seconds a request may take in all, its retries included; None for no limit.
+        timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
+            for no limit.
+        queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
         connect_timeout_seconds: Seconds until the connection is there.
         first_event_timeout_seconds: Seconds from sending the request to its first event; None for no limit.
         idle_timeout_seconds: Seconds without a sign of life once the response has begun; None for no limit.
@@ -71,6 +73,7 @@ class ModelSettings(TypedDict, total=False):
     extra_body: Mapping[str, Any]
     capabilities: Mapping[str, Any]
     timeout_seconds: float | None
+    queue_timeout_seconds: float | None
     connect_timeout_seconds: float
     first_event_timeout_seconds: float | None
     idle_timeout_seconds: float | None

@@ -20,6 +20,7 @@ TRANSPORT_SETTINGS = frozenset(
         "idle_timeout_seconds",
         "max_concurrent_requests",
         "max_retries",
+        "queue_timeout_seconds",
         "requests_per_minute",
         "timeout_seconds",
         "tokens_per_minute",

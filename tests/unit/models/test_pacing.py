@@ -180,15 +180,17 @@ async def test_everybody_waits_out_the_delay_that_the_server_asked_for() -> None
     begun: list[float] = []
 
     async def ask() -> None:
-        await pacer.admit(Demand(lane="m"))
+        permit = await pacer.admit(Demand(lane="other"))
         begun.append(anyio.current_time() - start)
+        permit.release()
 
-    (await pacer.admit(Demand(lane="m"))).hold_others(7)
+    held = await pacer.admit(Demand(lane="m"))
+    held.refused(7)
     async with anyio.create_task_group() as task_group:
         for _ in range(3):
             task_group.start_soon(ask)
         await wait_until_waiting(pacer, 3)
-        pacer.hold(20)
+        held.refused(20)
     assert begun == [20, 20, 20]
 
 

@@ -178,9 +178,11 @@ def test_one_models_limits_do_not_hold_up_another() -> None:
 
 def test_a_delay_that_the_server_asked_for_holds_everybody() -> None:
     state = PacingState()
-    send(state, 0, demand())
-    state.hold(5)
-    state.hold(3)
+    first, second = send(state, 0, demand()), send(state, 0, demand())
+    state.refused(first, 5)
+    state.refused(second, 3)
+    for each in (first, second):
+        state.end(each, 1)
     tickets = [state.join(demand()), state.join(demand(lane="other"))]
     decision = state.decide(1)
     assert (decision.admitted, decision.first, decision.wake_at) == ([], tickets[0], 5)
@@ -263,9 +265,15 @@ class Pacing(RuleBasedStateMachine):
         self.state.end(ticket, self.now)
         self.settle()
 
-    @rule(seconds=st.floats(0, 30))
-    def hold(self, seconds: float) -> None:
-        self.state.hold(self.now + seconds)
+    @precondition(lambda self: self.in_flight)
+    @rule(data=st.data(), seconds=st.floats(0, 30))
+    def refuse(self, data: st.DataObject, seconds: float) -> None:
+        self.state.refused(data.draw(st.sampled_from(self.in_flight)), self.now + seconds)
+
+    @precondition(lambda self: self.in_flight)
+    @rule(data=st.data())
+    def accept(self, data: st.DataObject) -> None:
+        self.state.accepted(data.draw(st.sampled_from(self.in_flight)))
 
     @rule(seconds=st.floats(0, 70))
     def wait(self, seconds: float) -> None:

@@ -1,0 +1,48 @@
+"""How many requests may be in flight at a model that refused some. Floor 4. Pure.
+
+Additive increase, multiplicative decrease: each refusal leaves half of what is in flight, each success that
+needed all the room makes room for one more. So a crowd that was refused does not come back as a crowd, and
+the server's own measure is found without being told. Before the first refusal there is no limit, nor once as
+many were in flight again as before it.
+"""
+
+__all__ = ["Ramp"]
+
+
+class Ramp:
+    """A limit of requests in flight that a model's refusals set and its successes lift."""
+
+    def __init__(self) -> None:
+        self._most: int | None = None
+        self._former = 0
+
+    def is_full(self, in_flight: int) -> bool:
+        """Whether another request must wait until one of those in flight ends.
+
+        Args:
+            in_flight: Requests in flight.
+        """
+        return self._most is not None and in_flight >= self._most
+
+    def refused(self, in_flight: int) -> None:
+        """Take note that the server refused a request because it has too many.
+
+        Args:
+            in_flight: Requests in flight, the refused one included.
+        """
+        if self._most is None:
+            self._former = in_flight
+        half = max(in_flight // 2, 1)
+        self._most = half if self._most is None else min(self._most, half)
+
+    def succeeded(self, in_flight: int) -> None:
+        """Take note that a request that the server accepted is over.
+
+        Args:
+            in_flight: Requests in flight, that one included.
+        """
+        if self._most is None or in_flight < self._most:
+            return  # it says nothing about more requests at once
+        self._most += 1
+        if self._most >= self._former:
+            self._most = None

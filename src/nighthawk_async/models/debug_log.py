@@ -45,11 +45,24 @@ _numbers = count(1)
 
 
 class _StandardErrorHandler(logging.StreamHandler):  # pyright: ignore[reportMissingTypeArgument]
-    """The handler that `show_log` attaches, recognizable as such."""
+    """The handler that `show_log` attaches; silent wherever the program has set up logging itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if not _has_other_handlers():
+            super().emit(record)
+
+
+def _has_other_handlers() -> bool:
+    """Whether what is logged reaches a handler of the program; it may have been attached at any time."""
+    handlers = [*LOGGER.handlers, *(logging.getLogger().handlers if LOGGER.propagate else ())]
+    return any(not isinstance(each, _StandardErrorHandler | logging.NullHandler) for each in handlers)
 
 
 def show_log(environment: Mapping[str, str]) -> None:
     """Show the log on standard error when the environment says so. Doing so twice does nothing.
+
+    In a program that sets up logging, before or after, its own handlers show the log, and only the level
+    is set.
 
     Args:
         environment: Environment variables.
@@ -103,7 +116,7 @@ class RequestLog:
             body: Its body.
             attempt: Which try it is, from 1.
         """
-        self._log(f"POST {_shown_url(url)}, {len(body):,} bytes, attempt {attempt}")
+        self._log(f"POST {_shown_url(url, self._endpoint.base_url)}, {len(body):,} bytes, attempt {attempt}")
         if self._shows_bodies:
             self._log(f"body: {body[: 4 * _MAX_BODY_CHARACTERS].decode(errors='replace')}")
 
@@ -133,10 +146,12 @@ class RequestLog:
         LOGGER.debug("%s #%d: %s", self._endpoint.model_id, self._number, text)
 
 
-def _shown_url(url: SplitResult) -> str:
-    """The URL without the values in its query, which may be keys."""
+def _shown_url(url: SplitResult, base_url: SplitResult) -> str:
+    """The URL without the path of the base URL and without the values in its query, which may be keys."""
     query = [
         f"{name}={value if name in _SHOWN_QUERY else '[redacted]'}"
         for name, value in parse_qsl(url.query, keep_blank_values=True)
     ]
-    return url._replace(query="&".join(query)).geturl()
+    base_path = base_url.path.rstrip("/")
+    path = url.path.removeprefix(base_path)
+    return url._replace(path=f"/…{path}" if base_path else path, query="&".join(query)).geturl()

@@ -5,18 +5,21 @@ An endpoint holds credentials and shows them nowhere: its `repr` leaves them out
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
+from ipaddress import ip_address
+from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from ..errors import ConfigurationError, ModelError, ModelProviderError
-from ..wire.redaction import redact
+from ..wire.redaction import credential_forms, is_secret_name, redact
 
 __all__ = ["Endpoint", "check_header", "is_secret_name", "name_error", "parse_base_url", "with_version"]
 
-_SECRET_WORDS = ("auth", "cookie", "key", "secret", "token")
 _MIN_UNNAMED_SECRET_CHARACTERS = 8
+_MAX_URL_CHARACTERS = 8_192  # far below what an HTTP library refuses, paths and queries included
+_HOST_NAME = re.compile(r"(?=.{1,254}$)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?", re.ASCII)
+_SHOWN_PART = re.compile(r"[a-z][a-z0-9+.-]*://[\w.:\[\]-]{0,100}", re.ASCII | re.IGNORECASE)
 _VERSION = re.compile(r"v\d+\w*", re.ASCII)
 
 
@@ -30,12 +33,14 @@ class Endpoint:
         headers: Headers of every request, credentials included; names in lower case.
         own_header_names: Those of the headers that the user chose; each may be a credential, whatever its
             name.
+        more_secrets: Secrets that the settings put elsewhere than into headers.
     """
 
     model_id: str
     base_url: SplitResult = field(repr=False)
     headers: Mapping[str, str] = field(repr=False)
     own_header_names: frozenset[str] = frozenset()
+    more_secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def url(self, path: str) -> SplitResult:
         """The URL of a path of the protocol; a query of the base URL stays, behind that of the path.
@@ -61,12 +66,20 @@ class Endpoint:
         added = {name.strip().lower(): value for name, value in headers.items()}
         for name, value in added.items():
             check_header(name, value)
-        return Endpoint(
-            model_id=self.model_id,
-            base_url=self.base_url,
+        return replace(
+            self,
             headers={**self.headers, **added},
             own_header_names=self.own_header_names | added.keys(),
         )
+
+    def with_secrets(self, secrets: Iterable[str]) -> "Endpoint":
+        """The same endpoint with more texts that must appear in no message.
+
+        Args:
+            secrets: What requests hold beside the headers, for example keys of other services in their body.
+        """
+        more = dict.fromkeys((*self.more_secrets, *secrets))
+        return self if len(more) == len(self.more_secrets) else replace(self, more_secrets=tuple(more))
 
     def secrets(self) -> tuple[str, ...]:
         """The texts that must appear in no message.
@@ -75,10 +88,8 @@ class Endpoint:
         without its scheme (`Bearer`, `Basic`), and as it stands in a URL.
         """
         found: dict[str, None] = {}
-        for value in self._secret_values():
-            for text in (value, value.rpartition(" ")[2]):
-                found |= dict.fromkeys((text, quote(text, safe=""), unquote(text)))
-        found.pop("", None)
+        for value in (*self._secret_values(), *self.more_secrets):
+            found |= dict.fromkeys(credential_forms(value))
         return tuple(found)
 
     def account(self) -> str:
@@ -96,16 +107,6 @@ class Endpoint:
                 yield value
 
 
-def is_secret_name(name: str) -> bool:
-    """Whether the name of a header or of a field of a query says that its value is a credential.
-
-    Args:
-        name: The name.
-    """
-    lowered = name.lower()
-    return any(word in lowered for word in _SECRET_WORDS)
-
-
 def with_version(base_url: SplitResult, version_path: str) -> SplitResult:
     """The base URL with the version's path at its end, unless it ends in a version of its own.
 
@@ -120,26 +121,61 @@ def with_version(base_url: SplitResult, version_path: str) -> SplitResult:
 
 
 def parse_base_url(text: str) -> SplitResult:
-    """A base URL taken apart.
+    """A base URL taken apart, its host name in the form that the network knows.
 
     Args:
         text: The URL.
 
     Raises:
-        ConfigurationError: It is not an absolute `http` or `https` URL.
+        ConfigurationError: It is not an absolute `http` or `https` URL that a request can go to. The message
+            shows no more than scheme and host.
     """
-    try:
-        url = urlsplit(text.strip())
-        is_usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
-    except ValueError:
-        is_usable = False
+    text = text.strip()
+    url = _split(text)
+    if url is not None and url.username is None:
+        return url._replace(fragment="")
+    if url is not None:
+        reason = "must not hold credentials"
+    elif text.isascii():
+        reason = "must begin with http:// or https:// and name a host"
     else:
-        if is_usable and url.username is None:
-            return url._replace(fragment="")
-    reason = (
-        "must not hold credentials" if is_usable else "must begin with http:// or https:// and name a host"
-    )
-    raise ConfigurationError(f"The base URL {_without_credentials(text)!r} {reason}.")
+        reason = "must begin with http:// or https:// and name a host, if need be in its form xn--"
+    # What stands before an @ may be a password, and a password may hold any other delimiter.
+    shown = None if "@" in text else _SHOWN_PART.match(text)
+    raise ConfigurationError(f"The base URL{f' {shown[0]!r}' if shown else ''} {reason}.")
+
+
+def _split(text: str) -> SplitResult | None:
+    """The parts of a URL; None when no request can go there."""
+    if len(text) > _MAX_URL_CHARACTERS or not text.isprintable():
+        return None
+    try:
+        url = urlsplit(text)
+        if url.scheme not in ("http", "https") or url.port == 0:
+            return None
+        return _with_known_host(url, url.hostname or "")
+    except ValueError:
+        return None
+
+
+def _with_known_host(url: SplitResult, host: str) -> SplitResult:
+    """The URL with its host name in ASCII.
+
+    Raises:
+        ValueError: There is no such host name.
+    """
+    if ":" in host:
+        ip_address(host)
+        return url
+    if not host.isascii():
+        known = host.encode("idna").decode()
+        if known.encode().decode("idna") != host:
+            raise ValueError("an older standard knows it by another name, which may be another host")
+        host = known
+        url = url._replace(netloc=host if url.port is None else f"{host}:{url.port}")
+    if _HOST_NAME.fullmatch(host) is None:
+        raise ValueError("no name of a host")
+    return url
 
 
 def check_header(name: str, value: str) -> None:
@@ -186,8 +222,3 @@ def _cause_texts(error: BaseException) -> Iterator[str]:
             seen.add(id(cause))
             yield repr(cause)
             waiting += [cause.__cause__, cause.__context__]
-
-
-def _without_credentials(url: str) -> str:
-    scheme, separator, rest = url.rpartition("://")
-    return scheme + separator + rest.rpartition("@")[2]

@@ -1,3 +1,4 @@
+import traceback
 from urllib.parse import urlsplit
 
 import pytest
@@ -24,6 +25,59 @@ def endpoint(base_url: str = "http://host/v1", **headers: str) -> Endpoint:
 )
 def test_a_path_is_added_and_a_query_stays(base_url: str, url: str) -> None:
     assert endpoint(base_url).url("/chat").geturl() == url
+
+
+@pytest.mark.parametrize(
+    ("base_url", "known"),
+    [
+        ("http://bücher.example:81/v1", "http://xn--bcher-kva.example:81/v1"),
+        ("http://BÜCHER.example", "http://xn--bcher-kva.example"),
+        ("http://under_score.local./v1", "http://under_score.local./v1"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+    ],
+)
+def test_a_host_name_is_written_as_the_network_knows_it(base_url: str, known: str) -> None:
+    assert parse_base_url(base_url).geturl() == known
+
+
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "ws://host/v1?api-key=hunter22",
+        "host/v1?api-key=hunter22",
+        "http:///v1?api-key=hunter22",
+        "http://host:0/v1?api-key=hunter22",
+        "http://host:x/hunter22",
+        "http://user:hunter22@host/v1",
+        "http://user:hunter22/3@host/v1",
+        "ws://host/v1?a=1@hunter22",
+        "http://ho st/hunter22",
+        "http://a..b/hunter22",
+        "http://.b/hunter22",
+        f"http://{'a' * 64}.example/hunter22",
+        "http://host\\hunter22/v1",
+        "http://host/hunter22\n",
+        "http://host/hun\nter22",
+        "http://host/hunter22\x7f/v1",
+        f"http://host/hunter22/{'x' * 70_000}",
+        "http://\N{SNOWMAN}\N{ZERO WIDTH JOINER}/hunter22",
+        "http://straße.example/hunter22",
+        "http://[broken/hunter22",
+        "hunter22",
+        "",
+    ],
+)
+def test_a_base_url_that_cannot_be_used_is_refused_and_not_quoted_beyond_its_host(base_url: str) -> None:
+    base_url = base_url if base_url.strip() == base_url else f"{base_url}x"
+    with pytest.raises(ConfigurationError, match="base URL") as raised:
+        parse_base_url(base_url)
+    assert "hunter" not in "".join(traceback.format_exception(raised.value))
+    assert raised.value.__context__ is None
+
+
+def test_a_base_url_that_is_refused_is_known_by_its_host() -> None:
+    with pytest.raises(ConfigurationError, match="'ws://host'"):
+        parse_base_url("ws://host/v1")
 
 
 def test_the_query_of_a_path_is_joined_with_that_of_the_base_url() -> None:
@@ -92,14 +146,47 @@ def test_this_machine_is_recognized(host: str | None, expected: bool) -> None:
 def test_a_proxy_is_used_for_other_machines_only(
     url: str, proxies: dict[str, str], proxy: str | None
 ) -> None:
-    assert proxy_for(urlsplit(url), proxies) == proxy
+    found = proxy_for(urlsplit(url), proxies)
+    assert (found and found.url) == proxy
 
 
 def test_the_machines_settings_name_the_proxy_and_its_exceptions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "http://proxy:4")
+    monkeypatch.setenv("https_proxy", "http://me:hunter22@proxy:4")
     monkeypatch.setenv("no_proxy", "internal.example")
-    assert proxy_for(urlsplit("https://models.example/v1")) == "http://proxy:4"
+    proxy = proxy_for(urlsplit("https://models.example/v1"))
+    assert proxy is not None
+    assert proxy.url == "http://me:hunter22@proxy:4"
+    assert str(proxy) == "the proxy proxy:4 (https_proxy)"
+    assert "hunter" not in repr(proxy)
     assert proxy_for(urlsplit("https://internal.example/v1")) is None
+
+
+def test_a_proxy_without_a_scheme_is_an_http_proxy() -> None:
+    proxy = proxy_for(urlsplit("http://models.example/v1"), {"http": "localhost:3128"})
+    assert proxy is not None
+    assert proxy.url == "http://localhost:3128"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "socks://me:hunter22@proxy:1",
+        "ftp://me:hunter22@proxy:1",
+        "http://me:hunter22@:1",
+        "http://me:hunter22@proxy:99999",
+        "http://me:hunter22@[proxy",
+        "http://me:hunter22@pro\x01xy",
+        "me:hunter22@",
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_refused_by_the_name_of_its_variable(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("all_proxy", raising=False)
+    monkeypatch.setenv("ALL_PROXY", text)
+    with pytest.raises(ConfigurationError, match=r"^ALL_PROXY must ") as raised:
+        proxy_for(urlsplit("https://models.example/v1"))
+    assert "hunter" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_requests_with_the_same_credentials_share_an_account_that_shows_nothing() -> None:

@@ -22,7 +22,7 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
-from .cassette_requests import plain
+from .cassette_values import plain
 
 __all__ = [
     "RecordedCall",

@@ -18,7 +18,8 @@ import yaml
 from .cassette_errors import CassetteError
 from .cassette_exchange import RecordedExchange, replay_events
 from .cassette_failures import replay_error
-from .cassette_requests import digest_of, encoded
+from .cassette_requests import digest_of
+from .cassette_values import encoded
 
 __all__ = ["dump_exchanges", "dump_value", "load_exchanges", "write_atomically"]
 

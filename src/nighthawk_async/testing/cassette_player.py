@@ -5,7 +5,7 @@ Steps on several event loops and threads may ask at the same time.
 
 import threading
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 
 from ..ports import Model
+from ..types.messages import Message
 from ..types.model import ModelEvent, ModelRequest
 from .cassette_errors import CassetteError, CassetteMissError
 from .cassette_exchange import RecordedExchange, record_events
 from .cassette_failures import record_error
 from .cassette_misses import describe_miss
 from .cassette_redaction import Redactor
-from .cassette_requests import canonical_request, digest_of
+from .cassette_requests import canonical_messages, canonical_request, digest_of
 from .cassette_streams import RecordingStream, ReplayStream, ResponseRecord
 
 __all__ = ["CassettePlayer"]
@@ -52,6 +53,7 @@ class CassettePlayer:
         for position, exchange in enumerate(recordings):
             self._unused[exchange.step, exchange.digest].append(position)
         self._taken: list[RecordedExchange | None] = []
+        self._conversations: list[tuple[Message, ...]] = []  # those of `_taken`
         self._in_progress: set[int] = set()
         self._is_closed = False
         self.replayed = 0
@@ -80,6 +82,15 @@ class CassettePlayer:
         """How many responses are being recorded."""
         return len(self._in_progress)
 
+    def without_late_secrets(self) -> list[RecordedExchange]:
+        """What was recorded, without the secrets that became known after it only."""
+        with self._lock:
+            return [
+                self._without_late_secrets(exchange, messages)
+                for exchange, messages in zip(self._taken, self._conversations, strict=True)
+                if exchange is not None
+            ]
+
     def close(self) -> None:
         """Refuse every request from now on, and record nothing more."""
         with self._lock:
@@ -96,7 +107,7 @@ class CassettePlayer:
         """
         with self._lock:
             self._redactor.learn(request.settings)
-            canonical: dict[str, Any] = self._redactor.redact(canonical_request(request))
+            canonical = canonical_request(request, redact=self._redactor.redact)
             digest = digest_of(model.name, canonical)
             if self._is_closed:
                 raise CassetteError(f"The cassette {self._label} is closed; leave it after its last step.")
@@ -108,6 +119,7 @@ class CassettePlayer:
             asked = RecordedExchange(step=step_path, model=model.name, digest=digest, request=canonical)
             position = len(self._taken)
             self._taken.append(None)
+            self._conversations.append(request.messages)
             self._in_progress.add(position)
         return RecordingStream(partial(model.stream, request), partial(self._keep, position, asked))
 
@@ -124,14 +136,17 @@ class CassettePlayer:
                 cancelled_after_seconds=record.cancelled_after_seconds,
                 left_early=not record.is_whole and record.cancelled_after_seconds is None,
             )
-            self._taken[position] = self._redacted(exchange)
+            self._taken[position] = _change_response(exchange, self._redactor.redact)
 
-    def _redacted(self, exchange: RecordedExchange) -> RecordedExchange:
-        form: dict[str, Any] = msgspec.to_builtins(exchange)
-        for name in _RESPONSE_FIELDS:
-            if name in form:
-                form[name] = self._redactor.redact(form[name])
-        return msgspec.convert(form, RecordedExchange)
+    def _without_late_secrets(
+        self, exchange: RecordedExchange, messages: tuple[Message, ...]
+    ) -> RecordedExchange:
+        request: dict[str, Any] = self._redactor.redact_secrets(exchange.request)
+        if messages:  # made anew, because digests of what went into them cannot be redacted
+            request["messages"] = canonical_messages(messages, redact=self._redactor.redact)
+        digest = digest_of(exchange.model, request)
+        asked = msgspec.structs.replace(exchange, request=request, digest=digest)
+        return _change_response(asked, self._redactor.redact_secrets)
 
     def _miss(
         self, step: tuple[str, ...], model_name: str, request: dict[str, Any], digest: str
@@ -140,3 +155,9 @@ class CassettePlayer:
         miss = CassetteMissError(f"{self._label}: {reason}")
         self.first_miss = self.first_miss or miss
         return miss
+
+
+def _change_response(exchange: RecordedExchange, change: Callable[[Any], Any]) -> RecordedExchange:
+    form: dict[str, Any] = msgspec.to_builtins(exchange)
+    changed = {name: change(form[name]) for name in _RESPONSE_FIELDS if name in form}
+    return msgspec.convert({**form, **changed}, RecordedExchange)

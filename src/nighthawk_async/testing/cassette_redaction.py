@@ -1,17 +1,22 @@
-"""Keeping secrets out of cassettes. Floor 5."""
+"""Keeping secrets out of cassettes. Floor 5.
+
+Which names say that their value is a secret, `wire.redaction` knows, as for errors and logs. A cassette takes
+for secrets only what such a name says: whatever else it replaced would change what a replay does.
+"""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote_plus
 
 from pydantic import SecretStr
 
 from ..catalog.providers import PROVIDERS
-from ..wire.redaction import redact
+from ..wire.redaction import credential_forms, find_secrets, is_secret_name, redact
+from .cassette_values import plain
 
-__all__ = ["REDACTED", "Redaction", "Redactor", "is_secret_setting"]
+__all__ = ["REDACTED", "Redaction", "Redactor", "hide_secrets"]
 
 Redaction: TypeAlias = str | Callable[[str], str]
 """A text that must not be written, or a function from a text to the text without what must not be."""
@@ -19,16 +24,15 @@ Redaction: TypeAlias = str | Callable[[str], str]
 REDACTED = "[redacted]"
 
 _MIN_SECRET_CHARACTERS = 8  # a key is never shorter, and a shorter word may stand in any prompt
-_SECRET_NAME = re.compile(
-    r"(^|[_-])(api[_-]?key|authorization|password|secret|(auth|access)[_-]token)$", re.I
-)
+_QUERY_FIELD = re.compile(r"(?P<name>[?&][^=&#\s]+)=(?P<value>[^&#\s]+)")
+_PASSWORD = re.compile(r"(?P<before>://[^/?#\s:@]*):[^/?#\s@]+(?=@)")
 
 
 class Redactor:
     """Replaces secrets in whatever JSON can hold.
 
-    Secrets are the keys in the environment variables of all providers, the keys and headers of the settings
-    it has met, what looks like a key, and what the user names.
+    Secrets are what the settings it has met hold under names of secrets, what the environment variables of
+    all providers bring to their endpoints, what looks like a key, and what the user names.
 
     Args:
         redactions: What the user names.
@@ -39,24 +43,16 @@ class Redactor:
         self._functions = [each for each in given if not isinstance(each, str)]
         self._named = [each for each in given if isinstance(each, str) and each]
         self._secrets: set[str] = set()
-        for facts in PROVIDERS.values():
-            self._add(os.environ.get(variable, "") for variable in facts.key_variables)
+        self._add(_secrets_of_environment())
 
     def learn(self, settings: Mapping[str, Any]) -> None:
-        """Take the secrets of a request's settings for secrets from now on.
+        """Take the secrets of a request's settings, and of its environment, for secrets from now on.
 
         Args:
             settings: All settings of the request.
         """
-        self._add([_text_of(settings.get("api_key"))])
-        headers: object = settings.get("extra_headers")
-        if isinstance(headers, Mapping):
-            for value in cast("Mapping[str, object]", headers).values():
-                text = _text_of(value)
-                self._add([text, text.rpartition(" ")[2]])
-        base_url = urlsplit(_text_of(settings.get("base_url")))
-        self._add([base_url.password or ""])
-        self._add(value for name, value in parse_qsl(base_url.query) if is_secret_setting(name))
+        self._add(find_secrets({name: _spelled_out(value) for name, value in settings.items()}))
+        self._add(_secrets_of_environment())
 
     def redact(self, value: Any) -> Any:
         """The value with every text in it redacted, names of fields included.
@@ -85,8 +81,67 @@ class Redactor:
         return _encodable(redact(text, tuple(self._secrets)))
 
     def _add(self, secrets: Iterable[str]) -> None:
-        stripped = (secret.strip() for secret in secrets)
-        self._secrets.update(secret for secret in stripped if len(secret) >= _MIN_SECRET_CHARACTERS)
+        forms = (form for secret in secrets for part in _parts(secret) for form in credential_forms(part))
+        self._secrets.update(form for form in forms if len(form) >= _MIN_SECRET_CHARACTERS)
+
+
+def hide_secrets(value: Any, *, is_secret: bool = False) -> Any:
+    """The value with `[redacted]` in place of the secrets that its names, and the URLs in it, tell of.
+
+    Args:
+        value: What JSON can hold.
+        is_secret: Whether the value itself stands under a secret name.
+    """
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {name: hide_secrets(each, is_secret=_tells_secret(name, is_secret)) for name, each in items}
+    if isinstance(value, list):
+        return [hide_secrets(each, is_secret=is_secret) for each in cast("list[Any]", value)]
+    if value is None or isinstance(value, bool):
+        return value
+    if is_secret:
+        return REDACTED
+    return _without_credentials(value) if isinstance(value, str) and "://" in value else value
+
+
+def _tells_secret(name: str, is_inside_secret: bool) -> bool:
+    """Whether `find_secrets` takes a text of that name for a secret."""
+    return any(find_secrets({name: "text"}, is_secret=is_inside_secret))
+
+
+def _without_credentials(url: str) -> str:
+    def hide(match: re.Match[str]) -> str:
+        is_secret = is_secret_name(unquote_plus(match["name"]))
+        return f"{match['name']}={REDACTED if is_secret else match['value']}"
+
+    return _QUERY_FIELD.sub(hide, _PASSWORD.sub(rf"\g<before>:{REDACTED}", url))
+
+
+def _parts(secret: str) -> Iterator[str]:
+    """A secret, and the values in it when it is a list of cookies."""
+    yield secret.strip()
+    for cookie in secret.split(";"):
+        yield cookie.partition("=")[2].strip()
+
+
+def _secrets_of_environment() -> Iterator[str]:
+    """The secrets that environment variables bring to the endpoints of all providers."""
+    for facts in PROVIDERS.values():
+        for variable in facts.key_variables:
+            yield os.environ.get(variable, "")
+        headers = {name: os.environ.get(variable, "") for name, variable in facts.header_variables.items()}
+        yield from find_secrets([os.environ.get(facts.base_url_variable, ""), headers])
+
+
+def _spelled_out(value: object) -> Any:
+    """A setting as JSON, texts that hide themselves included."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, Mapping):
+        return {
+            str(name): _spelled_out(each) for name, each in cast("Mapping[object, object]", value).items()
+        }
+    return plain(value)
 
 
 def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
@@ -100,15 +155,6 @@ def _change_texts(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def is_secret_setting(name: str) -> bool:
-    """Whether the name of a setting says that its value is a secret.
-
-    Args:
-        name: The name.
-    """
-    return _SECRET_NAME.search(name) is not None
-
-
 def _encodable(text: str) -> str:
     """The text without halves of characters, which no file can hold."""
     try:
@@ -116,9 +162,3 @@ def _encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode(errors="replace").decode()
     return text
-
-
-def _text_of(value: object) -> str:
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    return value if isinstance(value, str) else ""

@@ -5,14 +5,8 @@ numbered in the order in which they appear, because their identifiers may be oth
 what only the provider can read are represented by their digests.
 """
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
-
-from pydantic import BaseModel
 
 from ..types.content import (
     AudioUrl,
@@ -27,9 +21,10 @@ from ..types.content import (
 from ..types.messages import AssistantMessage, Message, ProviderContent, ToolResultsMessage, UserMessage
 from ..types.model import ModelRequest, NamedToolChoice
 from ..wire.transport_settings import TRANSPORT_SETTINGS
-from .cassette_redaction import REDACTED, is_secret_setting
+from .cassette_redaction import hide_secrets
+from .cassette_values import encoded, plain, short_hash
 
-__all__ = ["canonical_request", "digest_of", "encoded", "plain"]
+__all__ = ["canonical_messages", "canonical_request", "digest_of"]
 
 _NOT_COMPARED = TRANSPORT_SETTINGS - {"extra_body"} | {"stream"}
 _URL_NAMES: Mapping[type[FileUrl], str] = {
@@ -40,29 +35,47 @@ _URL_NAMES: Mapping[type[FileUrl], str] = {
 }
 
 
-def canonical_request(request: ModelRequest) -> dict[str, Any]:
+def canonical_request(
+    request: ModelRequest, *, redact: Callable[[Any], Any] = lambda value: value
+) -> dict[str, Any]:
     """The request as text, numbers, lists and dictionaries; what is empty is left out.
 
     Args:
         request: The request.
+        redact: Gives what JSON can hold without what must not be written.
     """
-    messages = _Messages()
     form = {
         "system_prompt": request.system_prompt,
-        "messages": [messages.canonical(message) for message in request.messages],
+        "messages": canonical_messages(request.messages, redact=redact),
         "tools": [
             {"name": tool.name, "description": tool.description, "parameters": plain(tool.parameters)}
             for tool in request.tools
         ],
         "tool_choice": _tool_choice(request) if request.tools else None,
         "response_format": plain(request.response_format),
-        "settings": {
-            name: REDACTED if is_secret_setting(name) else _without_secrets(plain(value))
-            for name, value in request.settings.items()
-            if name not in _NOT_COMPARED and value is not None
-        },
+        "settings": hide_secrets(
+            {
+                name: plain(value)
+                for name, value in request.settings.items()
+                if name not in _NOT_COMPARED and value is not None
+            }
+        ),
     }
-    return {name: value for name, value in form.items() if value not in (None, "", [], {})}
+    shown = {name: value for name, value in form.items() if value not in (None, "", [], {})}
+    return {name: value if name == "messages" else redact(value) for name, value in shown.items()}
+
+
+def canonical_messages(
+    messages: Iterable[Message], *, redact: Callable[[Any], Any] = lambda value: value
+) -> list[dict[str, Any]]:
+    """A conversation in its canonical form, without secrets.
+
+    Args:
+        messages: The messages.
+        redact: As for `canonical_request`.
+    """
+    numbering = _Messages(redact)
+    return [redact(numbering.canonical(message)) for message in messages]
 
 
 def digest_of(model_name: str, request: Mapping[str, Any]) -> str:
@@ -72,45 +85,14 @@ def digest_of(model_name: str, request: Mapping[str, Any]) -> str:
         model_name: The model id.
         request: The canonical request.
     """
-    return _hash(encoded([model_name, request]))
-
-
-def encoded(value: object) -> bytes:
-    """The one JSON text of what JSON can hold.
-
-    Args:
-        value: Texts, numbers, lists and dictionaries.
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-
-
-def plain(value: object) -> Any:
-    """The value as text, numbers, lists and dictionaries.
-
-    Args:
-        value: Anything that a request or a response may hold.
-    """
-    if isinstance(value, Enum):
-        return plain(value.value)
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    if isinstance(value, bytes):
-        return {"bytes": len(value), "sha256": _hash(value)}
-    if isinstance(value, BaseModel):
-        return plain(value.model_dump(exclude_unset=True))
-    if isinstance(value, Mapping):
-        return {str(name): plain(each) for name, each in cast("Mapping[object, object]", value).items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Iterable):
-        return [plain(each) for each in cast("Iterable[object]", value)]
-    return str(value)
+    return short_hash(encoded([model_name, request]))
 
 
 class _Messages:
-    """Numbers the tool calls of one conversation."""
+    """Numbers the tool calls of one conversation; `redact` is that of `canonical_request`."""
 
-    def __init__(self) -> None:
+    def __init__(self, redact: Callable[[Any], Any]) -> None:
+        self._redact = redact
         self._calls = 0
         self._names: dict[str, str] = {}
 
@@ -146,8 +128,11 @@ class _Messages:
         ]
 
     def _provider_content(self, content: ProviderContent) -> dict[str, Any]:
-        items = self._renamed(plain(content.items))
-        return {"protocol": content.protocol, "items": len(content.items), "sha256": _hash(encoded(items))}
+        # Redacted before it is hashed, because a replay hands out redacted items: tests/unit/testing/
+        # test_cassette_provider_content.py.
+        items = self._redact(self._renamed(plain(content.items)))
+        digest = short_hash(encoded(items))
+        return {"protocol": content.protocol, "items": len(content.items), "sha256": digest}
 
     def _name(self, call_id: str) -> str:
         self._calls += 1
@@ -181,7 +166,7 @@ def _item(item: UserContent) -> Any:
         case FileUrl():
             url = item.url
             if url.startswith("data:"):
-                url = f"data:… sha256 {_hash(url.encode())}"
+                url = f"data:… sha256 {short_hash(url.encode())}"
             form = {_URL_NAMES.get(type(item), "url"): url, "media_type": item.media_type}
     return {name: value for name, value in form.items() if value is not None}
 
@@ -189,16 +174,3 @@ def _item(item: UserContent) -> Any:
 def _tool_choice(request: ModelRequest) -> Any:
     choice = request.tool_choice
     return {"name": choice.name} if isinstance(choice, NamedToolChoice) else choice
-
-
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value).items()
-        return {name: REDACTED if is_secret_setting(name) else _without_secrets(each) for name, each in items}
-    if isinstance(value, list):
-        return [_without_secrets(each) for each in cast("list[Any]", value)]
-    return value
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]

@@ -6,9 +6,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeAlias, cast, get_args
-
-import msgspec
+from typing import Literal, Self, TypeAlias, cast, get_args
 
 from ..runtime.model_access import ModelInterceptor, using_interceptor
 from .cassette_errors import CassetteError, CassetteMissError
@@ -16,7 +14,6 @@ from .cassette_exchange import RecordedExchange
 from .cassette_file import dump_exchanges, load_exchanges, write_atomically
 from .cassette_player import CassettePlayer
 from .cassette_redaction import Redaction, Redactor
-from .cassette_requests import digest_of
 
 __all__ = ["Cassette", "CassetteMode", "cassette"]
 
@@ -136,24 +133,12 @@ class Cassette:
                 f"{self.path}: {self._player.in_progress} responses were still in progress when the cassette "
                 "was left, so nothing was written; leave it after its last step."
             )
-        recorded = [self._without_late_secrets(exchange) for exchange in self._player.recorded]
+        recorded = self._player.without_late_secrets()
         if not recorded and (self.mode != "all" or self._former_text is None):
             return
         if self.mode != "all" and _read(self._file) != self._former_text:
             raise CassetteError(f"{self.path} was written by somebody else meanwhile; nothing was written.")
         write_atomically(self._file, dump_exchanges([*self._former, *recorded]))
-
-    def _without_late_secrets(self, exchange: RecordedExchange) -> RecordedExchange:
-        """The exchange without the secrets that became known after it only."""
-        form: dict[str, Any] = msgspec.to_builtins(exchange)
-        request: dict[str, Any] = self._redactor.redact_secrets(form["request"])
-        changes = {
-            name: self._redactor.redact_secrets(form[name])
-            for name in ("response", "usage", "finish", "error")
-            if name in form
-        }
-        digest = digest_of(exchange.model, request)
-        return msgspec.convert({**form, **changes, "request": request, "digest": digest}, RecordedExchange)
 
 
 def cassette(

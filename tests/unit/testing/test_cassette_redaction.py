@@ -8,7 +8,7 @@ import pytest
 from pydantic import SecretStr
 
 import nighthawk_async as nh
-from nighthawk_async.testing import ScriptedModel, cassette, model_response, tool_call
+from nighthawk_async.testing import CassetteMissError, ScriptedModel, cassette, model_response, tool_call
 from nighthawk_async.types.messages import (
     AssistantMessage,
     ProviderContent,
@@ -31,7 +31,7 @@ SHAPED = "sk-proj-abcdefghijklmnop1234"
 PLANTED = (KEY, HEADER, QUERY, VARIABLE, SHAPED)
 SETTINGS: dict[str, Any] = {
     "api_key": KEY,
-    "extra_headers": {"x-gate": f"Token {HEADER}"},
+    "extra_headers": {"x-gate-token": f"Token {HEADER}"},
     "base_url": f"https://e.x/v1?api-key={QUERY}",
 }
 
@@ -107,6 +107,102 @@ async def test_a_secret_that_becomes_known_late_is_not_written_either(path: Path
     assert KEY not in content_of(path)
     with cassette(path):
         await ask(no_model(), request_of("Hello", api_key=KEY))
+
+
+NESTED: dict[str, Any] = {
+    "mcp_servers": [
+        {"url": "https://x/mcp?a=1&token=words-of-a-url-token", "authorization_token": "words-of-a-token"}
+    ],
+    "tools": [{"headers": {"Authorization": "Bearer words-of-a-bearer"}, "authorization": "words-of-an-mcp"}],
+    "gateway": {"url": "https://me:words-of-a-password@x/", "client_secret": {"value": "words-of-a-secret"}},
+    "cookies": ["session=words-of-a-cookie"],
+    "pin_password": 31_415_926,
+}
+
+
+@pytest.mark.parametrize("name", ["extra_body", "metadata", "gateway"])
+async def test_credentials_below_a_setting_and_their_echoes_are_not_written(path: Path, name: str) -> None:
+    settings = {name: NESTED, "user_token": "words-of-a-user", "session_token": SecretStr("words-of-session")}
+    planted = re.findall(r"words-of-[a-z-]+", repr(settings))
+    response = model_response(text=" and ".join([*planted, "words-of-session"]))
+    with cassette(path):
+        await ask(ScriptedModel([response]), request_of("Hello", **settings))
+    written = content_of(path)
+    assert len(planted) == 8
+    assert re.findall("words-of-[a-z-]+", written) == []
+    assert "31415926" not in written
+    assert "https://x/mcp?a=1&token=[redacted]" in written
+    with cassette(path):
+        await ask(no_model(), request_of("Hello", **settings))
+
+
+async def test_another_credential_below_a_setting_replays_as_well(path: Path) -> None:
+    def request(secret: str) -> ModelRequest:
+        servers = [{"url": f"https://x/?api-key={secret}", "authorization_token": secret}]
+        return request_of("Hello", extra_body={"mcp_servers": servers})
+
+    with cassette(path):
+        await ask(ScriptedModel([model_response(text="Hi")]), request("one-of-the-secrets"))
+    with cassette(path):
+        assert await ask(no_model(), request("another-secret")) == "Hi"
+
+
+async def test_settings_that_only_sound_like_secrets_are_written_and_compared(path: Path) -> None:
+    settings: dict[str, Any] = {
+        "max_tokens": 3,
+        "prompt_cache_key": "greeting-prompts",
+        "thinking_budget_tokens": 1_024,
+        "metadata": {"author": "Somebody", "keywords": ["greeting-words"]},
+        "extra_body": {"stop_token": "end-of-greeting", "callback": "https://x/?sort_key=greeting-name"},
+    }
+    with cassette(path):
+        await ask(ScriptedModel([model_response(text="greeting-prompts")]), request_of("Hi", **settings))
+    written = content_of(path)
+    assert "[redacted]" not in written
+    assert "greeting-name" in written
+    other = settings | {"prompt_cache_key": "other-prompts"}
+    with pytest.raises(CassetteMissError, match="other-prompts"), cassette(path):
+        await ask(no_model(), request_of("Hi", **other))
+
+
+@pytest.mark.parametrize("name", ["key", "api-key", "token", "access_token"])
+async def test_a_key_in_the_query_of_the_base_url_is_a_secret(
+    path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"https://e.x/v1?{name}=words/of+the%20variable")
+    base_url = f"https://e.x/v1?{name}=words%2Fof-the-setting&api-version=2024-10-21"
+    words = ["words/of-the-setting", "words%2Fof-the-setting", "words/of the variable"]
+    model = ScriptedModel([model_response(text=" ".join(words))])
+    with cassette(path):
+        await ask(model, request_of("On 2024-10-21", base_url=base_url))
+    written = content_of(path)
+    assert "words" not in written
+    assert "On 2024-10-21" in written
+
+
+async def test_a_variable_that_is_set_late_is_found(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cassette(path):
+        monkeypatch.setenv("ANTHROPIC_API_KEY", VARIABLE)
+        await ask(ScriptedModel([model_response(text=VARIABLE)]), "Hello")
+    assert VARIABLE not in content_of(path)
+
+
+async def test_headers_that_are_no_credentials_are_no_secrets(path: Path) -> None:
+    headers = {"X-Title": "Review analysis", "HTTP-Referer": "https://reviews.example"}
+    answer = "An analysis, the Review analysis of https://reviews.example"
+    with cassette(path):
+        await ask(ScriptedModel([model_response(text=answer)]), request_of("?", extra_headers=headers))
+    with cassette(path):
+        assert await ask(no_model(), "?") == answer
+
+
+async def test_only_what_follows_an_authorization_scheme_is_a_secret_of_its_own(path: Path) -> None:
+    headers = {"Authorization": "Bearer words-of-a-key", "X-Api-Key": "the whole analysis"}
+    answer = "words-of-a-key is no analysis, and neither is the whole analysis"
+    with cassette(path):
+        await ask(ScriptedModel([model_response(text=answer)]), request_of("?", extra_headers=headers))
+    with cassette(path):
+        assert await ask(no_model(), "?") == "[redacted] is no analysis, and neither is [redacted]"
 
 
 async def test_short_words_are_no_secrets(path: Path) -> None:

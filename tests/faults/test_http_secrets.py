@@ -33,6 +33,8 @@ PLACES: dict[str, Callable[[str], dict[str, Any]]] = {
     "api_key": lambda url: {"base_url": url, "api_key": KEY},
     "a header of another name": lambda url: {"base_url": url, "extra_headers": {"X-Gate": KEY}},
     "basic authorization": lambda url: {"base_url": url, "extra_headers": {"Authorization": f"Basic {KEY}"}},
+    "a field of the body": lambda url: {"base_url": url, "extra_body": {"gateway": {"api_key": KEY}}},
+    "a setting": lambda url: {"base_url": url, "mcp_servers": [{"authorization_token": KEY}]},
     "the query of the base URL": lambda url: {"base_url": f"{url}?key={KEY.replace('+', '%2B')}"},
 }
 
@@ -200,6 +202,8 @@ def objects_below(*roots: object) -> Iterator[object]:
         {"api_key": [KEY]},
         {"base_url": f"http://user:{KEY}@localhost/v1"},
         {"base_url": f"ftp://user:{KEY}@localhost/v1"},
+        {"base_url": f"ws://localhost/v1?api-key={KEY}"},
+        {"base_url": f"localhost/{KEY}"},
         {"api_key": f"{KEY}\n{KEY}"},
         {"extra_headers": {"x-gate": [KEY]}},
         {"extra_headers": {"x-gate": f"{KEY}\0"}, "api_key": "x"},

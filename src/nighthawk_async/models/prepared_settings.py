@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..wire.redaction import find_secrets
 from .endpoint import Endpoint, check_header
 from .pacing_lane import PacingLimits
 from .settings import TransportSettings
@@ -81,7 +82,7 @@ class SettingsMemory:
 
     def _prepare(self, settings: dict[str, Any]) -> PreparedSettings:
         transport = TransportSettings.from_settings(settings)
-        endpoint = self._endpoint.with_headers(transport.extra_headers)
+        endpoint = self._endpoint.with_headers(transport.extra_headers).with_secrets(find_secrets(settings))
         idempotency_header = transport.idempotency_header or self._idempotency_header
         if idempotency_header is not None:
             check_header(idempotency_header, "key")

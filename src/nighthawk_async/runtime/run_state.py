@@ -7,6 +7,7 @@ from typing import Literal
 from anyio.lowlevel import current_token
 
 from ..errors import NighthawkError
+from .concurrent_mutation import ConcurrentMutation
 from .portals import PortalPool
 from .resources import RunResources
 
@@ -20,9 +21,13 @@ class RunState:
 
     Args:
         sync_backend: The AnyIO backend of the portal threads that carry out synchronous natural functions.
+        concurrent_mutation: What to do about a step that changes what another step in flight has bound.
     """
 
-    def __init__(self, *, sync_backend: SyncBackend) -> None:
+    def __init__(
+        self, *, sync_backend: SyncBackend, concurrent_mutation: ConcurrentMutation = "warn"
+    ) -> None:
+        self.concurrent_mutation: ConcurrentMutation = concurrent_mutation
         self._resources: dict[object, RunResources] = {}
         self._warned: set[str] = set()
         self._has_ended = False

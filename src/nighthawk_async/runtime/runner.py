@@ -22,6 +22,7 @@ from .awaitable import is_awaitable
 from .bridge import run_from_sync
 from .conclude import StepResult, validate_bindings
 from .environment import Environment, get_environment, using_environment
+from .mutation_guard import MutationGuard
 from .oversight import Reject, Rewrite, StepCommit, inspect_commit
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step
@@ -77,11 +78,17 @@ async def run_step(
                 implicit_references=outer.implicit_references,
                 execution_ref=execution_ref,
             )
-            step = Step(actor=StepActor(context), program=program.text)
+            guard = MutationGuard(
+                context,
+                mode=outer.run_state.concurrent_mutation,
+                filename=block.filename,
+                line=block.line,
+            )
+            step = Step(actor=StepActor(context, guard=guard), program=program.text)
             environment = replace(
                 outer, execution_ref=execution_ref, step=step, step_path=(*outer.step_path, block.address)
             )
-            with using_environment(environment):
+            with using_environment(environment), step.actor.in_flight():
                 outcome, result = await _run_in_task_group(environment, step, program)
         except Exception as error:
             record_failed(step_span, error)

@@ -16,6 +16,7 @@ from ..actors import BareTaskGroup
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
 from ..types.execution import ExecutionRef
+from .concurrent_mutation import ConcurrentMutation
 from .environment import Environment, current_tool_scope, find_environment, get_environment, using_environment
 from .oversight import Oversight
 from .run_state import RunState, SyncBackend
@@ -39,10 +40,17 @@ class Run:
     under it are not waited for: synchronous ones are cancelled, further ones are refused.
     """
 
-    def __init__(self, step_executor: StepExecutor, *, run_id: str | None, sync_backend: SyncBackend) -> None:
+    def __init__(
+        self,
+        step_executor: StepExecutor,
+        *,
+        run_id: str | None,
+        sync_backend: SyncBackend,
+        concurrent_mutation: ConcurrentMutation,
+    ) -> None:
         check_executor(step_executor)
         outer = find_environment()
-        self._state = RunState(sync_backend=sync_backend)
+        self._state = RunState(sync_backend=sync_backend, concurrent_mutation=concurrent_mutation)
         self._environment = Environment(
             execution_ref=ExecutionRef(run_id=run_id or _new_id(), scope_id=_new_id()),
             step_executor=step_executor,
@@ -128,7 +136,13 @@ class Run:
             await anyio.to_thread.run_sync(self._state.portals.close)
 
 
-def run(step_executor: StepExecutor, *, run_id: str | None = None, sync_backend: SyncBackend = "trio") -> Run:
+def run(
+    step_executor: StepExecutor,
+    *,
+    run_id: str | None = None,
+    sync_backend: SyncBackend = "trio",
+    concurrent_mutation: ConcurrentMutation = "warn",
+) -> Run:
     """Carry out the steps inside with an executor.
 
     Works inside another run too, whose executor and scopes it replaces.
@@ -137,6 +151,9 @@ def run(step_executor: StepExecutor, *, run_id: str | None = None, sync_backend:
         step_executor: What carries the steps out.
         run_id: The id of the run; None makes a new one.
         sync_backend: The AnyIO backend of the thread that carries out synchronous natural functions.
+        concurrent_mutation: What happens when a step changes, through its tools, an object that another step
+            in flight has bound: `warn` gives a `ConcurrentMutationWarning`; `error` makes the tool call fail
+            and puts the object back; `ignore` does not look.
 
     Returns:
         A context manager, for `async with` and for `with`.
@@ -146,9 +163,18 @@ def run(step_executor: StepExecutor, *, run_id: str | None = None, sync_backend:
     """
     if sync_backend not in get_args(SyncBackend):
         raise NighthawkError(f"sync_backend must be one of {get_args(SyncBackend)}, not {sync_backend!r}")
+    if concurrent_mutation not in get_args(ConcurrentMutation):
+        raise NighthawkError(
+            f"concurrent_mutation must be one of {get_args(ConcurrentMutation)}, not {concurrent_mutation!r}"
+        )
     if run_id is not None and not isinstance(cast("object", run_id), str):
         raise NighthawkError(f"run_id must be a text, not {run_id!r}")
-    return Run(step_executor, run_id=run_id, sync_backend=sync_backend)
+    return Run(
+        step_executor,
+        run_id=run_id,
+        sync_backend=sync_backend,
+        concurrent_mutation=concurrent_mutation,
+    )
 
 
 class Scope:

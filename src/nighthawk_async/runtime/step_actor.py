@@ -8,6 +8,7 @@ wait.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, TypeVar, cast
@@ -18,10 +19,11 @@ from ..actors import Mailbox, MailboxClosedError
 from ..errors import ExecutionError, StepEndedError, ToolEvaluationError
 from ..types.content import UserContent
 from .assignment import parse_target_path
-from .awaitable import await_value
 from .blocking import BlockingCall
 from .commands import Assign, Awaited, Call, Command, Evaluate, Execute, Resume, StepState
+from .concurrent_mutation import ConcurrentMutationError, ConcurrentMutationWarning
 from .expression import StepNamespace
+from .mutation_guard import MutationGuard
 from .step_context import StepContext
 
 __all__ = ["Pending", "StepActor", "StepSnapshot"]
@@ -99,9 +101,11 @@ class StepActor:
 
     Args:
         context: The state to own.
+        guard: What watches the commands for changes of what other steps bind; None for nothing.
     """
 
-    def __init__(self, context: StepContext) -> None:
+    def __init__(self, context: StepContext, *, guard: MutationGuard | None = None) -> None:
+        self._guard = guard or MutationGuard(context, mode="ignore")
         self._state = StepState(context=context, namespace=StepNamespace(context))
         self._mailbox: Mailbox[_Envelope | Callable[[], object]] = Mailbox(capacity=None)
         self._claimed: dict[Pending[object], frozenset[str]] = {}
@@ -113,6 +117,10 @@ class StepActor:
     def context(self) -> StepContext:
         """The state. Read it between messages only."""
         return self._state.context
+
+    def in_flight(self) -> AbstractContextManager[None]:
+        """The extent of the step, in which other steps that change what it binds are reported."""
+        return self._guard.in_flight()
 
     @property
     def stop_reason(self) -> str | None:
@@ -224,7 +232,9 @@ class StepActor:
                 "make the function `async def`"
             )
         try:
-            return await await_value(reply.awaitable)
+            return await self._guard.await_value(reply.awaitable)
+        except (ConcurrentMutationError, ConcurrentMutationWarning):
+            raise
         except (Exception, SystemExit) as error:  # as for what is called in the actor's turn
             raise ToolEvaluationError(reply.describe(error)) from error
 
@@ -255,7 +265,7 @@ class StepActor:
         if envelope.reply.is_abandoned:
             return
         try:
-            reply = envelope.command.carry_out(self._state)
+            reply = self._guard.carry_out(envelope.command, self._state)
         except Exception as error:  # whatever it is belongs to whoever asked
             envelope.reply.fail(error)
             return

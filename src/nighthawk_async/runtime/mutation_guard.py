@@ -1,0 +1,222 @@
+"""Watches the tool calls of one step for changes of what other steps in flight have bound. Floor 3.
+
+What that means, and its limits, stand in `concurrent_mutation`.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+from .assignment import AssignmentTarget
+from .awaitable import await_value
+from .bound_objects import Binding, BoundObjects
+from .commands import Assign, Awaited, Command, StepState
+from .concurrent_mutation import (
+    ConcurrentMutation,
+    ConcurrentMutationError,
+    ConcurrentMutationWarning,
+    report_of,
+    warn_of,
+)
+from .mutable_state import attributes_of
+from .mutation_watch import Mutation, MutationWatch
+from .step_context import StepContext
+
+__all__ = ["MutationGuard"]
+
+
+class MutationGuard:
+    """The guard of one step.
+
+    Args:
+        context: The state of the step.
+        mode: What to do about a change.
+        filename: The source file of the block, where warnings point to.
+        line: The line of the block in that file.
+    """
+
+    def __init__(
+        self,
+        context: StepContext,
+        *,
+        mode: ConcurrentMutation = "ignore",
+        filename: str = "<natural>",
+        line: int = 1,
+    ) -> None:
+        self._bound = BoundObjects(context)
+        self._mode: ConcurrentMutation = mode
+        self._place = (filename, line)
+        self._reported: dict[tuple[int, BoundObjects], object] = {}
+
+    def in_flight(self) -> AbstractContextManager[None]:
+        """The extent of the step."""
+        return self._bound.in_flight(is_registered=self._mode != "ignore")
+
+    def carry_out(self, command: Command, state: StepState) -> object:
+        """Carry out a command; see `Command.carry_out`.
+
+        Raises:
+            ConcurrentMutationError: It changed what another step has bound, and must not.
+            ConcurrentMutationWarning: It did, and Python was told to make errors of warnings.
+        """
+        if self._mode == "ignore":
+            return command.carry_out(state)
+        watch = self._open_watch(command)
+        try:
+            if watch is None:
+                return command.carry_out(state)
+            return self._carry_out_watched(watch, command, state)
+        finally:
+            self._bound.refresh()
+
+    async def await_value(self, awaitable: Awaitable[object]) -> object:
+        """Await what a command gave, for this step alone; see `awaitable.await_value`.
+
+        Raises:
+            ConcurrentMutationError: What was awaited changed what another step has bound, and must not.
+            ConcurrentMutationWarning: It did, and Python was told to make errors of warnings.
+        """
+        if self._mode == "ignore":
+            return await await_value(awaitable)
+        watched = _WatchedAwaitable(awaitable, self)
+        try:
+            value = await await_value(watched)
+        except (Exception, SystemExit) as error:
+            if watched.failure is not None:
+                raise watched.failure from error
+            raise
+        finally:
+            watched.close()
+            self._bound.refresh()
+        if watched.failure is not None:
+            raise watched.failure
+        return value
+
+    def open_watch(self) -> MutationWatch | None:
+        """Begin to watch a stretch of what was awaited; None when no object is contested.
+
+        The steps that this one called do not count: what they do is part of the stretch.
+        """
+        roots = list(self._bound.contested(with_callees=False))
+        return MutationWatch(self._bound, roots) if roots else None
+
+    def close_watch(self, watch: MutationWatch) -> Exception | None:
+        """End a watch and deal with what it found.
+
+        Returns:
+            What is to be raised; None when nothing is.
+        """
+        mutations = watch.close()
+        if not mutations:
+            return None
+        if self._mode == "error":
+            is_restored = watch.restore()
+            return ConcurrentMutationError(report_of(self._bound, mutations[0]), is_restored=is_restored)
+        failures = [failure for mutation in mutations if (failure := self._warn(mutation))]
+        return failures[0] if failures else None
+
+    def _open_watch(self, command: Command) -> MutationWatch | None:
+        roots = list(self._bound.contested(with_callees=True))
+        if isinstance(command, Assign) and command.target.fields:
+            roots.extend(self._owners(command.target))
+        return MutationWatch(self._bound, roots) if roots else None
+
+    def _carry_out_watched(self, watch: MutationWatch, command: Command, state: StepState) -> object:
+        context = state.context
+        names, assigned_names = dict(context.step_locals), set(context.assigned_names)
+        reply: object = None
+        error: BaseException | None = None
+        try:
+            reply = command.carry_out(state)
+        except BaseException as raised:  # what was changed before is dealt with; then it goes on
+            error = raised
+        failure = self.close_watch(watch)
+        if failure is not None and (error is None or isinstance(error, Exception)):
+            if type(reply) is Awaited:
+                reply.close()
+            if isinstance(failure, ConcurrentMutationError):
+                context.step_locals.clear()
+                context.step_locals.update(names)
+                context.assigned_names.intersection_update(assigned_names)
+            raise failure from error
+        if error is not None:
+            raise error
+        return reply
+
+    def _owners(self, target: AssignmentTarget) -> Iterator[tuple[str, object, Binding]]:
+        """The objects on the way of a dotted assignment that other steps bind, found without running code."""
+        path = target.root
+        value = self._bound.context.step_locals.get(target.root)
+        for field in target.fields[:-1]:
+            path, value = f"{path}.{field}", attributes_of(value).get(field)
+            if other := self._bound.other(value, with_callees=True):
+                yield path, value, other
+
+    def _warn(self, mutation: Mutation) -> Exception | None:
+        """Warn once for each object and other step."""
+        key = (id(mutation.root), mutation.other.owner)
+        if key in self._reported:
+            return None
+        self._reported[key] = mutation.root  # held, so that its identity is not used again
+        filename, line = self._place
+        try:
+            warn_of(report_of(self._bound, mutation), filename=filename, line=line)
+        except ConcurrentMutationWarning as warning:
+            return warning
+        return None
+
+
+class _WatchedAwaitable:
+    """What a command gave to await, watched whenever its code runs.
+
+    The tasks of other steps run in between, so each stretch from one suspension to the next has a watch of
+    its own. A failure is kept for the end: what is suspended must not be interrupted from outside.
+
+    Args:
+        awaitable: What to await.
+        guard: The guard of the step.
+    """
+
+    def __init__(self, awaitable: Awaitable[object], guard: MutationGuard) -> None:
+        self.failure: Exception | None = None
+        self._awaitable = awaitable
+        self._coroutine = _await(awaitable)
+        self._guard = guard
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        proceed: Callable[[], object] = partial(self._coroutine.send, None)
+        while True:
+            try:
+                suspension = self._run(proceed)
+            except StopIteration as end:
+                return end.value
+            try:
+                value = yield suspension
+            except GeneratorExit:
+                self._coroutine.close()
+                raise
+            except BaseException as error:  # a cancellation, on its way to what is awaited
+                proceed = partial(self._coroutine.throw, error)
+            else:
+                proceed = partial(self._coroutine.send, value)
+
+    def close(self) -> None:
+        """Give up what was not awaited, so that a coroutine does not complain."""
+        self._coroutine.close()
+        if inspect.iscoroutine(self._awaitable):
+            self._awaitable.close()
+
+    def _run(self, proceed: Callable[[], object]) -> object:
+        watch = self._guard.open_watch()
+        if watch is None:
+            return proceed()
+        try:
+            return proceed()
+        finally:
+            self.failure = self._guard.close_watch(watch) or self.failure
+
+
+async def _await(awaitable: Awaitable[object]) -> object:
+    return await awaitable

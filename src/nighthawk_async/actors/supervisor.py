@@ -1,0 +1,325 @@
+"""Supervisors: they start children, and restart those that fail. Floor 1.
+
+What becomes of the children is decided in `supervisor_state`, and carried out in `supervisor_driver`.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, get_args
+
+import anyio
+
+from .actor import Actor, make_core
+from .actor_handle import ActorHandle
+from .restart import Restart
+from .supervisor_child import ChildState
+from .supervisor_driver import SupervisorDriver
+from .supervisor_errors import SupervisorEndedError
+from .supervisor_events import SupervisorEvent, SupervisorEventStream
+from .supervisor_runners import ActorRunner, FunctionRunner, find_child
+from .supervisor_state import Strategy
+from .task_group import BareTaskGroup
+
+__all__ = ["ActorChild", "Child", "Supervisor", "SupervisorStatistics", "SupervisorStatus"]
+
+Instance = TypeVar("Instance", bound=Actor)
+
+SupervisorStatus: TypeAlias = Literal["new", "running", "stopping", "stopped", "failed"]
+"""`failed`: it gave up, because a child ended too often, or because its strategy is `escalate`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A function that a supervisor is to run.
+
+    Args:
+        name: Its name.
+        function: An async function without arguments.
+        restart: When it is restarted.
+    """
+
+    name: str
+    function: Callable[[], Awaitable[object]]
+    restart: Restart = field(default_factory=Restart)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorChild(Generic[Instance]):
+    """An actor that a supervisor is to run.
+
+    Args:
+        name: Its name.
+        make: Makes an instance, one after each crash: the class, or a function without arguments.
+        restart: When it is restarted.
+        capacity: How many messages may wait; None for no limit.
+    """
+
+    name: str
+    make: Callable[[], Instance]
+    restart: Restart = field(default_factory=Restart)
+    capacity: int | None = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupervisorStatistics:
+    """Figures of a supervisor at one moment.
+
+    Args:
+        running: Children that run.
+        waiting: Children that will be started or restarted.
+        circuit_open: Children that stay down for a while because they were restarted too often.
+        stopped: Children that ended without an error or were stopped.
+        failed: Children that failed and are not restarted.
+        suppressed: Children that would be restarted if the supervisor went on.
+        failures: How often children failed so far.
+        restarts: How often children were restarted so far.
+        circuit_openings: How often children were restarted too often so far.
+    """
+
+    running: int
+    waiting: int
+    circuit_open: int
+    stopped: int
+    failed: int
+    suppressed: int
+    failures: int
+    restarts: int
+    circuit_openings: int
+
+
+class Supervisor:
+    """Runs children and restarts those that fail; enter it once, with `async with`.
+
+    Leaving the block stops the children, the last one first: each is asked to end, and cancelled when it has
+    not after the grace. An error or a cancellation in the block cancels them all at once. A supervisor that
+    gives up stops its children likewise and raises from the block, so that supervisors can supervise each
+    other: run the inner one with `run`.
+
+    - `one_for_one`: a child that fails is restarted.
+    - `one_for_all`: the others are stopped and restarted along with it, those that had returned included.
+    - `rest_for_one`: those that were started after it are.
+    - `escalate`: the first failure ends the supervisor, which raises that error.
+
+    A cancellation is never a failure. A child that stops on purpose (`stop_child`, a closed actor) is never
+    restarted. Children with the mode `never` are stopped with others and not restarted with them.
+
+    Args:
+        strategy: What a restart takes along.
+        children: Children to start when it is entered, in order.
+        grace_seconds: How many seconds children have to stop before they are cancelled.
+        name: What to call it in logs.
+        max_events: How many events are kept.
+
+    Raises:
+        ValueError: A value is out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        strategy: Strategy = "one_for_one",
+        children: Iterable[Child | ActorChild[Any]] = (),
+        grace_seconds: float = 5.0,
+        name: str = "supervisor",
+        max_events: int = 1000,
+    ) -> None:
+        if strategy not in get_args(Strategy):
+            raise ValueError(f"strategy must be one of {get_args(Strategy)}, not {strategy!r}")
+        if max_events < 1:
+            raise ValueError(f"max_events must be at least 1, not {max_events}")
+        self._grace_seconds = _checked_grace(grace_seconds)
+        self._first_children = tuple(children)
+        self._driver = SupervisorDriver(
+            name, strategy, grace_seconds=self._grace_seconds, max_events=max_events
+        )
+        self._task_group = BareTaskGroup()
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._driver.name
+
+    @property
+    def status(self) -> SupervisorStatus:
+        """How far it is."""
+        if self._driver.has_ended:
+            return "stopped" if self._driver.state.failure is None else "failed"
+        if self._driver.task_group is None:
+            return "new"
+        return "stopping" if self._driver.state.is_stopping else "running"
+
+    @property
+    def children(self) -> tuple[ChildState, ...]:
+        """The children at this moment, in the order in which they were first started."""
+        return tuple(child.view() for child in self._driver.state.children)
+
+    @property
+    def events(self) -> tuple[SupervisorEvent, ...]:
+        """The latest events, oldest first."""
+        return self._driver.log.events
+
+    def watch(self) -> SupervisorEventStream:
+        """An async iterator over the events from now on; it ends when the supervisor has ended."""
+        return self._driver.log.stream()
+
+    def statistics(self) -> SupervisorStatistics:
+        """Figures at this moment."""
+        counts = Counter(child.status for child in self._driver.state.children)
+        return SupervisorStatistics(
+            running=counts["running"],
+            waiting=counts["waiting"],
+            circuit_open=counts["circuit_open"],
+            stopped=counts["stopped"],
+            failed=counts["failed"],
+            suppressed=counts["suppressed"],
+            failures=self._driver.state.failures,
+            restarts=self._driver.state.restarts,
+            circuit_openings=self._driver.state.circuit_openings,
+        )
+
+    # ---- children
+
+    def start(
+        self, name: str, function: Callable[[], Awaitable[object]], *, restart: Restart | None = None
+    ) -> None:
+        """Run a function as a child. It has the context variables of the caller, each time it runs.
+
+        Args:
+            name: The name of the child. One that has ended for good may have had it.
+            function: An async function without arguments.
+            restart: When it is restarted; None for the default policy.
+
+        Raises:
+            NameConflictError: Another child has the name.
+            SupervisorEndedError: The supervisor is not entered, or is stopping.
+        """
+        self._driver.add(name, restart, FunctionRunner(name, function))
+
+    def start_actor(
+        self,
+        name: str,
+        make: Callable[[], Instance],
+        *,
+        restart: Restart | None = None,
+        capacity: int | None = 256,
+    ) -> ActorHandle[Instance]:
+        """Run an actor as a child.
+
+        The handle stays the same over restarts, and messages that wait are not lost. The asker of a message
+        that crashes the actor gets the error.
+
+        Args:
+            name: The name of the child, and of the actor.
+            make: Makes an instance, one after each crash: the class, or a function without arguments.
+            restart: When it is restarted; None for the default policy.
+            capacity: How many messages may wait; None for no limit.
+
+        Raises:
+            NameConflictError: Another child has the name.
+            SupervisorEndedError: The supervisor is not entered, or is stopping.
+            ValueError: The capacity is not at least 1.
+        """
+        core = make_core(make, name=name, capacity=capacity)
+        self._driver.add(name, restart, ActorRunner(core))
+        return ActorHandle(core)
+
+    def find_actor(self, name: str) -> ActorHandle[Any] | None:
+        """The handle of the actor that is the child of that name; None when no actor is."""
+        runner = self._driver.runners.get(name)
+        return ActorHandle(runner.core) if isinstance(runner, ActorRunner) else None
+
+    async def stop_child(self, name: str, *, grace_seconds: float | None = None) -> None:
+        """Stop a child, and wait until it has ended. It is not restarted.
+
+        Args:
+            name: Its name.
+            grace_seconds: How many seconds it has before it is cancelled; None for those of the supervisor.
+
+        Raises:
+            KeyError: There is no such child.
+            ValueError: The grace is negative.
+        """
+        grace = self._grace_seconds if grace_seconds is None else _checked_grace(grace_seconds)
+        await self._driver.stop_child(name, grace)
+
+    def forget_child(self, name: str) -> None:
+        """Forget a child that has ended for good, so that it takes no memory.
+
+        Raises:
+            KeyError: There is no such child.
+            NameConflictError: It has not ended for good.
+        """
+        self._driver.forget(name)
+
+    # ---- the whole
+
+    async def __aenter__(self) -> Self:
+        if self._driver.task_group is not None:
+            raise SupervisorEndedError("a supervisor can be entered once")
+        self._driver.task_group = await self._task_group.__aenter__()
+        for child in self._first_children:
+            if isinstance(child, Child):
+                self.start(child.name, child.function, restart=child.restart)
+            else:
+                self.start_actor(child.name, child.make, restart=child.restart, capacity=child.capacity)
+        self._driver.task_group.start_soon(self._driver.drive, name=f"supervisor {self.name}")
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        if exc is None:
+            self._driver.request_stop(self._grace_seconds)
+        try:
+            return await self._task_group.__aexit__(exc_type, exc, traceback)
+        finally:
+            self._driver.end()
+
+    async def stop(self, grace_seconds: float | None = None) -> None:
+        """Stop the children, the last one first, and wait until all have ended.
+
+        Args:
+            grace_seconds: How many seconds they have, all in all, before they are cancelled; None for those
+                of the supervisor. Of two calls the shorter one counts.
+
+        Raises:
+            SupervisorEndedError: The supervisor is not entered.
+            ValueError: The grace is negative.
+        """
+        if self._driver.task_group is None:
+            raise SupervisorEndedError(f"the supervisor {self.name!r} is not entered")
+        grace = self._grace_seconds if grace_seconds is None else _checked_grace(grace_seconds)
+        self._driver.request_stop(grace)
+        await self._driver.wait_ended()
+
+    async def wait_ended(self) -> None:
+        """Wait until every child has ended for good."""
+        await self._driver.wait_children_ended()
+
+    async def run(self) -> None:
+        """Enter, and leave when every child has ended for good, or when a supervisor around asks to stop.
+
+        This is how a supervisor becomes the child of another one: `outer.start("inner", lambda:
+        Supervisor(children=[…]).run())`.
+        """
+        outer = find_child()
+        async with self:
+            if outer is None:
+                await self.wait_ended()
+                return
+            async with anyio.create_task_group() as task_group:
+                task_group.start_soon(self._wait_ended_then_cancel, task_group.cancel_scope)
+                await outer.wait_stop_requested()
+                task_group.cancel_scope.cancel()
+
+    async def _wait_ended_then_cancel(self, scope: anyio.CancelScope) -> None:
+        await self.wait_ended()
+        scope.cancel()
+
+
+def _checked_grace(seconds: float) -> float:
+    if not seconds >= 0:
+        raise ValueError(f"grace_seconds must be at least 0, not {seconds}")
+    return seconds

@@ -1,0 +1,150 @@
+"""Carries out what `supervisor_state` decides: starts children, stops them, and says how they ended. Floor 1.
+
+One task does it all, so that what is done to the children is done in one order.
+"""
+
+import logging
+
+import anyio
+from anyio.abc import TaskGroup
+
+from .restart import Restart
+from .supervisor_child import ChildEnding
+from .supervisor_errors import SupervisorEndedError
+from .supervisor_events import SupervisorEvent, SupervisorEventLog
+from .supervisor_runners import ChildRunner
+from .supervisor_state import Action, Strategy, SupervisorState
+
+__all__ = ["SupervisorDriver"]
+
+_logger = logging.getLogger("nighthawk")
+
+
+class SupervisorDriver:
+    """Drives the children of one supervisor.
+
+    Args:
+        name: What the supervisor is called.
+        strategy: What a restart takes along.
+        grace_seconds: How many seconds children have to stop before they are cancelled.
+        max_events: How many events are kept.
+    """
+
+    def __init__(self, name: str, strategy: Strategy, *, grace_seconds: float, max_events: int) -> None:
+        self.name = name
+        self.log = SupervisorEventLog(max_events=max_events)
+        self.state = SupervisorState(strategy, grace_seconds=grace_seconds, record=self._record)
+        self.runners: dict[str, ChildRunner] = {}
+        self.task_group: TaskGroup | None = None
+        self._happened = anyio.Event()
+        self._has_ended = anyio.Event()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing runs any more."""
+        return self._has_ended.is_set()
+
+    def add(self, name: str, restart: Restart | None, runner: ChildRunner) -> None:
+        """Start a child soon."""
+        if self.task_group is None or self.state.is_stopping:
+            raise SupervisorEndedError(f"the supervisor {self.name!r} does not run, and starts nothing")
+        self.state.add(name, restart or Restart(), anyio.current_time())
+        if name in self.runners:
+            self.runners[name].conclude(None)
+        self.runners[name] = runner
+        self._happened.set()
+
+    def forget(self, name: str) -> None:
+        """Forget a child that has ended for good."""
+        self.state.remove(name)
+        self.runners.pop(name).conclude(None)
+
+    def request_stop(self, grace_seconds: float) -> None:
+        """Stop all children soon."""
+        self.state.stop(anyio.current_time(), grace_seconds)
+        self._happened.set()
+
+    async def stop_child(self, name: str, grace_seconds: float) -> None:
+        """Stop a child, and wait until it has ended."""
+        child = self.state.stop_child(name, anyio.current_time(), grace_seconds)
+        self._happened.set()
+        while not child.is_down_for_good:
+            await self.log.wait_changed()
+
+    async def wait_children_ended(self) -> None:
+        """Wait until every child has ended for good."""
+        while not (self.state.is_idle or self.has_ended):
+            await self.log.wait_changed()
+
+    async def wait_ended(self) -> None:
+        """Wait until nothing runs any more."""
+        await self._has_ended.wait()
+
+    async def drive(self) -> None:
+        """Do what the state decides, until it has ended.
+
+        Raises:
+            Exception: Why it has given up.
+        """
+        while True:
+            self._happened = anyio.Event()
+            for action in self.state.advance(anyio.current_time()):
+                await self._carry_out(action)
+            if self.state.is_ended:
+                break
+            with anyio.CancelScope(deadline=self.state.next_time()):
+                await self._happened.wait()
+        self.end()
+        if self.state.failure is not None:
+            raise self.state.failure
+
+    def end(self) -> None:
+        """Nothing runs any more, also when it was cancelled from outside. Again changes nothing."""
+        if self.has_ended:
+            return
+        self.state.end(anyio.current_time())
+        for runner in self.runners.values():
+            runner.conclude(self.state.failure)
+        self._has_ended.set()
+        self.log.close()
+
+    async def _carry_out(self, action: Action) -> None:
+        runner = self.runners[action.child]
+        match action.kind:
+            case "start":
+                await self._start(action.child, runner)
+            case "ask":
+                if not runner.ask_to_stop(is_final=action.is_final):
+                    runner.scope.cancel()
+            case "cancel":
+                runner.scope.cancel()
+            case "conclude":
+                runner.conclude(action.error)
+
+    async def _start(self, name: str, runner: ChildRunner) -> None:
+        """Start a child and wait until it has begun, so that children begin in their order."""
+        assert self.task_group is not None, "who is not entered starts nothing"
+        runner.prepare()
+        has_begun = anyio.Event()
+        # The task copies the context in force.
+        runner.context.run(self.task_group.start_soon, self._run_child, name, runner, has_begun)
+        await has_begun.wait()
+
+    async def _run_child(self, name: str, runner: ChildRunner, has_begun: anyio.Event) -> None:
+        has_begun.set()
+        ending = ChildEnding(kind="cancelled")
+        try:
+            with runner.scope:
+                if not runner.scope.cancel_called:
+                    await runner.run()
+                    ending = ChildEnding(kind="finished" if runner.is_finished else "returned")
+        except Exception as error:  # whatever it is, the policy decides what becomes of it
+            ending = ChildEnding(kind="failed", error=error)
+        finally:
+            self.state.child_ended(name, ending, anyio.current_time())
+            self._happened.set()
+
+    def _record(self, event: SupervisorEvent) -> None:
+        if event.kind == "failed":
+            _logger.warning("supervisor %s: child %s failed", self.name, event.child, exc_info=event.error)
+        self.log.record(event)

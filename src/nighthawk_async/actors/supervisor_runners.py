@@ -1,0 +1,185 @@
+"""What a supervisor runs as a child: a function, or an actor. Floor 1.
+
+It does not decide when: `supervisor_state` does.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar, copy_context
+
+import anyio
+
+from .actor_core import ActorCore
+from .errors import ActorError
+
+__all__ = ["ActorRunner", "ChildRunner", "FunctionRunner", "SupervisedChild", "current_child", "find_child"]
+
+
+class ChildRunner(ABC):
+    """What runs as a child, once or several times, one time after the other."""
+
+    def __init__(self) -> None:
+        self.context = copy_context()
+        self.scope = anyio.CancelScope()
+
+    def prepare(self) -> None:
+        """Get ready to run, again or for the first time."""
+        self.scope = anyio.CancelScope()
+
+    @abstractmethod
+    async def run(self) -> None:
+        """Run."""
+
+    @abstractmethod
+    def ask_to_stop(self, *, is_final: bool) -> bool:
+        """Ask it to end soon; whether it can hear that.
+
+        Args:
+            is_final: Whether it will not be started again.
+        """
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it ended on purpose and cannot be started again."""
+        return False
+
+    @abstractmethod
+    def conclude(self, error: Exception | None) -> None:
+        """It will not be started again.
+
+        Args:
+            error: What it raised last; None for nothing.
+        """
+
+
+class SupervisedChild:
+    """The child of a supervisor in which the caller runs; `current_child` gives it.
+
+    Args:
+        name: The name of the child.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._is_stop_requested = anyio.Event()
+
+    @property
+    def name(self) -> str:
+        """The name of the child."""
+        return self._name
+
+    @property
+    def is_stop_requested(self) -> bool:
+        """Whether the supervisor asks the child to return. When it does not, it is cancelled later."""
+        return self._is_stop_requested.is_set()
+
+    async def wait_stop_requested(self) -> None:
+        """Wait until the supervisor asks the child to return."""
+        await self._is_stop_requested.wait()
+
+    def request_stop(self) -> None:
+        """Ask the child to return."""
+        self._is_stop_requested.set()
+
+
+class FunctionRunner(ChildRunner):
+    """An async function.
+
+    Args:
+        name: The name of the child.
+        function: The function.
+    """
+
+    def __init__(self, name: str, function: Callable[[], Awaitable[object]]) -> None:
+        super().__init__()
+        self._name = name
+        self._function = function
+        self._child = SupervisedChild(name)
+        self._has_asked = False
+
+    def prepare(self) -> None:
+        """Get ready to run."""
+        super().prepare()
+        self._child = SupervisedChild(self._name)
+        self._has_asked = False
+
+    def find_child(self) -> SupervisedChild:
+        """What the function learns of its supervisor."""
+        self._has_asked = True
+        return self._child
+
+    async def run(self) -> None:
+        """Call the function."""
+        _current.set(self)  # in the child's own task, which ends with it
+        await self._function()
+
+    def ask_to_stop(self, *, is_final: bool) -> bool:
+        """Ask the function to return; False when it never asked for its `current_child`."""
+        self._child.request_stop()
+        return self._has_asked
+
+    def conclude(self, error: Exception | None) -> None:
+        """Nobody waits for a function."""
+
+
+class ActorRunner(ChildRunner):
+    """An actor, one life each time.
+
+    Args:
+        core: The actor.
+    """
+
+    def __init__(self, core: ActorCore) -> None:
+        super().__init__()
+        self.core = core
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the actor was closed."""
+        return self.core.is_closed
+
+    def prepare(self) -> None:
+        """Get ready for another life."""
+        super().prepare()
+        self.core.renew()
+
+    async def run(self) -> None:
+        """Live."""
+        _current.set(None)
+        await self.core.live()
+
+    def ask_to_stop(self, *, is_final: bool) -> bool:
+        """Let the actor handle what was sent to it, or only what it has in hand when it will live again."""
+        if is_final:
+            self.core.close()
+        else:
+            self.core.pause()
+        return True
+
+    def conclude(self, error: Exception | None) -> None:
+        """Refuse what waits in the mailbox."""
+        self.core.end(error)
+
+
+_current: ContextVar[FunctionRunner | None] = ContextVar("nighthawk_async_supervised_child", default=None)
+
+
+def find_child() -> SupervisedChild | None:
+    """The child of a supervisor in which the caller runs; None when it runs in none."""
+    runner = _current.get()
+    return None if runner is None else runner.find_child()
+
+
+def current_child() -> SupervisedChild:
+    """The child of a supervisor in which the caller runs: a function that `Supervisor.start` was given.
+
+    A function that asks for it is expected to return when a stop is requested, and is given time for that.
+    One that never does is cancelled at once.
+
+    Raises:
+        ActorError: The caller does not run in such a function.
+    """
+    child = find_child()
+    if child is None:
+        raise ActorError("the caller is not a function that a supervisor runs")
+    return child

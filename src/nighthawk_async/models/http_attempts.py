@@ -93,7 +93,10 @@ class HttpAttempts:
                         usage = UsageReported(usage=self.tally.unreported())
                         return BegunResponse(events=[usage], failure=error)
                     raise
-            await anyio.sleep(delay)
+                # Whom the server refused waits for its next turn at once, ahead of whoever came later; the
+                # pacer gives it when the delay is over.
+                own_delay = 0.0 if server_delay(error, self._plan.retry_rules) else delay
+            await anyio.sleep(own_delay)
             self.tally.retries += 1
 
     async def next_events(self, attempt: HttpAttempt) -> list[ModelEvent]:
@@ -140,8 +143,7 @@ class HttpAttempts:
     async def _send(self, permit: Permit, stack: AsyncExitStack) -> BegunResponse:
         """Send the request and wait for the first output, which stays to be handed on."""
         self._sent += 1
-        # Drawn once, so that a refused request is back in the queue when the pause of all is over.
-        self._chance = random()
+        self._chance = random()  # drawn once, so that the delay that is told is the one that is kept
         self._limits.begin_attempt()
         attempt = HttpAttempt(self._plan, self._pool)
         if self._log is not None:

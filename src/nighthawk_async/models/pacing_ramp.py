@@ -1,9 +1,10 @@
 """How many requests may be in flight at a model that refused some. Floor 4. Pure.
 
-Additive increase, multiplicative decrease: each refusal leaves half of what is in flight, each success that
-needed all the room makes room for one more. So a crowd that was refused does not come back as a crowd, and
-the server's own measure is found without being told. Before the first refusal there is no limit, nor once as
-many were in flight again as before it.
+Additive increase, multiplicative decrease: each refusal leaves half of what is in flight, and as many
+successes as there is room for make room for one more. So a crowd that was refused does not come back as a
+crowd, and the server's own measure is found without being told. Faster growth would overshoot so far that the
+same requests are refused again and again, until they may not be sent any more. There is no limit before the
+first refusal, nor once as many were in flight again as at that time.
 """
 
 __all__ = ["Ramp"]
@@ -14,7 +15,8 @@ class Ramp:
 
     def __init__(self) -> None:
         self._most: int | None = None
-        self._former = 0
+        self._most_before = 0
+        self._successes = 0
 
     def is_full(self, in_flight: int) -> bool:
         """Whether another request must wait until one of those in flight ends.
@@ -31,9 +33,9 @@ class Ramp:
             in_flight: Requests in flight, the refused one included.
         """
         if self._most is None:
-            self._former = in_flight
-        half = max(in_flight // 2, 1)
-        self._most = half if self._most is None else min(self._most, half)
+            self._most = self._most_before = in_flight
+        self._most = min(self._most, max(in_flight // 2, 1))
+        self._successes = 0
 
     def succeeded(self, in_flight: int) -> None:
         """Take note that a request that the server accepted is over.
@@ -43,6 +45,9 @@ class Ramp:
         """
         if self._most is None or in_flight < self._most:
             return  # it says nothing about more requests at once
-        self._most += 1
-        if self._most >= self._former:
+        self._successes += 1
+        if self._successes >= self._most:
+            self._most += 1
+            self._successes = 0
+        if self._most >= self._most_before:
             self._most = None

@@ -184,7 +184,7 @@ class PacingState:
         if not full.isdisjoint(names_of_limits(demand.limits)):
             return _NEVER
         blocking = self._counts.blocking(demand)
-        full |= blocking.keys()
+        full.update(blocking)
         return max(blocking.values(), default=None)
 
 

@@ -176,6 +176,122 @@ def test_one_models_limits_do_not_hold_up_another() -> None:
     assert state.decide(1).admitted == [other]
 
 
+def test_a_request_that_waits_for_its_own_limit_holds_up_no_model_without_one() -> None:
+    state = PacingState()
+    send(state, 0, demand(max_concurrent_requests=1))
+    waiting = state.join(demand(max_concurrent_requests=1))
+    other = state.join(demand(lane="other"))
+    decision = state.decide(1)
+    assert decision.admitted == [other]
+    assert decision.first is waiting
+
+
+def test_requests_without_a_limit_do_not_count_against_that_of_others() -> None:
+    state = PacingState()
+    for _ in range(3):
+        send(state, 0, demand(100, lane="other"))
+    send(state, 1, demand(100, max_concurrent_requests=1, requests_per_minute=1, tokens_per_minute=100))
+
+
+def test_nobody_overtakes_at_another_model_a_request_that_waits_for_the_same_limit() -> None:
+    state = PacingState()
+    send(state, 0, demand(60, tokens_per_minute=100))
+    large = state.join(demand(50, tokens_per_minute=100))
+    small = state.join(demand(1, lane="other", tokens_per_minute=100))
+    free = state.join(demand(1, lane="third", requests_per_minute=1))
+    decision = state.decide(1)
+    assert decision.admitted == [free]
+    assert decision.wake_at == 60
+    assert state.decide(60).admitted == [large, small]
+
+
+def test_what_requests_took_whose_answer_says_nothing_is_missing_from_what_was_left() -> None:
+    state = PacingState()
+    state.answered(send(state, 0, demand()), [told(2, reset=7.0)], 0)
+    for _ in range(2):
+        state.answered(send(state, 1, demand()), [], 1)
+    third = state.join(demand())
+    decision = state.decide(2)
+    assert (decision.admitted, decision.wake_at) == ([], 7)
+    assert state.decide(7).admitted == [third]
+
+
+def test_what_a_request_took_that_never_had_an_answer_is_missing_too() -> None:
+    state = PacingState()
+    state.answered(send(state, 0, demand()), [told(30, reset=7.0, kind="tokens")], 0)
+    state.end(send(state, 1, demand(30)), 2)
+    state.join(demand(1))
+    assert state.decide(2).wake_at == 7
+
+
+def refuse(state: PacingState, tickets: list[Ticket], *, until: float) -> None:
+    """The server refuses requests, one after the other."""
+    for ticket in tickets:
+        state.refused(ticket, until)
+        state.end(ticket, until)
+
+
+def finish(state: PacingState, ticket: Ticket, now: float) -> list[Ticket]:
+    """A request succeeds; gives those whose turn comes thereby."""
+    state.accepted(ticket)
+    state.end(ticket, now)
+    return state.decide(now).admitted
+
+
+def test_after_a_refusal_half_of_what_is_in_flight_may_be_and_a_round_of_successes_makes_room_for_one() -> (
+    None
+):
+    state = PacingState()
+    crowd = [state.join(demand()) for _ in range(9)]
+    assert state.decide(0).admitted == crowd
+    refuse(state, crowd[8:], until=1)  # four of nine are left
+    refuse(state, crowd[7:8], until=1)
+    waiting = [state.join(demand()) for _ in range(20)]
+    assert finish(state, crowd[0], 1) == []  # six in flight
+    assert finish(state, crowd[1], 1) == []
+    assert finish(state, crowd[2], 1) == []  # four: those three and this one were successes with a full house
+    assert finish(state, crowd[3], 1) == waiting[:2], "the fourth makes room for one more"
+    assert finish(state, waiting[0], 1) == waiting[2:3]
+
+
+def test_a_request_that_fails_makes_no_room() -> None:
+    state = PacingState()
+    first, second = send(state, 0, demand()), send(state, 0, demand())
+    refuse(state, [first], until=1)
+    third, fourth = state.join(demand()), state.join(demand())
+    assert state.decide(1).admitted == []
+    state.end(second, 1)
+    assert state.decide(1).admitted == [third]
+    state.end(third, 2)
+    assert state.decide(2).admitted == [fourth]
+
+
+def test_however_many_are_refused_one_may_go() -> None:
+    state = PacingState()
+    crowd = [state.join(demand()) for _ in range(5)]
+    state.decide(0)
+    refuse(state, crowd, until=1)
+    first, second = state.join(demand()), state.join(demand())
+    assert state.decide(1).admitted == [first]
+    assert finish(state, first, 1) == [second]
+
+
+def test_a_refusal_at_one_model_leaves_no_limit_at_another() -> None:
+    state = PacingState()
+    refuse(state, [send(state, 0, demand())], until=1)
+    tickets = [state.join(demand(lane="other")) for _ in range(5)]
+    assert state.decide(1).admitted == tickets
+
+
+def test_once_as_many_are_in_flight_as_before_the_refusal_there_is_no_limit() -> None:
+    state = PacingState()
+    first, second = send(state, 0, demand()), send(state, 0, demand())
+    refuse(state, [second], until=1)
+    assert finish(state, first, 1) == []
+    crowd = [state.join(demand()) for _ in range(50)]
+    assert state.decide(2).admitted == crowd
+
+
 def test_a_delay_that_the_server_asked_for_holds_everybody() -> None:
     state = PacingState()
     first, second = send(state, 0, demand()), send(state, 0, demand())

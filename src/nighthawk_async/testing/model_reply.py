@@ -93,12 +93,25 @@ class ReplyPacing:
         write_bytes: Bytes per write; None writes event by event where there is time between writes, and as
             much as possible at once where there is none.
         fragment_characters: Characters of text or of arguments per event.
+
+    Raises:
+        ValueError: A number makes no sense.
     """
 
     first_byte_seconds: float = 0.0
     between_writes_seconds: float = 0.0
     write_bytes: int | None = None
     fragment_characters: int = 24
+
+    def __post_init__(self) -> None:
+        for name in ("first_byte_seconds", "between_writes_seconds"):
+            seconds: float = getattr(self, name)
+            if not seconds >= 0:  # neither is "not a number"
+                raise ValueError(f"{name} must be at least 0, not {seconds}")
+        if self.write_bytes is not None and self.write_bytes < 1:
+            raise ValueError(f"write_bytes must be at least 1 or None, not {self.write_bytes}")
+        if self.fragment_characters < 1:
+            raise ValueError(f"fragment_characters must be at least 1, not {self.fragment_characters}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,8 @@ from .model_server_anthropic import AnthropicReplies
 from .model_server_chat import ChatReplies
 from .model_server_connection import ServerConnection
 from .model_server_google import GoogleReplies
-from .model_server_protocol import ReplyProtocol
+from .model_server_http import HttpResponse, compose_response
+from .model_server_protocol import ReplyProtocol, failure
 from .model_server_responses import ResponsesReplies
 from .model_server_socket import ServerListener, ServerSocket
 
@@ -55,7 +56,8 @@ class ModelServer:
 
     Args:
         replies: The replies, each used once in the order in which requests arrive, or a function, plain or
-            async, from a request to its reply. A request beyond the last reply gets the HTTP status 400.
+            async, from a request to its reply. A request beyond the last reply gets the HTTP status 400, and
+            one whose reply cannot be had or written gets 500 with the reason; neither ends the server.
         checks_requests: Whether requests that a real endpoint would refuse get its error and use up no
             reply: tool results without their call, calls without their result, reasoning that is missing,
             changed or unknown.
@@ -151,36 +153,64 @@ class ModelServer:
         self._total += 1
         try:
             with connection:
-                await ServerConnection(connection, self._decide).serve()
+                await ServerConnection(connection, self._answer).serve()
         finally:
             self._open -= 1
             self._closed.set()
             self._closed = anyio.Event()
 
-    async def _decide(self, request: RecordedRequest) -> tuple[ModelReply, ReplyProtocol]:
+    async def _answer(self, request: RecordedRequest) -> tuple[ModelReply, HttpResponse]:
+        """The reply to a request and its response. Nothing that either holds may end the server."""
         self._requests.append(request)
         path = request.path.partition("?")[0]
         protocol = next((each for each in self._protocols if each.serves(path)), None)
         if protocol is None or request.method != "POST":
             message = f"nothing here speaks {request.method} {request.path}"
-            return ModelReply(status=404, text=message), protocol or self._protocols[0]
-        if not isinstance(request.body, dict):
-            return ModelReply(status=400, text="the body is no JSON object"), protocol
-        refused = protocol.check(request) if self._checks_requests else None
-        return refused or await self._next_reply(request), protocol
+            return _compose(ModelReply(status=404, text=message), protocol or self._protocols[0], request)
+        return _compose(await self._decide(request, protocol), protocol, request)
 
-    async def _next_reply(self, request: RecordedRequest) -> ModelReply:
+    async def _decide(self, request: RecordedRequest, protocol: ReplyProtocol) -> ModelReply:
+        if not isinstance(request.body, dict):
+            return ModelReply(status=400, text="the body is no JSON object")
+        refused = _check(request, protocol) if self._checks_requests else None
+        reply: object = refused or await self._next_reply(request)
+        return reply if isinstance(reply, ModelReply) else failure(f"{reply!r} is no ModelReply")
+
+    async def _next_reply(self, request: RecordedRequest) -> object:
         if self._handler is not None:
             return await _handle(self._handler, request)
-        exhausted = ModelReply(status=400, text=f"the script has no reply for request {len(self._requests)}")
-        return next(self._replies, exhausted)
+        try:
+            return next(self._replies)
+        except StopIteration:
+            text = f"the script has no reply for request {len(self._requests)}"
+            return ModelReply(status=400, text=text)
+        except Exception as error:
+            return failure("the script of replies raised", error)
 
 
-async def _handle(handler: ReplyHandler, request: RecordedRequest) -> ModelReply:
+async def _handle(handler: ReplyHandler, request: RecordedRequest) -> object:
     """The reply a handler decides; its exception becomes an error reply that is shown and not retried."""
     try:
         reply = handler(request)
         return await reply if inspect.isawaitable(reply) else reply
     except Exception as error:
-        text = f"the reply handler raised {type(error).__name__}: {error}"
-        return ModelReply(status=500, text=text, headers={"x-should-retry": "false"})
+        return failure("the reply handler raised", error)
+
+
+def _check(request: RecordedRequest, protocol: ReplyProtocol) -> ModelReply | None:
+    """The refusal of a request; one that cannot be made sense of is refused as well."""
+    try:
+        return protocol.check(request)
+    except Exception as error:
+        return failure("the request cannot be understood:", error, status=400)
+
+
+def _compose(
+    reply: ModelReply, protocol: ReplyProtocol, request: RecordedRequest
+) -> tuple[ModelReply, HttpResponse]:
+    """A reply and its response; where that cannot be written, the reply says so."""
+    try:
+        return reply, compose_response(reply, protocol, request)
+    except Exception as error:
+        instead = failure("the reply cannot be written:", error)
+        return instead, compose_response(instead, protocol, request)

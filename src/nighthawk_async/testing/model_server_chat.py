@@ -36,8 +36,8 @@ class ChatReplies:
             chunks.append({"error": reply.error})
         elif reply.fault != "no_terminal":
             chunks.append(_choice_chunk(head, {}, _finish_reason(reply)))
-            options: dict[str, Any] = request.body.get("stream_options") or {}
-            if reply.usage is not None and options.get("include_usage"):
+            options = as_objects([request.body.get("stream_options")])
+            if reply.usage is not None and any(each.get("include_usage") for each in options):
                 chunks.append({**head, "choices": [], "usage": _encode_usage(reply.usage)})
         done = [b"data: [DONE]\n\n"] if reply.sends_done else []
         return [server_sent_event(chunk) for chunk in chunks] + done
@@ -62,7 +62,9 @@ class ChatReplies:
         return to_json({"error": reply.error or {"message": message, "type": "scripted_error"}})
 
     def check(self, request: RecordedRequest) -> ModelReply | None:
-        """Refuse results without a call, and calls without a result."""
+        """Refuse results without a call, calls without a result, and options that are no object."""
+        if not isinstance(request.body.get("stream_options"), dict | None):
+            return refusal("Invalid type for 'stream_options': expected an object.")
         awaited: list[str] = []
         for number, message in enumerate([*as_objects(request.body.get("messages")), {}]):
             if message.get("role") != "tool":

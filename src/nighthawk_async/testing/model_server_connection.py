@@ -9,8 +9,7 @@ import anyio
 import h11
 
 from .model_reply import ModelReply, RecordedRequest
-from .model_server_http import HttpResponse, compose_response
-from .model_server_protocol import ReplyProtocol
+from .model_server_http import HttpResponse
 from .model_server_socket import ServerSocket
 
 __all__ = ["ServerConnection"]
@@ -21,16 +20,16 @@ class ServerConnection:
 
     Args:
         connection: The connection; whoever made it closes it.
-        decide: Decides the reply to a request, and the protocol that writes it.
+        answer: Gives the reply to a request, and the response that it stands for.
     """
 
     def __init__(
         self,
         connection: ServerSocket,
-        decide: Callable[[RecordedRequest], Awaitable[tuple[ModelReply, ReplyProtocol]]],
+        answer: Callable[[RecordedRequest], Awaitable[tuple[ModelReply, HttpResponse]]],
     ) -> None:
         self._connection = connection
-        self._decide = decide
+        self._answer = answer
         self._http = h11.Connection(h11.SERVER)
         self._client_keeps = True
 
@@ -73,9 +72,8 @@ class ServerConnection:
         goes_on = False
         async with anyio.create_task_group() as task_group:
             task_group.start_soon(self._wait_until_left, task_group.cancel_scope)
-            reply, protocol = await self._decide(request)
+            reply, response = await self._answer(request)
             with suppress(ConnectionError):  # the client left
-                response = compose_response(reply, protocol, request)
                 await self._write(reply, response)
                 goes_on = await self._end(reply, response)
             task_group.cancel_scope.cancel()
@@ -110,7 +108,7 @@ class ServerConnection:
 def _record(head: h11.Request, content: bytes) -> RecordedRequest:
     try:
         body: Any = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or too deep
         body = None
     return RecordedRequest(
         method=head.method.decode(),

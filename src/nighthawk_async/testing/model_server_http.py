@@ -67,7 +67,7 @@ def _render(
     """The body: events, or one piece."""
     spoilt = replace(reply, text=spoil_text(reply))
     if reply.body is not None:
-        return [reply.body]
+        return [bytes(reply.body)]
     if reply.status != 200:
         return [spoil_body(protocol.error(spoilt), reply)]
     if is_streamed:

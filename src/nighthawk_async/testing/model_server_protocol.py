@@ -17,6 +17,7 @@ from .model_reply import ModelReply, RecordedRequest
 __all__ = [
     "ReplyProtocol",
     "as_objects",
+    "failure",
     "identified_calls",
     "parsed_arguments",
     "pieces",
@@ -89,6 +90,19 @@ def refusal(message: str, *, status: int = 400) -> ModelReply:
         status: The HTTP status code.
     """
     return ModelReply(status=status, text=f"{message} (ModelServer(checks_requests=False) lets it pass.)")
+
+
+def failure(what: str, error: Exception | None = None, *, status: int = 500) -> ModelReply:
+    """The reply in place of one that cannot be given; clients need not try again.
+
+    Args:
+        what: What went wrong.
+        error: The error, to be told after that.
+        status: The HTTP status code.
+    """
+    text = what if error is None else f"{what} {type(error).__name__}: {error}"
+    text = text.encode(errors="backslashreplace").decode()  # it may tell of a text that cannot be sent
+    return ModelReply(status=status, text=text, headers={"x-should-retry": "false"})
 
 
 def identified_calls(reply: ModelReply, new_id: Callable[[], str]) -> list[ToolCall]:

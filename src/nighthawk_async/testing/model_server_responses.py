@@ -116,7 +116,8 @@ class ResponsesReplies:
             "type": "reasoning",
             "summary": [{"type": "summary_text", "text": reply.reasoning}],
         }
-        if _SEALED in (body.get("include") or ()):
+        included: object = body.get("include")
+        if isinstance(included, list) and _SEALED in included:
             item["encrypted_content"] = seal(reply.reasoning)
         return item
 

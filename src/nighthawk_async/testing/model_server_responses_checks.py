@@ -57,6 +57,8 @@ def find_refusal(body: dict[str, Any], told: ToldItems) -> ModelReply | None:
         body: The request's body.
         told: What the server told before.
     """
+    if not isinstance(body.get("include"), list | None):
+        return refusal("Invalid type for 'include': expected an array.")
     items = as_objects(body.get("input"))
     for number, item in enumerate(items):
         if item.get("type") == "reasoning":

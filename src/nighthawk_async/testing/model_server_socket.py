@@ -4,6 +4,7 @@ AnyIO's own streams close in good order, whatever one asks of them; a server tha
 to reset a connection.
 """
 
+import errno
 import socket
 import struct
 from collections.abc import Callable, Coroutine
@@ -17,6 +18,8 @@ __all__ = ["ServerListener", "ServerSocket"]
 
 _BACKLOG = 65_535
 _RECEIVE_BYTES = 65_536
+_ACCEPT_PAUSE_SECONDS = 0.05
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _NO_LINGERING = struct.pack("ii", 1, 0)
 
 
@@ -108,5 +111,10 @@ class ServerListener:
                 connection, _ = self._listener.accept()
             except (BlockingIOError, ConnectionError):
                 await anyio.wait_readable(self._listener)
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    raise
+                # The client waits in the backlog until descriptors or memory are free again.
+                await anyio.sleep(_ACCEPT_PAUSE_SECONDS)
             else:
                 task_group.start_soon(handle, ServerSocket(connection))

@@ -39,6 +39,7 @@ from .executors.agent_protocol import AgentTask, StepExecutionAgent
 from .functions import natural_function
 from .ports import Model
 from .runtime.blocking import blocking
+from .runtime.concurrent_mutation import ConcurrentMutationWarning, MutationReport
 from .runtime.environment import (
     get_current_step_actor,
     get_current_step_context,
@@ -52,6 +53,7 @@ from .runtime.environment import (
 )
 from .runtime.oversight import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
 from .runtime.scoping import run, scope
+from .runtime.shared_objects import shared
 from .runtime.step_actor import StepActor, StepSnapshot
 from .runtime.step_context import StepContext
 from .runtime.step_executor import (
@@ -133,6 +135,7 @@ __all__ = [
     "BinaryContent",
     "BreakStepOutcome",
     "CacheLifetime",
+    "ConcurrentMutationWarning",
     "ConfigurationError",
     "ConnectTimeoutError",
     "ContinueStepOutcome",
@@ -161,6 +164,7 @@ __all__ = [
     "ModelSettings",
     "ModelStatusError",
     "ModelTimeoutError",
+    "MutationReport",
     "NamedToolChoice",
     "NaturalParseError",
     "NighthawkError",
@@ -232,6 +236,7 @@ __all__ = [
     "natural_function",
     "run",
     "scope",
+    "shared",
     "tool",
 ]
 

@@ -13,6 +13,7 @@ from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome, RunToolCall
 from .agent_protocol import AgentTask
+from .request_usage import usage_of_request
 
 __all__ = ["ModelAgent"]
 
@@ -52,6 +53,7 @@ class ModelAgent:
         failures: list[Exception] = []
         in_progress: dict[int, Callable[[], Awaitable[ToolResult]]] = {}
         request_error: ModelError | None = None
+        stream: object = None
 
         async def finish(effect: RunToolCall) -> None:
             try:
@@ -62,7 +64,8 @@ class ModelAgent:
 
         async with BareTaskGroup() as task_group:
             try:
-                async with open_stream(self.model, request) as events:
+                stream = response = open_stream(self.model, request)
+                async with response as events:
                     async for event in events:
                         effect = loop.feed(event)
                         if effect is not None:
@@ -73,6 +76,7 @@ class ModelAgent:
                 failures.append(error)
                 task_group.cancel_scope.cancel()
             finally:
-                task.report_usage(self.model.name, loop.turn_usage(request_error))
+                usage = usage_of_request(stream, loop.turn_usage(request_error))
+                task.report_usage(self.model.name, usage)
         if failures:
             raise failures[0]

@@ -21,7 +21,7 @@ from ..types.model import (
 from ..types.usage import Usage
 from .outcome_codec import parse_json_object
 from .quotation import quote
-from .request_usage import unreported_usage
+from .request_usage import unreported_usage, usage_of_request
 
 __all__ = ["Asker", "Question"]
 
@@ -126,15 +126,18 @@ class Asker:
         )
         response = _Response()
         failure: ModelError | None = None
+        stream: object = None
         try:
-            async with open_stream(self.model, request) as events:
+            stream = opened = open_stream(self.model, request)
+            async with opened as events:
                 async for event in events:
                     _take(response, event)
         except ModelError as error:
             failure = error
             raise
         finally:
-            self.report_usage(self.model.name, response.usage or unreported_usage(failure))
+            reported = response.usage or unreported_usage(failure)
+            self.report_usage(self.model.name, usage_of_request(stream, reported))
         return response
 
 

@@ -33,13 +33,11 @@ class BegunResponse:
     Args:
         events: Its events so far.
         attempt: Gives the others; None when there are none.
-        permit: The permission to be in flight.
         failure: Why there is no response; raised after the events, which then tell the usage.
     """
 
     events: list[ModelEvent]
     attempt: HttpAttempt | None = None
-    permit: Permit | None = None
     failure: ModelError | None = None
 
 
@@ -60,6 +58,8 @@ class HttpAttempts:
         self._limits = limits
         self._log = RequestLog.begin(plan.endpoint)
         self._turn: int | None = None
+        self._permit: Permit | None = None
+        self._attempt: HttpAttempt | None = None
         self._sent = 0
         self._chance = 0.0
         self.tally = UsageTally(plan.price)
@@ -102,6 +102,8 @@ class HttpAttempts:
     async def next_events(self, attempt: HttpAttempt) -> list[ModelEvent]:
         """The next events, one or more; none when all were given. Every piece is a sign of life.
 
+        A report of usage tells that of the whole request.
+
         Args:
             attempt: The attempt that succeeded.
 
@@ -112,7 +114,7 @@ class HttpAttempts:
             if events := await self._limits.keep(attempt.read_events):
                 if self._log is not None:
                     self._log.events(events)
-                return events
+                return [self._complete(event) for event in events]
         return []
 
     def failed(self, error: ModelError, delay: float | None = None) -> None:
@@ -123,7 +125,8 @@ class HttpAttempts:
             delay: Seconds until the next attempt; None when there is none.
         """
         self._name(error)
-        self.tally.attempt_failed()
+        attempt, self._attempt = self._attempt, None
+        self.tally.attempt_failed(may_have_consumed=attempt is not None and attempt.may_have_consumed)
         model_id = self._plan.endpoint.model_id
         record_failed_attempt(model_id, error, attempt=self._sent, delay_seconds=delay)
         if delay is None:
@@ -138,6 +141,7 @@ class HttpAttempts:
         permit = await self._limits.keep_turn(lambda: self._pacer.admit(self._plan.demand, turn=self._turn))
         stack.callback(permit.release)
         self._turn = permit.turn
+        self._permit = permit
         return permit
 
     async def _send(self, permit: Permit, stack: AsyncExitStack) -> BegunResponse:
@@ -145,7 +149,8 @@ class HttpAttempts:
         self._sent += 1
         self._chance = random()  # drawn once, so that the delay that is told is the one that is kept
         self._limits.begin_attempt()
-        attempt = HttpAttempt(self._plan, self._pool)
+        self.tally.attempt_begun()
+        attempt = self._attempt = HttpAttempt(self._plan, self._pool)
         if self._log is not None:
             self._log.sending(attempt.url, self._plan.encoded.body, attempt=self._sent)
         try:
@@ -160,7 +165,7 @@ class HttpAttempts:
             if self._log is not None and attempt.status:
                 self._log.answered(attempt.status, attempt.headers)
         permit.accepted()
-        return BegunResponse(events=await self._until_output(attempt), attempt=attempt, permit=permit)
+        return BegunResponse(events=await self._until_output(attempt), attempt=attempt)
 
     async def _until_output(self, attempt: HttpAttempt) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -171,8 +176,15 @@ class HttpAttempts:
                     raise_failure(event)
                     self._limits.note_output()
                     return events
-                self.tally.report(event.usage)
         return events
+
+    def _complete(self, event: ModelEvent) -> ModelEvent:
+        """The event; a report of usage counts from now on, whether it is handed on or not."""
+        if not isinstance(event, UsageReported):
+            return event
+        if self._permit is not None and event.usage.is_complete:
+            self._permit.correct(event.usage.input_tokens + event.usage.output_tokens)
+        return UsageReported(usage=self.tally.report(event.usage))
 
     def _delay_after(self, error: ModelError) -> float | None:
         """Seconds until the next attempt; None when there is none, or it would come too late."""

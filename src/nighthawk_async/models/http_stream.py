@@ -42,6 +42,11 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
         self._events: deque[ModelEvent] = deque()
         self._resources = AsyncExitStack()
 
+    @property
+    def usage(self) -> Usage | None:
+        """What the request consumed so far, over all attempts; None when nothing was sent."""
+        return None if self._attempts is None else self._attempts.tally.usage
+
     async def __aenter__(self) -> Self:
         limits = TimeLimits(self._plan.settings, self._plan.endpoint.base_url.netloc)
         async with AsyncExitStack() as stack:
@@ -69,7 +74,7 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
                 if not self._events:
                     self._events.extend(await self._next_events(self._attempts, self._response))
                 if self._events:
-                    return self._complete(self._attempts, self._response, self._events.popleft())
+                    return raise_failure(self._events.popleft())
             except ModelError as error:
                 is_new = error is not self._response.failure
                 self._response = None
@@ -84,18 +89,10 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
             raise response.failure
         return [] if response.attempt is None else await attempts.next_events(response.attempt)
 
-    def _complete(self, attempts: HttpAttempts, response: BegunResponse, event: ModelEvent) -> ModelEvent:
-        """The event, with what only the transport knows filled into a report of usage."""
-        if not isinstance(event, UsageReported) or response.attempt is None:
-            return raise_failure(event)
-        if response.permit is not None and event.usage.is_complete:
-            response.permit.correct(event.usage.input_tokens + event.usage.output_tokens)
-        return UsageReported(usage=attempts.tally.report(event.usage))
-
 
 def _with_usage_first(response: BegunResponse, attempts: HttpAttempts) -> list[ModelEvent]:
     """The events; when the request was sent again, the first one says so, however the response goes on."""
     is_told = any(isinstance(event, UsageReported) for event in response.events)
     if attempts.tally.retries == 0 or is_told:
         return response.events
-    return [UsageReported(usage=Usage(requests=1, is_complete=False)), *response.events]
+    return [UsageReported(usage=attempts.tally.unreported()), *response.events]

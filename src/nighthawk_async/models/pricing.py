@@ -45,18 +45,22 @@ class UsageTally:
         self._price = price
         self._lost = Usage()
         self._reported: Usage | None = None
+        self._is_begun = False
+        self.has_lost = False
+        """Whether attempts that failed had reported any usage."""
         self.retries = 0
         """How often the request was sent again."""
 
     @property
-    def has_lost(self) -> bool:
-        """Whether attempts that failed had reported any usage."""
-        return self._lost != Usage()
+    def usage(self) -> Usage | None:
+        """The usage of the whole request as far as it is known; None when nothing was sent."""
+        if not self._is_begun:
+            return None
+        return self.unreported() if self._reported is None else self._total(self._reported)
 
-    @property
-    def reported(self) -> Usage | None:
-        """What the present attempt reported last; None when it reported nothing."""
-        return self._reported
+    def attempt_begun(self) -> None:
+        """Note that the request is sent now."""
+        self._is_begun = True
 
     def report(self, usage: Usage) -> Usage:
         """The usage of the whole request, as of a report of the present attempt.
@@ -67,10 +71,17 @@ class UsageTally:
         self._reported = usage
         return self._total(usage)
 
-    def attempt_failed(self) -> None:
-        """Keep what the present attempt consumed, and wait for the next one's reports."""
+    def attempt_failed(self, *, may_have_consumed: bool) -> None:
+        """Keep what the present attempt consumed, and wait for the next one's reports.
+
+        Args:
+            may_have_consumed: Whether the attempt may have consumed more than it reported.
+        """
         if self._reported is not None:
+            self.has_lost = True
             self._lost += replace(self._reported, requests=0, is_complete=False)
+        elif may_have_consumed:
+            self._lost = replace(self._lost, is_complete=False)
         self._reported = None
 
     def unreported(self) -> Usage:

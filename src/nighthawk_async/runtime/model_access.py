@@ -7,19 +7,22 @@ itself and looks on. It is a context variable, so it flows into steps, threads a
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ..errors import NighthawkError
 from ..ports import Model
 from ..types.model import ModelEvent, ModelRequest
+from ..types.usage import Usage
 from .environment import find_environment
 
 __all__ = [
     "InterceptionError",
     "ModelInterceptor",
+    "TellsUsage",
     "find_interception_error",
     "needs_endpoint",
     "open_stream",
+    "usage_so_far",
     "using_interceptor",
     "using_interceptor_everywhere",
 ]
@@ -59,6 +62,19 @@ class ModelInterceptor(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsUsage(Protocol):
+    """What the result of `ports.Model.stream` may offer as well.
+
+    Events tell nothing of a request that is cancelled before its first one.
+    """
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the request consumed so far, at any time and after its end; None when nothing was sent."""
+        ...
+
+
 _interceptor: ContextVar[ModelInterceptor | None] = ContextVar(
     "nighthawk_async_model_interceptor", default=None
 )
@@ -84,6 +100,16 @@ def open_stream(
         return model.stream(request)
     environment = find_environment()
     return interceptor.stream(model, request, () if environment is None else environment.step_path)
+
+
+def usage_so_far(stream: object) -> Usage | None:
+    """What a request consumed, as far as its stream knows; None when it does not tell.
+
+    Args:
+        stream: What `open_stream` returned.
+    """
+    usage = stream.usage if isinstance(stream, TellsUsage) else None
+    return usage if isinstance(usage, Usage) else None
 
 
 def needs_endpoint() -> bool:

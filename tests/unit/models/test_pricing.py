@@ -71,7 +71,7 @@ def test_the_parts_add_up_and_nothing_is_negative(usage: Usage, price: ModelPric
 def test_without_a_price_every_request_counts_as_unpriced(lost: Usage, last: Usage) -> None:
     tally = UsageTally(None)
     tally.report(lost)
-    tally.attempt_failed()
+    tally.attempt_failed(may_have_consumed=True)
     total = tally.report(last)
     assert (total.cost, total.unpriced_requests) == (0, total.requests)
 
@@ -82,7 +82,7 @@ def test_what_failed_attempts_reported_is_added_and_marked_incomplete(
 ) -> None:
     tally = UsageTally(price)
     tally.report(lost)
-    tally.attempt_failed()
+    tally.attempt_failed(may_have_consumed=True)
     tally.retries += 1
     total = tally.report(last)
     assert total.requests == 1
@@ -102,8 +102,24 @@ def test_a_later_report_replaces_an_earlier_one() -> None:
     )
 
 
-def test_an_attempt_that_reported_nothing_leaves_nothing() -> None:
+def test_an_attempt_that_reported_nothing_leaves_nothing_but_a_doubt() -> None:
+    for may_have_consumed in (False, True):
+        tally = UsageTally(PRICE)
+        tally.attempt_failed(may_have_consumed=may_have_consumed)
+        assert not tally.has_lost
+        assert tally.unreported() == Usage(requests=1, is_complete=False)
+        assert tally.report(Usage(requests=1)) == Usage(requests=1, is_complete=not may_have_consumed)
+
+
+def test_the_usage_so_far_is_that_of_all_attempts() -> None:
     tally = UsageTally(PRICE)
-    tally.attempt_failed()
-    assert not tally.has_lost
-    assert tally.unreported() == Usage(requests=1, is_complete=False)
+    assert tally.usage is None
+    tally.attempt_begun()
+    assert tally.usage == Usage(requests=1, is_complete=False)
+    tally.report(Usage(requests=1, input_tokens=10))
+    assert tally.usage == Usage(requests=1, input_tokens=10, cost=Decimal("0.00003"))
+    tally.attempt_failed(may_have_consumed=True)
+    tally.retries += 1
+    assert tally.usage == Usage(
+        requests=1, input_tokens=10, retries=1, cost=Decimal("0.00003"), is_complete=False
+    )

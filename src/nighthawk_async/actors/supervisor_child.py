@@ -60,6 +60,7 @@ class ChildRecord:
         name: Its name.
         restart: Its policy.
         now: When it was added.
+        must_begin: Whether it is started even when it is to stop before.
     """
 
     __slots__ = (
@@ -72,6 +73,7 @@ class ChildRecord:
         "is_concluded",
         "is_over",
         "last_error",
+        "must_begin",
         "must_stop",
         "name",
         "restart",
@@ -81,8 +83,9 @@ class ChildRecord:
         "stop_by",
     )
 
-    def __init__(self, name: str, restart: Restart, now: float) -> None:
+    def __init__(self, name: str, restart: Restart, now: float, *, must_begin: bool) -> None:
         self.name = name
+        self.must_begin = must_begin
         self.restart = restart
         self.history = RestartHistory(restart)
         self.status: ChildStatus = "waiting"
@@ -109,7 +112,7 @@ class ChildRecord:
     def begin(self) -> None:
         """It runs from now on."""
         self.is_alive = True
-        self.must_stop = self.is_asked = self.is_cancelled = self.is_alone = False
+        self.is_asked = self.is_cancelled = False
         self.status, self.start_at = "running", None
         self.start_count += 1
 

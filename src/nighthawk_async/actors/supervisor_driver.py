@@ -48,7 +48,7 @@ class SupervisorDriver:
         """Start a child soon."""
         if self.task_group is None or self.state.is_stopping:
             raise SupervisorEndedError(f"the supervisor {self.name!r} does not run, and starts nothing")
-        self.state.add(name, restart or Restart(), anyio.current_time())
+        self.state.add(name, restart or Restart(), anyio.current_time(), must_begin=runner.must_begin)
         if name in self.runners:
             self.runners[name].conclude(None)
         self.runners[name] = runner
@@ -88,8 +88,9 @@ class SupervisorDriver:
         """
         while True:
             self._happened = anyio.Event()
-            for action in self.state.advance(anyio.current_time()):
-                await self._carry_out(action)
+            while actions := self.state.advance(anyio.current_time()):
+                for action in actions:
+                    await self._carry_out(action)
             if self.state.is_ended:
                 break
             with anyio.CancelScope(deadline=self.state.next_time()):

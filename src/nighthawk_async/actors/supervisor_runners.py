@@ -6,6 +6,7 @@ It does not decide when: `supervisor_state` does.
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar, copy_context
+from typing import ClassVar
 
 import anyio
 
@@ -17,6 +18,9 @@ __all__ = ["ActorRunner", "ChildRunner", "FunctionRunner", "SupervisedChild", "c
 
 class ChildRunner(ABC):
     """What runs as a child, once or several times, one time after the other."""
+
+    must_begin: ClassVar[bool] = False
+    """Whether it is started even when it is to stop before."""
 
     def __init__(self) -> None:
         self.context = copy_context()
@@ -128,6 +132,8 @@ class ActorRunner(ChildRunner):
     Args:
         core: The actor.
     """
+
+    must_begin = True  # it handles what was sent before it was stopped
 
     def __init__(self, core: ActorCore) -> None:
         super().__init__()

@@ -76,8 +76,14 @@ class SupervisorState:
 
     # ---- what happens
 
-    def add(self, name: str, restart: Restart, now: float) -> None:
+    def add(self, name: str, restart: Restart, now: float, *, must_begin: bool = False) -> None:
         """A child is to be started; it may have the name of one that is down for good.
+
+        Args:
+            name: Its name.
+            restart: Its policy.
+            now: What time it is.
+            must_begin: Whether it is started even when it is to stop before: it has something to finish.
 
         Raises:
             NameConflictError: Another child has the name.
@@ -86,7 +92,7 @@ class SupervisorState:
         if known is not None and not known.is_down_for_good:
             raise NameConflictError(f"the supervisor has a child {name!r} already")
         self._children.pop(name, None)
-        self._children[name] = ChildRecord(name, restart, now)
+        self._children[name] = ChildRecord(name, restart, now, must_begin=must_begin)
 
     def remove(self, name: str) -> None:
         """Forget a child.
@@ -106,12 +112,8 @@ class SupervisorState:
             KeyError: There is no such child.
         """
         child = self._children[name]
-        if child.is_alive:
-            child.is_alone = True
-            child.start_at = None
-            child.stop(now + grace_seconds)
-        elif child.start_at is not None:
-            self._suppress(child, now)
+        child.is_alone = True
+        self._take_down(child, now, grace_seconds)
         return child
 
     def stop(self, now: float, grace_seconds: float) -> None:
@@ -120,18 +122,14 @@ class SupervisorState:
             self.is_stopping = True
             self._tell("stopping", now)
         for child in self._children.values():
-            if child.is_alive:
-                child.start_at = None
-                child.stop(now + grace_seconds)
-            elif child.start_at is not None:
-                self._suppress(child, now)
-            child.is_over = child.is_over or not child.is_alive
+            self._take_down(child, now, grace_seconds)
+            child.is_over = child.is_over or child.is_down_for_good
 
     def end(self, now: float) -> None:
         """Nothing runs any more: what runs at this moment was cancelled from outside before it began."""
         self.stop(now, 0)
         for child in self._children.values():
-            if child.is_alive:
+            if not child.is_down_for_good:
                 child.is_alive = False
                 child.rest("stopped", is_over=True)
         self._tell("ended", now)
@@ -155,7 +153,7 @@ class SupervisorState:
     # ---- what is to be done
 
     def advance(self, now: float) -> list[Action]:
-        """What is to be done now."""
+        """What is to be done now. When that is done, there may be more."""
         return [*self._stops(now), *self._starts(now), *self._conclusions()]
 
     def next_time(self) -> float:
@@ -188,10 +186,11 @@ class SupervisorState:
                 yield Action(kind="cancel", child=child.name)
 
     def _starts(self, now: float) -> Iterable[Action]:
-        if not self._may_start():
-            return
+        may_start = self._may_start()
         for child in self._children.values():
-            if child.start_at is not None and child.start_at <= now and not child.is_alive:
+            if child.is_alive or child.start_at is None or child.start_at > now:
+                continue
+            if may_start or child.must_stop:
                 is_restart = child.start_count > 0
                 child.begin()
                 self.restarts += is_restart
@@ -273,6 +272,17 @@ class SupervisorState:
         if self._strategy == "rest_for_one":
             return children[children.index(child) + 1 :]
         return []
+
+    def _take_down(self, child: ChildRecord, now: float, grace_seconds: float) -> None:
+        """It is to be down for good."""
+        if child.is_alive:
+            child.start_at = None
+            child.stop(now + grace_seconds)
+        elif child.start_at is not None and child.must_begin and child.start_count == 0:
+            child.start_at = now
+            child.stop(now + grace_seconds)
+        elif child.start_at is not None:
+            self._suppress(child, now)
 
     def _suppress(self, child: ChildRecord, now: float) -> None:
         """It would be started, and is not."""

@@ -273,6 +273,31 @@ async def test_the_models_of_a_run_share_the_limits_of_a_key_and_not_those_of_an
     assert most == {"Bearer first-key": 2, "Bearer second-key": 2}
 
 
+async def test_a_header_that_differs_from_request_to_request_switches_no_limit_off() -> None:
+    in_flight = 0
+    most = 0
+
+    async def reply(request: RecordedRequest) -> ModelReply:
+        nonlocal in_flight, most
+        in_flight += 1
+        most = max(most, in_flight)
+        for _ in range(20):
+            await checkpoint()
+        in_flight -= 1
+        return GOOD
+
+    async with ModelServer(reply) as server, nh.run(ScriptedExecutor()):
+        settings = {"base_url": server.base_url, "api_key": SECRET, "max_concurrent_requests": 1}
+        model = create_model("openai-chat:tested", settings=settings, environment={})
+        async with anyio.create_task_group() as task_group:
+            for number in range(10):
+                headers = {"Idempotency-Key": f"request-{number}", "X-Session-Token": f"session-{number}"}
+                request = ModelRequest(messages=HELLO.messages, settings={"extra_headers": headers})
+                task_group.start_soon(collect, model, request)
+        assert len({request.headers["idempotency-key"] for request in server.requests}) == 10
+    assert most == 1
+
+
 @pytest.mark.parametrize(
     "reply",
     [

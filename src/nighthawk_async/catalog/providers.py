@@ -8,7 +8,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-__all__ = ["PROVIDERS", "ProviderFacts", "RetryRules"]
+__all__ = ["ACCOUNT_HEADERS", "PROVIDERS", "ProviderFacts", "RetryRules"]
+
+ACCOUNT_HEADERS = frozenset(
+    {
+        "api-key",  # Azure
+        "apikey",
+        "authorization",
+        "cf-aig-authorization",  # Cloudflare's gateway
+        "helicone-auth",
+        "ocp-apim-subscription-key",  # Azure's gateway
+        "openai-organization",
+        "openai-project",
+        "proxy-authorization",
+        "x-api-key",
+        "x-auth-token",
+        "x-goog-api-key",
+        "x-portkey-api-key",
+        "x-portkey-virtual-key",
+    }
+)
+"""Headers that tell against whose rate limits a request counts, in lower case.
+
+Named one by one: what merely looks like a credential may be a new one for each request, such as
+`idempotency-key`, and no two requests would share a limit.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from hashlib import sha256
 from ipaddress import ip_address
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
+from ..catalog.providers import ACCOUNT_HEADERS
 from ..errors import ConfigurationError, ModelError, ModelProviderError
 from ..wire.redaction import credential_forms, is_secret_name, redact
 
@@ -93,9 +94,9 @@ class Endpoint:
         return tuple(found)
 
     def account(self) -> str:
-        """A text that stands for the origin and the credentials of a request, and tells neither."""
-        credentials = [(name, value) for name, value in sorted(self.headers.items()) if is_secret_name(name)]
-        known = repr((self.base_url.scheme, self.base_url.netloc, self.base_url.query, credentials))
+        """A text that stands for the origin of a request and whoever asks there, and tells neither."""
+        told = [(name, value) for name, value in sorted(self.headers.items()) if name in ACCOUNT_HEADERS]
+        known = repr((self.base_url.scheme, self.base_url.netloc, self.base_url.query, told))
         return sha256(known.encode()).hexdigest()
 
     def _secret_values(self) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ..wire.rate_limits import read_rate_limits
 from .pacing_lane import Demand, Ticket
 from .pacing_state import PacerStatistics, PacingState
 
-__all__ = ["Pacer", "PacerSource", "Permit", "open_pacer", "pacer_of_request"]
+__all__ = ["Pacer", "PacerSource", "Permit", "pacer_of_request"]
 
 _NEVER = float("inf")
 
@@ -23,18 +23,13 @@ PacerSource: TypeAlias = Callable[[Hashable], AbstractAsyncContextManager["Pacer
 
 
 @asynccontextmanager
-async def open_pacer() -> AsyncGenerator["Pacer", None]:
-    """A pacer for as long as the context lasts."""
-    yield Pacer()
-
-
-def pacer_of_request(key: Hashable) -> AbstractAsyncContextManager["Pacer"]:
+async def pacer_of_request(key: Hashable) -> AsyncGenerator["Pacer", None]:
     """A pacer for one request alone, which waits for nobody else.
 
     Args:
         key: What tells the endpoint and the key from others.
     """
-    return open_pacer()
+    yield Pacer()
 
 
 class Permit:

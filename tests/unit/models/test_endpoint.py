@@ -3,6 +3,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from nighthawk_async.catalog.providers import ACCOUNT_HEADERS, PROVIDERS
 from nighthawk_async.errors import ConfigurationError, ModelConnectionError
 from nighthawk_async.models.endpoint import Endpoint, check_header, name_error, parse_base_url
 from nighthawk_async.models.http_proxy import is_loopback, proxy_for
@@ -195,6 +196,35 @@ def test_requests_with_the_same_credentials_share_an_account_that_shows_nothing(
     assert account != endpoint(authorization="Bearer hunter33").account()
     assert account != endpoint("http://elsewhere/v1", authorization="Bearer hunter22").account()
     assert "hunter" not in account
+
+
+@pytest.mark.parametrize(
+    "name", ["idempotency-key", "x-request-token", "x-author", "x-api-keyboard", "cookie"]
+)
+def test_a_header_that_each_request_has_for_itself_makes_no_account_of_its_own(name: str) -> None:
+    """Each request would have limits of its own, so that nothing would be limited."""
+    assert (
+        endpoint(**{"api-key": "a", name: "1"}).account() == endpoint(**{"api-key": "a", name: "2"}).account()
+    )
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "api-key",
+        "authorization",
+        "ocp-apim-subscription-key",
+        "openai-project",
+        "x-api-key",
+        "x-goog-api-key",
+    ],
+)
+def test_a_header_that_tells_who_asks_makes_an_account_of_its_own(name: str) -> None:
+    assert endpoint(**{name: "1"}).account() != endpoint(**{name: "2"}).account()
+
+
+def test_every_providers_key_header_tells_who_asks() -> None:
+    assert {facts.key_header for facts in PROVIDERS.values()} <= ACCOUNT_HEADERS
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ The house, ground floor first; a room imports only from lower floors (`tests/arc
     4  models, executors                 5  functions, testing, cli, and this module, which joins them
 """
 
+from . import actors, parallel
 from .configuration import StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
 from .errors import (
     ConfigurationError,
@@ -37,6 +38,21 @@ from .errors import (
 from .executors.agent import AgentStepExecutor
 from .executors.agent_protocol import AgentTask, StepExecutionAgent
 from .functions import natural_function
+from .parallel import (
+    AlreadyResumedError,
+    CurrentTask,
+    DeadlineExceededError,
+    NotSuspendedError,
+    TaskCancelledError,
+    TaskEndedError,
+    TaskError,
+    TaskHandle,
+    cancel_requested,
+    current_task,
+    deadline,
+    open_tasks,
+    task_values,
+)
 from .ports import Model
 from .runtime.blocking import blocking
 from .runtime.concurrent_mutation import ConcurrentMutationWarning, MutationReport
@@ -54,6 +70,7 @@ from .runtime.environment import (
 from .runtime.oversight import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
 from .runtime.scoping import run, scope
 from .runtime.shared_objects import shared
+from .runtime.steering import UndeliveredSteeringWarning
 from .runtime.step_actor import StepActor, StepSnapshot
 from .runtime.step_context import StepContext
 from .runtime.step_executor import (
@@ -128,6 +145,7 @@ __all__ = [
     "Accept",
     "AgentStepExecutor",
     "AgentTask",
+    "AlreadyResumedError",
     "AnthropicSettings",
     "AssistantMessage",
     "AsyncStepExecutor",
@@ -139,6 +157,8 @@ __all__ = [
     "ConfigurationError",
     "ConnectTimeoutError",
     "ContinueStepOutcome",
+    "CurrentTask",
+    "DeadlineExceededError",
     "DocumentUrl",
     "ErrorKind",
     "ExecutionError",
@@ -168,6 +188,7 @@ __all__ = [
     "NamedToolChoice",
     "NaturalParseError",
     "NighthawkError",
+    "NotSuspendedError",
     "OpenAIChatSettings",
     "OpenAIResponsesSettings",
     "OutcomeKind",
@@ -200,6 +221,10 @@ __all__ = [
     "StepPromptTemplates",
     "StepSnapshot",
     "SyncStepExecutor",
+    "TaskCancelledError",
+    "TaskEndedError",
+    "TaskError",
+    "TaskHandle",
     "TextDelta",
     "ToolBoundaryError",
     "ToolCall",
@@ -214,6 +239,7 @@ __all__ = [
     "ToolResult",
     "ToolResultsMessage",
     "ToolValidationError",
+    "UndeliveredSteeringWarning",
     "UnknownModelError",
     "UnsupportedContentError",
     "UploadedFile",
@@ -223,7 +249,11 @@ __all__ = [
     "UserContent",
     "UserMessage",
     "VideoUrl",
+    "actors",
     "blocking",
+    "cancel_requested",
+    "current_task",
+    "deadline",
     "get_current_step_actor",
     "get_current_step_context",
     "get_execution_ref",
@@ -234,9 +264,12 @@ __all__ = [
     "get_usage_meter",
     "get_user_prompt_suffix_fragments",
     "natural_function",
+    "open_tasks",
+    "parallel",
     "run",
     "scope",
     "shared",
+    "task_values",
     "tool",
 ]
 

@@ -263,7 +263,6 @@ async def test_8_3_what_waits_when_the_step_ends_is_told_so() -> None:
         replies.append(actor.post_evaluate("first"))
         await actor.snapshot()
         replies.append(actor.post_evaluate("1"))
-        actor.stop("unused")
 
     await said_by(talk)
     for reply in replies[1:]:

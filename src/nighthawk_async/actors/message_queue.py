@@ -60,6 +60,10 @@ class MessageQueue(Generic[Message]):
         state = "closed" if self.is_closed else "open"
         return f"<{self._label()}, {state}, {len(self._state.messages)} messages>"
 
+    def __deepcopy__(self, memo: object) -> "MessageQueue[Message]":
+        """Itself: it is shared by those who hold it, also as a task-local value."""
+        return self
+
     @property
     def name(self) -> str | None:
         """What it is called; None for nothing."""

@@ -46,6 +46,10 @@ class SharedCell(Generic[Value]):
         self._value = initial
         self._state = SharedState()
 
+    def __deepcopy__(self, memo: object) -> "SharedCell[Value]":
+        """Itself: it is shared by those who hold it, also as a task-local value."""
+        return self
+
     def get(self) -> Value:
         """The value."""
         self._state.reads += 1

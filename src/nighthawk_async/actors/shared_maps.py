@@ -53,6 +53,10 @@ class SharedMap(Generic[Key, Value]):
         self._deletions: OrderedDict[Key, int] = OrderedDict()
         self._forgotten_deletion = 0
 
+    def __deepcopy__(self, memo: object) -> "SharedMap[Key, Value]":
+        """Itself: it is shared by those who hold it, also as a task-local value."""
+        return self
+
     @overload
     def get(self, key: Key) -> Value | None: ...
     @overload

@@ -1,5 +1,6 @@
 """The built-in step executor: asks a model (specification 14.2). Floor 4."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import cast
 
@@ -18,7 +19,9 @@ from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
 from ..runtime.tool_outcome import ToolResultRenderingPolicy
+from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
+from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent
 from .direct import answer_at_once, answer_piecemeal
 from .instructions import outcome_instructions, tool_instructions, variable_instructions
@@ -222,7 +225,9 @@ class AgentStepExecutor:
             step_id=step.context.step_id,
             settings=self.configuration.model_settings,
             max_corrective_turns=self.configuration.max_corrective_turns,
-            report_usage=environment.usage_meter.add,
+            turn_boundary=step.actor.turn_boundary,
+            may_end=step.actor.may_end,
+            report_usage=_usage_reporter(environment, step),
         )
         answer = answer_piecemeal if self.model.capabilities.is_small else answer_at_once
         return await answer(asker, step, prompt)
@@ -249,7 +254,7 @@ class AgentStepExecutor:
             ),
             user_prompt=prompt.user(),
             tools=toolbox.definitions,
-            begin_tool_call=toolbox.begin,
+            begin_tool_call=_counted(step, toolbox),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
             raise_error_types=error_types,
@@ -258,9 +263,9 @@ class AgentStepExecutor:
             max_turns=configuration.max_turns,
             max_tool_calls=configuration.max_tool_calls,
             max_corrective_turns=configuration.max_corrective_turns,
-            take_steered=step.actor.take_steered,
-            stop_reason=lambda: step.actor.stop_reason,
-            report_usage=environment.usage_meter.add,
+            turn_boundary=step.actor.turn_boundary,
+            may_end=step.actor.may_end,
+            report_usage=_usage_reporter(environment, step),
         )
 
     def _tool_instructions(self, context: StepContext) -> str:
@@ -270,6 +275,29 @@ class AgentStepExecutor:
             tool_instructions(self.configuration.provided_tools, limit),
         )
         return "\n\n".join(part for part in parts if part)
+
+
+def _usage_reporter(environment: Environment, step: Step) -> Callable[[str, Usage], None]:
+    """Counts usage for the run or scope, and for the step."""
+
+    def report(model_name: str, usage: Usage) -> None:
+        environment.usage_meter.add(model_name, usage)
+        step.actor.progress.usage_meter.add(model_name, usage)
+
+    return report
+
+
+def _counted(step: Step, toolbox: Toolbox) -> Callable[[ToolCall], Callable[[], Awaitable[ToolResult]]]:
+    """Begins tool calls that count as in flight until their results are there."""
+
+    def begin(call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+        return partial(finish, call, toolbox.begin(call))
+
+    async def finish(call: ToolCall, result: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
+        with step.actor.progress.in_flight(call):
+            return await result()
+
+    return begin
 
 
 def _is_short(value: object, limit: int) -> bool:

@@ -10,7 +10,7 @@ then answers with `refuse` when it does not hold.
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ..errors import ExecutionError, ModelError, StepLimitError
+from ..errors import ErrorKind, ExecutionError, ModelError, StepLimitError
 from ..runtime.tool_outcome import ToolError, project_error
 from ..types.content import UserContent
 from ..types.messages import (
@@ -106,6 +106,11 @@ class AgentLoop:
         self._tool_calls = 0
         self._corrections = 0
 
+    @property
+    def has_turn_left(self) -> bool:
+        """Whether the step may have another turn."""
+        return self._turns < self._task.max_turns
+
     def next_request(self, steered: tuple[UserContent, ...] = ()) -> ModelRequest:
         """Begin a turn.
 
@@ -115,7 +120,7 @@ class AgentLoop:
         Raises:
             StepLimitError: The step has had as many turns as it may.
         """
-        if self._turns >= self._task.max_turns:
+        if not self.has_turn_left:
             raise StepLimitError(
                 f"step {self._task.step_id}: no outcome after {self._turns} model requests (max_turns); "
                 f"the model last said: {self._quoted()}"
@@ -209,6 +214,16 @@ class AgentLoop:
             self._messages.append(UserMessage(content=(f"That outcome was refused: {reason}",)))
         self._count_correction(reason)
 
+    def hold_back(self) -> None:
+        """Tell the model that its outcome does not count yet, because messages for it arrived meanwhile."""
+        reason = "not honoured yet: a message for you arrived meanwhile; heed it, then end the block again"
+        position = self._turn.outcome_position
+        if position is not None:
+            self._turn.results[position] = _error_result(self._turn.calls[position], reason, kind="transient")
+            self._append_results()
+        else:
+            self._messages.append(UserMessage(content=(f"That outcome was {reason}.",)))
+
     def _take_call(self, call: ToolCall) -> RunToolCall | None:
         turn = self._turn
         position = len(turn.calls)
@@ -287,6 +302,6 @@ class AgentLoop:
         return quote(" ".join(["".join(self._turn.text), *calls]))
 
 
-def _error_result(call: ToolCall, reason: str) -> ToolResult:
-    error = ToolError(kind="invalid_input", message=reason, guidance="End the block again.")
+def _error_result(call: ToolCall, reason: str, kind: ErrorKind = "invalid_input") -> ToolResult:
+    error = ToolError(kind=kind, message=reason, guidance="End the block again.")
     return ToolResult(call_id=call.id, name=call.name, content=(project_error(error),), is_error=True)

@@ -31,8 +31,13 @@ class AgentTask:
         max_turns: Model requests allowed.
         max_tool_calls: Tool calls allowed.
         max_corrective_turns: Malformed answers allowed.
-        take_steered: Gives the messages that arrived for the model since it was last called.
-        stop_reason: Gives why the step was asked to stop; None while nobody asked.
+        turn_boundary: Await it before each model request, or, without a model, wherever the work may pause.
+            It waits while the step is suspended, and raises when the step was stopped or its task was asked
+            to end: let that through. It gives the messages that arrived for the model since the last time;
+            put them into the request. Each call begins a turn.
+        may_end: Await it before returning an outcome. It waits and raises likewise. False: messages wait for
+            the model; take another turn if there is one left. What is returned all the same counts, and the
+            messages are reported as undelivered.
         report_usage: Counts the usage of one model request, by model id.
     """
 
@@ -49,14 +54,18 @@ class AgentTask:
     max_turns: int
     max_tool_calls: int
     max_corrective_turns: int
-    take_steered: Callable[[], tuple[UserContent, ...]]
-    stop_reason: Callable[[], str | None]
+    turn_boundary: Callable[[], Awaitable[tuple[UserContent, ...]]]
+    may_end: Callable[[], Awaitable[bool]]
     report_usage: Callable[[str, Usage], None]
 
 
 @runtime_checkable
 class StepExecutionAgent(Protocol):
-    """Carries one step to its outcome, by whatever means."""
+    """Carries one step to its outcome, by whatever means.
+
+    An agent that never calls `turn_boundary` has no turns: its step can be suspended and stopped only at its
+    end, before anything is committed, and messages for its model are reported as undelivered.
+    """
 
     async def run(self, task: AgentTask) -> StepOutcome:
         """Carry out a step.

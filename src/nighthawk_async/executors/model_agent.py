@@ -2,8 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 
-from anyio.lowlevel import checkpoint_if_cancelled
-
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, ModelError
 from ..ports import Model
@@ -32,21 +30,29 @@ class ModelAgent:
         """Carry out a step; see `StepExecutionAgent.run`."""
         loop = AgentLoop(task)
         while True:
-            await checkpoint_if_cancelled()  # a call in a worker thread may have outlasted a cancellation
-            stop_reason = task.stop_reason()
-            if stop_reason is not None:
-                raise ExecutionError(f"step {task.step_id} was stopped: {stop_reason}")
-            await self._run_turn(task, loop, loop.next_request(task.take_steered()))
+            await self._run_turn(task, loop, loop.next_request(await task.turn_boundary()))
             end = loop.end_turn()
-            if isinstance(end, ProposedOutcome):
-                try:
-                    await task.conclude(end.outcome)
-                except ExecutionError as error:
-                    if (interception := find_interception_error(error)) is not None:
-                        raise interception from None
-                    loop.refuse(str(error))
-                else:
-                    return end.outcome
+            if isinstance(end, ProposedOutcome) and await self._is_final(task, loop, end.outcome):
+                return end.outcome
+
+    async def _is_final(self, task: AgentTask, loop: AgentLoop, outcome: StepOutcome) -> bool:
+        """Whether the step ends with an outcome; if not, the model is told why."""
+        if await self._is_held_back(task, loop):
+            return False
+        try:
+            await task.conclude(outcome)
+        except ExecutionError as error:
+            if (interception := find_interception_error(error)) is not None:
+                raise interception from None
+            loop.refuse(str(error))
+            return False
+        return not await self._is_held_back(task, loop)  # concluding may have taken long
+
+    async def _is_held_back(self, task: AgentTask, loop: AgentLoop) -> bool:
+        if await task.may_end() or not loop.has_turn_left:
+            return False
+        loop.hold_back()
+        return True
 
     async def _run_turn(self, task: AgentTask, loop: AgentLoop, request: ModelRequest) -> None:
         """Stream one response and carry out its tool calls; the first error ends the turn and leaves bare."""

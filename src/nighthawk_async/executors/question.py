@@ -68,6 +68,8 @@ class Asker:
         step_id: The step, for errors.
         settings: Settings of the model's endpoint.
         max_corrective_turns: Unacceptable answers allowed for each question.
+        turn_boundary: Waits before each request, and gives the messages that arrived for the model.
+        may_end: Waits before an answer counts; False when messages wait for the model.
         report_usage: Counts the usage of one model request, by model id.
     """
 
@@ -75,12 +77,16 @@ class Asker:
     step_id: str
     settings: Mapping[str, Any] = field(repr=False)  # may hold a key
     max_corrective_turns: int
+    turn_boundary: Callable[[], Awaitable[tuple[UserContent, ...]]]
+    may_end: Callable[[], Awaitable[bool]]
     report_usage: Callable[[str, Usage], None]
 
     async def ask(
         self, question: Question, check: Callable[[Mapping[str, Any]], Awaitable[Answer]]
     ) -> Answer:
         """Ask until the answer is acceptable.
+
+        A message for the model that arrives meanwhile makes it answer once more.
 
         Args:
             question: The question.
@@ -94,16 +100,21 @@ class Asker:
         messages: tuple[Message, ...] = (UserMessage(content=question.user_prompt),)
         corrections = 0
         while True:
+            steered = await self.turn_boundary()
+            if steered:
+                messages = (*messages, UserMessage(content=steered))
             response = await self._ask_once(question, messages)
             if response.finish_reason == "content_filter":  # asking again would change nothing
                 raise ExecutionError(
                     f"step {self.step_id}: the provider's content filter withheld the answer: "
                     f"{quote(response.text)}"
                 )
+            answer = AssistantMessage(text=response.text, provider_content=response.provider_content)
+            messages = (*messages, answer)
             try:
                 if response.finish_reason == "length":
                     raise ExecutionError("the answer was cut off at its length limit")
-                return await check(parse_json_object(response.text))
+                accepted = await check(parse_json_object(response.text))
             except (ExecutionError, ToolValidationError) as error:
                 if corrections >= self.max_corrective_turns:
                     raise ExecutionError(
@@ -111,11 +122,11 @@ class Asker:
                         f"{error}; the model said: {quote(response.text)}"
                     ) from error
                 corrections += 1
-                answer = AssistantMessage(text=response.text, provider_content=response.provider_content)
-                refusal = UserMessage(
-                    content=(f"That answer was refused: {error}. Answer again with JSON only.",)
-                )
-                messages = (*messages, answer, refusal)
+                refusal = f"That answer was refused: {error}. Answer again with JSON only."
+                messages = (*messages, UserMessage(content=(refusal,)))
+                continue
+            if await self.may_end():
+                return accepted
 
     async def _ask_once(self, question: Question, messages: tuple[Message, ...]) -> _Response:
         request = ModelRequest(

@@ -2,13 +2,16 @@
 
 import warnings
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar, TypeVarTuple
+from functools import partial
+from typing import Any, TypeVar, TypeVarTuple, cast
 
 from anyio import NoEventLoopError, from_thread
 
 from ..errors import NighthawkError
+from ..parallel import under_thread_deadlines
 from .environment import get_environment
 from .portals import is_loop_thread, portal_depth
+from .step_control import on_foreign_loop
 
 __all__ = ["run_from_sync", "run_on_own_loop"]
 
@@ -38,8 +41,22 @@ def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]],
                 stacklevel=_STACKLEVEL_OF_CALL,
             )
     elif _is_worker_thread():
-        return from_thread.run(function, *args)
-    return run_state.portals.call(function, *args)
+        return from_thread.run(_within_deadlines(function), *args)
+    return run_state.portals.call(_within_deadlines(partial(_run_on_portal, function)), *args)
+
+
+def _within_deadlines(
+    function: Callable[[*Arguments], Coroutine[Any, Any, Result]],
+) -> Callable[[*Arguments], Coroutine[Any, Any, Result]]:
+    """The function, within the time limits that the present thread has."""
+    return cast("Any", under_thread_deadlines(function))
+
+
+async def _run_on_portal(
+    function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments
+) -> Result:
+    with on_foreign_loop():
+        return await function(*args)
 
 
 def run_on_own_loop(
@@ -55,7 +72,7 @@ def run_on_own_loop(
             "A step in progress can be reached from a worker thread of its event loop only; "
             "on the loop itself, await the async method."
         )
-    return from_thread.run(function, *args)
+    return from_thread.run(_within_deadlines(function), *args)
 
 
 def _is_worker_thread() -> bool:

@@ -7,6 +7,7 @@ from typing import Literal
 from anyio.lowlevel import current_token
 
 from ..errors import NighthawkError
+from .admission import StepAdmission
 from .concurrent_mutation import ConcurrentMutation
 from .portals import PortalPool
 from .resources import RunResources
@@ -22,11 +23,17 @@ class RunState:
     Args:
         sync_backend: The AnyIO backend of the portal threads that carry out synchronous natural functions.
         concurrent_mutation: What to do about a step that changes what another step in flight has bound.
+        max_concurrent_steps: How many steps may be in flight at once; None for any number.
     """
 
     def __init__(
-        self, *, sync_backend: SyncBackend, concurrent_mutation: ConcurrentMutation = "warn"
+        self,
+        *,
+        sync_backend: SyncBackend,
+        concurrent_mutation: ConcurrentMutation = "warn",
+        max_concurrent_steps: int | None = None,
     ) -> None:
+        self.admission = None if max_concurrent_steps is None else StepAdmission(max_concurrent_steps)
         self.concurrent_mutation: ConcurrentMutation = concurrent_mutation
         self._resources: dict[object, RunResources] = {}
         self._warned: set[str] = set()

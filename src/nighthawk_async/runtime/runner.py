@@ -27,6 +27,7 @@ from .oversight import Reject, Rewrite, StepCommit, inspect_commit
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step
 from .step_actor import StepActor
+from .step_control import steerable
 from .step_executor import AsyncStepExecutor, StepExecutor
 from .tracing import identity_attributes, record_failed, record_outcome, span
 
@@ -62,6 +63,20 @@ async def run_step(
         ModelError: A model request failed.
     """
     outer = get_environment()
+    admission = outer.run_state.admission
+    if admission is None or outer.step is not None:
+        return await _run_admitted_step(outer, block, site, python_locals, literal)
+    async with admission.admitted():
+        return await _run_admitted_step(outer, block, site, python_locals, literal)
+
+
+async def _run_admitted_step(
+    outer: Environment,
+    block: NaturalBlock,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    literal: str | None,
+) -> StepResult:
     execution_ref = replace(outer.execution_ref, step_id=step_id_of(block))
     outer.usage_meter.count_step()
     with span("nighthawk.step", identity_attributes(execution_ref)) as step_span:
@@ -84,7 +99,8 @@ async def run_step(
                 filename=block.filename,
                 line=block.line,
             )
-            step = Step(actor=StepActor(context, guard=guard), program=program.text)
+            outer_actor = None if outer.step is None else outer.step.actor
+            step = Step(actor=StepActor(context, guard=guard, outer=outer_actor), program=program.text)
             environment = replace(
                 outer, execution_ref=execution_ref, step=step, step_path=(*outer.step_path, block.address)
             )
@@ -114,7 +130,8 @@ async def _carry_out(
 ) -> tuple[StepOutcome, StepResult]:
     context = step.context
     with span("nighthawk.step_executor", identity_attributes(context.execution_ref)):
-        answer = await _call_executor(environment.step_executor, step, program)
+        async with steerable(step.actor):
+            answer = await _call_executor(environment.step_executor, step, program)
     outcome, bindings = _checked_answer(answer, environment.step_executor, context.step_id)
     result = await step.conclude(outcome, bindings)
     return outcome, await _oversee(environment, step, outcome, result)

@@ -16,10 +16,12 @@ from ..actors import BareTaskGroup
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
 from ..types.execution import ExecutionRef
+from .admission import checked_max_concurrent_steps
 from .concurrent_mutation import ConcurrentMutation
 from .environment import Environment, current_tool_scope, find_environment, get_environment, using_environment
 from .oversight import Oversight
 from .run_state import RunState, SyncBackend
+from .run_tasks import open_run_extent
 from .step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
 from .tool_registry import ToolScope
 from .tracing import identity_attributes, span
@@ -47,10 +49,15 @@ class Run:
         run_id: str | None,
         sync_backend: SyncBackend,
         concurrent_mutation: ConcurrentMutation,
+        max_concurrent_steps: int | None,
     ) -> None:
         check_executor(step_executor)
         outer = find_environment()
-        self._state = RunState(sync_backend=sync_backend, concurrent_mutation=concurrent_mutation)
+        self._state = RunState(
+            sync_backend=sync_backend,
+            concurrent_mutation=concurrent_mutation,
+            max_concurrent_steps=max_concurrent_steps,
+        )
         self._environment = Environment(
             execution_ref=ExecutionRef(run_id=run_id or _new_id(), scope_id=_new_id()),
             step_executor=step_executor,
@@ -120,7 +127,7 @@ class Run:
     @contextmanager
     def _extent(self) -> Generator[None, None, None]:
         run_span = span("nighthawk.run", identity_attributes(self.execution_ref))
-        with run_span, using_environment(self._environment):
+        with run_span, using_environment(self._environment), open_run_extent():
             try:
                 yield
             finally:
@@ -142,6 +149,7 @@ def run(
     run_id: str | None = None,
     sync_backend: SyncBackend = "trio",
     concurrent_mutation: ConcurrentMutation = "warn",
+    max_concurrent_steps: int | None = None,
 ) -> Run:
     """Carry out the steps inside with an executor.
 
@@ -154,6 +162,10 @@ def run(
         concurrent_mutation: What happens when a step changes, through its tools, an object that another step
             in flight has bound: `warn` gives a `ConcurrentMutationWarning`; `error` makes the tool call fail
             and puts the object back; `ignore` does not look.
+        max_concurrent_steps: How many steps may be in flight at once; None for any number. Further ones wait
+            and are admitted in the order in which they came. A step that a step in flight brings about, in
+            its tools or their tasks, is part of that one: it never waits and does not count. A run inside a
+            run counts its own steps.
 
     Returns:
         A context manager, for `async with` and for `with`.
@@ -174,6 +186,7 @@ def run(
         run_id=run_id,
         sync_backend=sync_backend,
         concurrent_mutation=concurrent_mutation,
+        max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
     )
 
 

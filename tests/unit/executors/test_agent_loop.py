@@ -363,8 +363,8 @@ def test_the_loop_itself_needs_no_event_loop() -> None:
         max_turns=2,
         max_tool_calls=1,
         max_corrective_turns=1,
-        take_steered=lambda: (),
-        stop_reason=lambda: None,
+        turn_boundary=unused,
+        may_end=unused,
         report_usage=lambda name, usage: reports.append(usage),
     )
     loop = AgentLoop(task)

@@ -1,0 +1,108 @@
+"""How many steps of a run may be in flight at once, and who is next. Floor 3.
+
+Steps are admitted in the order in which they ask, whichever event loop of the run they are on. A step that a
+step in flight brings about is not asked to wait: it is part of that one, which would otherwise wait for it
+while holding what it waits for.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import anyio
+from anyio.lowlevel import current_token
+
+from ..errors import NighthawkError
+
+__all__ = ["StepAdmission", "checked_max_concurrent_steps"]
+
+
+def checked_max_concurrent_steps(value: object) -> int | None:
+    """How many steps may be in flight at once; None for any number.
+
+    Raises:
+        NighthawkError: It is neither None nor a positive integer.
+    """
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    if value is None or (is_number and cast("int", value) > 0):
+        return cast("int | None", value)
+    raise NighthawkError(f"max_concurrent_steps must be a positive integer or None, not {value!r}")
+
+
+class StepAdmission:
+    """Admits steps in the order of their asking.
+
+    Args:
+        max_concurrent_steps: How many may be in flight at once.
+    """
+
+    def __init__(self, max_concurrent_steps: int) -> None:
+        self._free = max_concurrent_steps
+        self._waiting: OrderedDict[_Waiter, None] = OrderedDict()
+        self._lock = threading.Lock()  # the event loops of portal threads share the run
+
+    @asynccontextmanager
+    async def admitted(self) -> AsyncGenerator[None, None]:
+        """Wait until the step is admitted; leaving admits the next one."""
+        waiter = self._enter()
+        if waiter is not None:
+            await self._wait(waiter)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _enter(self) -> "_Waiter | None":
+        with self._lock:
+            if self._free:  # then nobody waits
+                self._free -= 1
+                return None
+            waiter = _Waiter()
+            self._waiting[waiter] = None
+            return waiter
+
+    async def _wait(self, waiter: "_Waiter") -> None:
+        try:
+            await waiter.event.wait()
+        except BaseException:  # cancelled
+            self._give_up(waiter)
+            raise
+
+    def _give_up(self, waiter: "_Waiter") -> None:
+        with self._lock:
+            was_waiting = waiter in self._waiting
+            self._waiting.pop(waiter, None)
+        if not was_waiting:  # it was admitted at the same moment: the next one gets its place
+            self._leave()
+
+    def _leave(self) -> None:
+        with self._lock:
+            waiter = self._waiting.popitem(last=False)[0] if self._waiting else None
+            if waiter is None:
+                self._free += 1
+        if waiter is not None:
+            waiter.wake()
+
+
+class _Waiter:
+    """A step that waits on its own event loop."""
+
+    __slots__ = ("_loop", "event")
+
+    def __init__(self) -> None:
+        self.event = anyio.Event()
+        self._loop: Any = current_token().native_token
+
+    def wake(self) -> None:
+        """Let it go on, from whichever event loop the caller is on."""
+        if self._loop is current_token().native_token:
+            self.event.set()
+            return
+        # A Trio token or an asyncio loop: AnyIO's own way would block the caller's loop.
+        names = ("run_sync_soon", "call_soon_threadsafe")
+        call_soon: Callable[[Callable[[], object]], object] = next(
+            getattr(self._loop, name) for name in names if hasattr(self._loop, name)
+        )
+        call_soon(self.event.set)

@@ -1,0 +1,49 @@
+"""What runs add to tasks, mailboxes and progress reports, which know nothing of runs. Floor 3."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from ..actors import Mailbox, open_namespace
+from ..parallel import TaskHooks, install_task_hooks, open_task_root, usage_source
+from ..types.execution import ExecutionRef
+from ..types.usage import Usage
+from .environment import find_environment
+
+__all__ = ["open_run_extent"]
+
+
+@contextmanager
+def open_run_extent() -> Generator[None, None, None]:
+    """Make the block a task of its own, the extent of names of mailboxes, and a source of usage."""
+    with open_task_root("run"), open_namespace("run"):
+        token = usage_source.set(_find_usage)
+        try:
+            yield
+        finally:
+            usage_source.reset(token)
+
+
+def _find_usage() -> Usage | None:
+    """What was used so far in the innermost run or scope around the caller; None outside every run."""
+    environment = find_environment()
+    return None if environment is None else environment.usage_meter.usage
+
+
+def _find_execution() -> ExecutionRef | None:
+    environment = find_environment()
+    return None if environment is None else environment.execution_ref
+
+
+def _make_mailbox(task_id: str) -> Mailbox[Any]:
+    return Mailbox(name=task_id)
+
+
+install_task_hooks(
+    TaskHooks(
+        make_mailbox=_make_mailbox,
+        open_extent=partial(open_namespace, "task_group"),
+        find_execution=_find_execution,
+    )
+)

@@ -1,0 +1,171 @@
+"""What others want of a running step: messages for its model, to wait, to stop, to end. Floor 3.
+
+It is plain state that changes at once; the step looks at it at its turn boundaries:
+
+    turn_boundary() -> model request, tool calls -> turn_boundary() -> … -> may_end() -> the step ends
+
+At a boundary the step waits while it is suspended; then it fails if it was stopped, and ends if its task was
+asked to end. Messages are handed out at the next boundary, in the order of their arrival, each once. A
+message that arrives while the model ends the block makes one more turn due, so that the model sees it before
+anything is committed. From the moment the end is settled, nothing is accepted any more.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from ..errors import ExecutionError, NighthawkError, StepEndedError
+from ..parallel import ParkingPlace, TaskCancelledError, current_task, raise_if_cancel_requested
+from ..types.content import BinaryContent, FileUrl, UploadedFile, UserContent
+
+__all__ = ["Steering", "UndeliveredSteeringWarning"]
+
+
+class UndeliveredSteeringWarning(RuntimeWarning):
+    """A step has ended well, and messages that it had accepted never reached a model.
+
+    The executor or agent has no turns, or the last turn that it may have was over.
+    """
+
+
+class Steering:
+    """What others want of one step. Everything happens on the event loop of the step.
+
+    Args:
+        step_id: Which block this is, for errors.
+    """
+
+    __slots__ = ("_cancel_request", "_is_closed", "_messages", "_place", "_step_id", "stop_reason")
+
+    def __init__(self, step_id: str) -> None:
+        self._step_id = step_id
+        self._messages: list[UserContent] = []
+        self._place: ParkingPlace[object] = ParkingPlace("step")
+        self._cancel_request: tuple[str | None] | None = None
+        self._is_closed = False
+        self.stop_reason: str | None = None
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether the step is parked and waits to be resumed."""
+        return self._place.is_suspended
+
+    def steer(self, *content: UserContent) -> None:
+        """Keep a message for the next turn. Empty texts say nothing and are left out.
+
+        Raises:
+            StepEndedError: The step has ended.
+            NighthawkError: It is no content.
+        """
+        self._refuse_ended()
+        self._messages += _checked_content(content)
+
+    def stop(self, reason: str) -> None:
+        """Ask the step to fail at its next boundary, parked or not. The first reason counts.
+
+        Raises:
+            StepEndedError: The step has ended.
+        """
+        self._refuse_ended()
+        self.stop_reason = self.stop_reason or reason
+        self._place.release()
+
+    def suspend(self) -> None:
+        """Ask the step to park at its next boundary. Asking again changes nothing.
+
+        Raises:
+            TaskEndedError: The step has ended.
+        """
+        self._place.suspend()
+
+    async def wait_suspended(self) -> None:
+        """Wait until the step is parked.
+
+        Raises:
+            TaskEndedError: The step ended before.
+        """
+        await self._place.wait_suspended()
+
+    def resume(self, input: UserContent | Sequence[UserContent] | None = None) -> None:
+        """Let the step go on, or take back that it was asked to park.
+
+        Args:
+            input: A message for its model, after those that arrived before; None for nothing.
+
+        Raises:
+            NotSuspendedError: Nobody has suspended it.
+            AlreadyResumedError: It was resumed already and has not gone on yet.
+            TaskEndedError: The step has ended.
+            NighthawkError: The input is no content.
+        """
+        items = tuple(cast("Sequence[Any]", input)) if isinstance(input, list | tuple) else (input,)
+        message = [] if input is None else _checked_content(items)
+        self._place.resume()
+        self._messages += message
+
+    def request_cancel(self, reason: str | None) -> None:
+        """Ask the step to end at its next boundary, parked or not, as cancelled."""
+        self._cancel_request = self._cancel_request or (reason,)
+        self._place.release()
+
+    async def turn_boundary(self) -> tuple[UserContent, ...]:
+        """Wait while the step is suspended, before a turn.
+
+        Returns:
+            The messages that arrived since the last turn, in order.
+
+        Raises:
+            ExecutionError: The step was stopped.
+            TaskCancelledError: The task of the step was asked to end.
+        """
+        await checkpoint_if_cancelled()  # a call in a worker thread may have outlasted a cancellation
+        await self._place.park()
+        self._raise_if_stopped()
+        self._raise_if_cancel_requested()
+        messages = tuple(self._messages)
+        self._messages.clear()
+        return messages
+
+    async def may_end(self) -> bool:
+        """Wait while the step is suspended, before it ends as its model wants it to.
+
+        Returns:
+            False when messages wait for the model and another turn is due. Whose task was asked to end may
+            end in any case.
+
+        Raises:
+            ExecutionError: The step was stopped.
+        """
+        await self._place.park()
+        self._raise_if_stopped()
+        return not self._messages or self._cancel_request is not None
+
+    def close(self) -> tuple[UserContent, ...]:
+        """Accept nothing more; gives the messages that nobody took. Closing twice is fine."""
+        self._is_closed = True
+        self._place.close()
+        messages = tuple(self._messages)
+        self._messages.clear()
+        return messages
+
+    def _raise_if_stopped(self) -> None:
+        if self.stop_reason is not None:
+            raise ExecutionError(f"step {self._step_id} was stopped: {self.stop_reason}")
+
+    def _raise_if_cancel_requested(self) -> None:
+        raise_if_cancel_requested()
+        if self._cancel_request is not None:
+            (reason,) = self._cancel_request
+            raise TaskCancelledError(task_id=current_task().id, reason=reason, forced=False)
+
+    def _refuse_ended(self) -> None:
+        if self._is_closed:
+            raise StepEndedError(f"step {self._step_id} has ended")
+
+
+def _checked_content(content: Sequence[object]) -> list[UserContent]:
+    for item in content:
+        if not isinstance(item, str | BinaryContent | FileUrl | UploadedFile):
+            raise NighthawkError(f"A step is steered with texts and other content, not with {item!r}.")
+    return [cast("UserContent", item) for item in content if item != ""]

@@ -1,0 +1,66 @@
+"""How far a step has come: its turns, the tool calls in flight, what it has used. Floor 3."""
+
+import reprlib
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+
+from ..prompt.plain_text import single_line
+from ..types.messages import ToolCall
+from .usage_meter import UsageMeter
+
+__all__ = ["StepProgress", "preview_values"]
+
+_PREVIEW_CHARACTERS = 200
+
+
+class StepProgress:
+    """Counts what a step does.
+
+    Args:
+        outer: The progress of the step around it, whose usage contains the usage of this one; None for none.
+
+    Attributes:
+        turns: How many turns have begun.
+        usage_meter: What the step has used, together with the steps that its tool calls carried out.
+    """
+
+    __slots__ = ("_calls", "turns", "usage_meter")
+
+    def __init__(self, outer: "StepProgress | None" = None) -> None:
+        self.turns = 0
+        self.usage_meter = UsageMeter(None if outer is None else outer.usage_meter)
+        self._calls: dict[object, ToolCall] = {}
+
+    @property
+    def calls_in_flight(self) -> tuple[ToolCall, ...]:
+        """The tool calls whose results are awaited, in the order of their beginning."""
+        return tuple(self._calls.values())
+
+    @contextmanager
+    def in_flight(self, call: ToolCall) -> Generator[None, None, None]:
+        """Count a tool call as in flight for the extent of the `with` statement."""
+        key = object()
+        self._calls[key] = call
+        try:
+            yield
+        finally:
+            del self._calls[key]
+
+
+def preview_values(values: Mapping[str, object]) -> Mapping[str, str]:
+    """One short line of text for each value, at most 200 characters."""
+    return MappingProxyType({name: _preview(value) for name, value in values.items()})
+
+
+def _preview(value: object) -> str:
+    try:
+        text = _REPR.repr(value)
+    except Exception:  # showing runs the value's own code, which may raise anything
+        text = f"<{type(value).__name__} that cannot be shown>"
+    return single_line(text, _PREVIEW_CHARACTERS)
+
+
+_REPR = reprlib.Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = _PREVIEW_CHARACTERS
+_REPR.maxlist = _REPR.maxtuple = _REPR.maxdict = _REPR.maxset = _REPR.maxfrozenset = 10

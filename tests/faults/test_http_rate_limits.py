@@ -91,6 +91,20 @@ async def test_newcomers_wait_behind_those_whom_the_server_refused() -> None:
     assert [when for when, body in server.asked if number_of(body) == 99] == [asked_last]
 
 
+async def test_successes_make_room_for_more_at_once() -> None:
+    server = CrowdedServer(most=1, window_seconds=0.5)
+    model = server.model(Pacer())
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(ask_all, model, 50)
+        await anyio.sleep(0.3)
+        server.most = 1_000
+    later = [when for when, _ in server.asked[50:]]
+    assert len(later) == 49
+    rounds = [later.count(when) for when in sorted(set(later))]
+    assert rounds[0] <= 2
+    assert len(rounds) < 12, "each round is one request larger than the one before"
+
+
 async def test_a_server_that_wants_no_pause_is_not_hammered() -> None:
     server = CrowdedServer(most=0, window_seconds=1, retry_after="0")
     start = anyio.current_time()

@@ -24,6 +24,7 @@ Redaction: TypeAlias = str | Callable[[str], str]
 REDACTED = "[redacted]"
 
 _MIN_SECRET_CHARACTERS = 8  # a key is never shorter, and a shorter word may stand in any prompt
+_MIN_UNNAMED_SECRET_CHARACTERS = 16  # longer than dates and words, shorter than signatures
 _QUERY_FIELD = re.compile(r"(?P<name>[?&][^=&#\s]+)=(?P<value>[^&#\s]+)")
 _PASSWORD = re.compile(r"(?P<before>://[^/?#\s:@]*):[^/?#\s@]+(?=@)")
 
@@ -52,6 +53,7 @@ class Redactor:
             settings: All settings of the request.
         """
         self._add(find_secrets({name: _spelled_out(value) for name, value in settings.items()}))
+        self._add(_secrets_of_base_url(settings.get("base_url")))
         self._add(_secrets_of_environment())
 
     def redact(self, value: Any) -> Any:
@@ -130,7 +132,19 @@ def _secrets_of_environment() -> Iterator[str]:
         for variable in facts.key_variables:
             yield os.environ.get(variable, "")
         headers = {name: os.environ.get(variable, "") for name, variable in facts.header_variables.items()}
-        yield from find_secrets([os.environ.get(facts.base_url_variable, ""), headers])
+        yield from find_secrets(headers)
+        yield from _secrets_of_base_url(os.environ.get(facts.base_url_variable))
+
+
+def _secrets_of_base_url(url: object) -> Iterator[str]:
+    """The secrets of a base URL: what its names tell of, and long values of any name, such as `sig`."""
+    if not isinstance(url, str):
+        return
+    yield from find_secrets(url)
+    for match in _QUERY_FIELD.finditer(url):
+        if len(match["value"]) >= _MIN_UNNAMED_SECRET_CHARACTERS:
+            yield match["value"]
+            yield unquote_plus(match["value"])
 
 
 def _spelled_out(value: object) -> Any:

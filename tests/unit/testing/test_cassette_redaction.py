@@ -165,7 +165,7 @@ async def test_settings_that_only_sound_like_secrets_are_written_and_compared(pa
         await ask(no_model(), request_of("Hi", **other))
 
 
-@pytest.mark.parametrize("name", ["key", "api-key", "token", "access_token"])
+@pytest.mark.parametrize("name", ["key", "api-key", "token", "access_token", "sig", "code"])
 async def test_a_key_in_the_query_of_the_base_url_is_a_secret(
     path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

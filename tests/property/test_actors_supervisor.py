@@ -1,0 +1,76 @@
+"""Whatever happens when, supervisors decide consistently, and actors handle no message twice."""
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nighthawk_async.actors.restart import Restart
+from nighthawk_async.actors.supervisor_state import Strategy
+from tests.property import actor_schedules, supervision_schedules
+from tests.property.supervision_schedules import End, Obey, Pass, Stop, StopChild
+
+indexes = st.integers(0, 4)
+policies = st.builds(
+    Restart,
+    mode=st.sampled_from(["never", "on_failure", "on_failure", "always"]),
+    max_restarts=st.integers(0, 3),
+    window_seconds=st.sampled_from([2.0, 20.0]),
+    backoff_seconds=st.sampled_from([0.0, 1.0]),
+    jitter_seconds=st.sampled_from([0.0, 0.5]),
+    circuit_open_seconds=st.sampled_from([None, 3.0, 30.0]),
+)
+steps = st.one_of(
+    st.builds(End, child=indexes, kind=st.sampled_from(["returned", "failed", "cancelled", "finished"])),
+    st.builds(End, child=indexes, kind=st.just("failed")),
+    st.builds(Obey, child=indexes, is_failing=st.booleans()),
+    st.builds(StopChild, child=indexes),
+    st.builds(Pass, seconds=st.sampled_from([0.5, 5.0, 50.0])),
+    st.builds(Pass, seconds=st.sampled_from([0.5, 5.0, 50.0])),
+    st.builds(Stop),
+)
+
+
+@pytest.mark.parametrize("strategy", ["one_for_one", "one_for_all", "rest_for_one", "escalate"])
+@given(policies=st.lists(policies, min_size=1, max_size=4), steps=st.lists(steps, min_size=4, max_size=30))
+def test_a_supervisor_forgets_no_child_and_does_nothing_twice(
+    strategy: Strategy, policies: list[Restart], steps: list[supervision_schedules.Step]
+) -> None:
+    supervision_schedules.World(strategy, policies).play(steps)
+
+
+@given(
+    names=st.lists(st.text(min_size=1), min_size=2, max_size=2, unique=True),
+    number=st.integers(1, 1000),
+    recent=st.integers(0, 2000),
+)
+def test_delays_are_bounded_and_the_same_every_time(names: list[str], number: int, recent: int) -> None:
+    restart = Restart(backoff_seconds=0.5, max_backoff_seconds=8, factor=3, jitter_seconds=0.25)
+    for name in names:
+        delay = restart.delay_seconds(name, recent_restarts=recent, restart_number=number)
+        assert min(0.5 * 3 ** min(recent, 3), 8) <= delay <= 8.25
+        assert delay == restart.delay_seconds(name, recent_restarts=recent, restart_number=number)
+
+
+counts = st.integers(0, 3)
+actor_steps = st.one_of(
+    st.builds(actor_schedules.Send, turns=counts, is_crashing=st.booleans(), is_telling=st.booleans()),
+    st.builds(actor_schedules.Send, turns=counts, is_crashing=st.just(False), is_telling=st.just(False)),
+    st.builds(actor_schedules.CancelAsker, asker=st.integers(0, 8)),
+    st.builds(actor_schedules.Turns, count=counts),
+    st.builds(actor_schedules.Turns, count=counts),
+    st.builds(actor_schedules.End, how=st.sampled_from(["close", "stop_now", "stop_supervisor"])),
+)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@given(
+    steps=st.lists(actor_steps, min_size=4, max_size=30),
+    capacity=st.integers(1, 4),
+    max_restarts=st.integers(0, 4),
+)
+def test_an_actor_handles_no_message_twice_and_askers_know_what_became_of_theirs(
+    backend: str, steps: list[actor_schedules.Step], capacity: int, max_restarts: int
+) -> None:
+    restart = Restart(max_restarts=max_restarts, backoff_seconds=0, jitter_seconds=0)
+    anyio.run(actor_schedules.World(restart, capacity).play, steps, backend=backend)

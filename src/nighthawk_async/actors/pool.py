@@ -78,6 +78,7 @@ class Pool:
             max_concurrent=max_concurrent, order=queue, backpressure=backpressure, max_queued=max_queued
         )
         self._jobs = PoolJobs(limits, pool=name or "pool", start=self._start)
+        self._max_concurrent = max_concurrent
         self._name = name
         self._scope: NamespaceKind | None = scope
         self._namespace: Namespace | None = None
@@ -93,6 +94,11 @@ class Pool:
     def name(self) -> str | None:
         """By what it is found; None for nothing."""
         return self._name
+
+    @property
+    def max_concurrent(self) -> int:
+        """How many jobs run at the same time at most."""
+        return self._max_concurrent
 
     @property
     def is_closed(self) -> bool:

@@ -104,6 +104,7 @@ async def test_a_place_goes_to_the_next_when_the_first_is_cancelled_in_the_same_
         await anyio.wait_all_tasks_blocked()
         assert first.result == "cancelled"
         assert isinstance(second.result, JobHandle)
+        assert pool.statistics().submitted == 3
         held.release_all()
     assert held.begun == [0, 3]
 

@@ -152,6 +152,42 @@ async def test_jobs_submit_more_while_their_pool_is_being_left() -> None:
     assert [handle.status for handle in handles] == ["completed"] * 4
 
 
+async def test_a_job_that_waits_for_room_gets_it_while_its_pool_is_being_left() -> None:
+    held = Held()
+
+    async def submit() -> int:
+        return await (await pool.submit(held.job, 1))
+
+    async with Pool(max_concurrent=2, max_queued=0) as pool:
+        pool.submit_nowait(held.job, 0)
+        submitting = pool.submit_nowait(submit)
+        await anyio.wait_all_tasks_blocked()
+        assert pool.statistics().waiting_submitters == 1
+        held.release_all()
+        pool.close()
+    assert submitting.result == 1
+
+
+async def test_queued_jobs_are_cancelled_at_once_though_a_running_one_takes_its_time() -> None:
+    statuses: list[str] = []
+
+    async def clean_up() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            statuses.append(queued[0].status)
+
+    queued: list[JobHandle[None]] = []
+
+    def submit(pool: Pool) -> None:
+        pool.submit_nowait(clean_up)
+        queued.append(pool.submit_nowait(checkpoint))
+
+    with pytest.raises(OSError, match="broken"):
+        await break_block(Pool(max_concurrent=1), submit)
+    assert statuses == ["cancelled"]
+
+
 async def test_nobody_else_submits_while_a_pool_is_being_left() -> None:
     held = Held()
     pools: list[Pool] = []

@@ -97,8 +97,9 @@ async def test_tasks_that_a_job_starts_count_as_the_job() -> None:
     assert isinstance(caught.value.exceptions[0], PoolDeadlockError)
 
 
-async def test_a_wait_that_is_over_does_not_count() -> None:
-    """The first job waits for the second; both go on when that ends, though the third waits at once."""
+@pytest.mark.parametrize("attempt", range(8))  # who goes on first is up to chance on Trio
+async def test_a_wait_that_is_over_does_not_count(attempt: int) -> None:
+    """The second job ends, so that the first goes on; the third may begin and wait before it does."""
     held = Held()
     handles: list[JobHandle[int]] = []
 
@@ -113,6 +114,26 @@ async def test_a_wait_that_is_over_does_not_count() -> None:
         await anyio.wait_all_tasks_blocked()
         held.release_all()
     assert [handle.result for handle in handles] == [1, 1, 3, 3]
+
+
+@pytest.mark.parametrize("attempt", range(8))
+async def test_a_job_that_got_room_does_not_count(attempt: int) -> None:
+    held = Held()
+    submitted: list[JobHandle[int]] = []
+
+    async def submit() -> None:
+        submitted.append(await pool.submit(held.job, 2, idempotency_key="key"))
+
+    async def wait_for_keyed() -> int:
+        return await pool.submit_nowait(held.job, 2, idempotency_key="key")
+
+    async with Pool(max_concurrent=2, max_queued=1) as pool:
+        submitting = pool.submit_nowait(submit)
+        pool.submit_nowait(held.job, 1)
+        waiting = pool.submit_nowait(wait_for_keyed)
+        await anyio.wait_all_tasks_blocked()
+        held.release_all()
+    assert [submitting.status, waiting.status] == ["completed", "completed"]
 
 
 async def test_a_job_that_is_being_cancelled_does_not_count() -> None:
@@ -211,3 +232,25 @@ async def test_a_task_of_a_job_that_has_ended_waits_like_an_outsider() -> None:
         assert pool.statistics().queued == 1
         held.release_all()
     assert results == [2]
+
+
+async def test_what_a_job_left_behind_waits_for_does_not_hide_that_the_others_are_stuck() -> None:
+    held = Held()
+    go = anyio.Event()
+
+    async def leave_a_task_behind() -> None:
+        task_group.start_soon(queued.wait)
+        await go.wait()
+
+    async def wait_for_queued() -> None:
+        await queued
+
+    async with anyio.create_task_group() as task_group, Pool(max_concurrent=1) as pool:
+        pool.submit_nowait(leave_a_task_behind)
+        waiting = pool.submit_nowait(wait_for_queued)
+        queued = pool.submit_nowait(held.job, 1)
+        await anyio.wait_all_tasks_blocked()
+        go.set()
+        with pytest.raises(PoolDeadlockError):
+            await waiting
+        held.release_all()

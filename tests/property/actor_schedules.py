@@ -14,12 +14,15 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
-from nighthawk_async.actors.actor import Actor
-from nighthawk_async.actors.actor_errors import ActorEndedError, ActorInterruptedError
-from nighthawk_async.actors.actor_handle import ActorHandle
-from nighthawk_async.actors.restart import Restart
-from nighthawk_async.actors.supervisor import Supervisor
-from nighthawk_async.actors.supervisor_errors import RestartLimitError
+from nighthawk_async.actors import (
+    Actor,
+    ActorEndedError,
+    ActorHandle,
+    ActorInterruptedError,
+    Restart,
+    RestartLimitError,
+    Supervisor,
+)
 
 Answer: TypeAlias = Literal["reply", "crash", "ended", "interrupted", "cancelled", "wrong"]
 

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from nighthawk_async.actors.restart import Restart
+from nighthawk_async.actors import Restart, SupervisorEvent, SupervisorStrategy
 from nighthawk_async.actors.supervisor_child import ChildEnding
-from nighthawk_async.actors.supervisor_events import SupervisorEvent
-from nighthawk_async.actors.supervisor_state import Action, Strategy, SupervisorState
+from nighthawk_async.actors.supervisor_state import Action, SupervisorState
 
 Kind: TypeAlias = Literal["returned", "failed", "cancelled", "finished"]
 
@@ -56,7 +55,7 @@ Step: TypeAlias = End | Obey | StopChild | Pass | Stop
 class World:
     """The children of a supervisor, and checks of what it wants done with them."""
 
-    strategy: Strategy
+    strategy: SupervisorStrategy
     policies: Sequence[Restart]
     now: float = 0.0
     alive: dict[str, None] = field(default_factory=dict)

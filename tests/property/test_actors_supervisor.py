@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nighthawk_async.actors.restart import Restart
-from nighthawk_async.actors.supervisor_state import Strategy
+from nighthawk_async.actors import Restart, SupervisorStrategy
 from tests.property import actor_schedules, supervision_schedules
 from tests.property.supervision_schedules import End, Obey, Pass, Stop, StopChild
 
@@ -34,7 +33,7 @@ steps = st.one_of(
 @pytest.mark.parametrize("strategy", ["one_for_one", "one_for_all", "rest_for_one", "escalate"])
 @given(policies=st.lists(policies, min_size=1, max_size=4), steps=st.lists(steps, min_size=4, max_size=30))
 def test_a_supervisor_forgets_no_child_and_does_nothing_twice(
-    strategy: Strategy, policies: list[Restart], steps: list[supervision_schedules.Step]
+    strategy: SupervisorStrategy, policies: list[Restart], steps: list[supervision_schedules.Step]
 ) -> None:
     supervision_schedules.World(strategy, policies).play(steps)
 

@@ -1,5 +1,9 @@
 """Mailboxes and actors. Floor 1: plain AnyIO, knows nothing of language models."""
 
+from .actor import Actor, OpenedActor, open_actor
+from .actor_core import ActorStatistics, ActorStatus
+from .actor_errors import ActorDeadlockError, ActorEndedError, ActorInterruptedError
+from .actor_handle import ActorHandle
 from .channel import Channel
 from .errors import (
     ActorError,
@@ -34,18 +38,36 @@ from .pool_job import JobStatus
 from .pool_jobs import PoolStatistics
 from .pool_orders import QueueOrder
 from .pool_queue import Backpressure
+from .restart import Restart, RestartMode
 from .select import Fired, NothingReady, Received, Select, Sent, SourceClosed, TimedOut, select
 from .shared_cells import SharedCell, shared_cell
 from .shared_maps import SharedMap, shared_map
 from .shared_state import SharedStatistics, Snapshot
+from .supervisor import ActorChild, Child, Supervisor, SupervisorStatistics, SupervisorStatus
+from .supervisor_child import ChildState, ChildStatus
+from .supervisor_errors import RestartLimitError, SupervisorEndedError, SupervisorError
+from .supervisor_events import SupervisorEvent, SupervisorEventKind, SupervisorEventStream
+from .supervisor_runners import SupervisedChild, current_child
+from .supervisor_state import SupervisorStrategy
 from .task_group import BareTaskGroup
 
 __all__ = [
+    "Actor",
+    "ActorChild",
+    "ActorDeadlockError",
+    "ActorEndedError",
     "ActorError",
+    "ActorHandle",
+    "ActorInterruptedError",
+    "ActorStatistics",
+    "ActorStatus",
     "Backpressure",
     "BareTaskGroup",
     "Channel",
     "ChannelClosedError",
+    "Child",
+    "ChildState",
+    "ChildStatus",
     "Family",
     "Fired",
     "JobCancelledError",
@@ -65,6 +87,7 @@ __all__ = [
     "NamespaceKind",
     "NamespaceLeftError",
     "NothingReady",
+    "OpenedActor",
     "Permit",
     "Pool",
     "PoolClosedError",
@@ -76,6 +99,9 @@ __all__ = [
     "QueueStatistics",
     "Received",
     "Receiving",
+    "Restart",
+    "RestartLimitError",
+    "RestartMode",
     "Select",
     "Sending",
     "Sent",
@@ -84,6 +110,16 @@ __all__ = [
     "SharedStatistics",
     "Snapshot",
     "SourceClosed",
+    "SupervisedChild",
+    "Supervisor",
+    "SupervisorEndedError",
+    "SupervisorError",
+    "SupervisorEvent",
+    "SupervisorEventKind",
+    "SupervisorEventStream",
+    "SupervisorStatistics",
+    "SupervisorStatus",
+    "SupervisorStrategy",
     "TimedOut",
     "UnknownMailboxError",
     "UnknownNamespaceError",
@@ -91,12 +127,14 @@ __all__ = [
     "acquire_gate",
     "acquire_mutex",
     "acquire_semaphore",
+    "current_child",
     "find_mailbox",
     "find_namespace",
     "find_pool",
     "gate",
     "lock_statistics",
     "mutex",
+    "open_actor",
     "open_mailbox",
     "open_namespace",
     "select",

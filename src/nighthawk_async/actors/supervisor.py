@@ -19,7 +19,7 @@ from .supervisor_driver import SupervisorDriver
 from .supervisor_errors import SupervisorEndedError
 from .supervisor_events import SupervisorEvent, SupervisorEventStream
 from .supervisor_runners import ActorRunner, FunctionRunner, find_child
-from .supervisor_state import Strategy
+from .supervisor_state import SupervisorStrategy
 from .task_group import BareTaskGroup
 
 __all__ = ["ActorChild", "Child", "Supervisor", "SupervisorStatistics", "SupervisorStatus"]
@@ -119,14 +119,14 @@ class Supervisor:
     def __init__(
         self,
         *,
-        strategy: Strategy = "one_for_one",
+        strategy: SupervisorStrategy = "one_for_one",
         children: Iterable[Child | ActorChild[Any]] = (),
         grace_seconds: float = 5.0,
         name: str = "supervisor",
         max_events: int = 1000,
     ) -> None:
-        if strategy not in get_args(Strategy):
-            raise ValueError(f"strategy must be one of {get_args(Strategy)}, not {strategy!r}")
+        if strategy not in get_args(SupervisorStrategy):
+            raise ValueError(f"strategy must be one of {get_args(SupervisorStrategy)}, not {strategy!r}")
         if max_events < 1:
             raise ValueError(f"max_events must be at least 1, not {max_events}")
         self._grace_seconds = _checked_grace(grace_seconds)

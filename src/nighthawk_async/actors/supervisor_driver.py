@@ -13,7 +13,7 @@ from .supervisor_child import ChildEnding
 from .supervisor_errors import SupervisorEndedError
 from .supervisor_events import SupervisorEvent, SupervisorEventLog
 from .supervisor_runners import ChildRunner
-from .supervisor_state import Action, Strategy, SupervisorState
+from .supervisor_state import Action, SupervisorState, SupervisorStrategy
 
 __all__ = ["SupervisorDriver"]
 
@@ -30,7 +30,9 @@ class SupervisorDriver:
         max_events: How many events are kept.
     """
 
-    def __init__(self, name: str, strategy: Strategy, *, grace_seconds: float, max_events: int) -> None:
+    def __init__(
+        self, name: str, strategy: SupervisorStrategy, *, grace_seconds: float, max_events: int
+    ) -> None:
         self.name = name
         self.log = SupervisorEventLog(max_events=max_events)
         self.state = SupervisorState(strategy, grace_seconds=grace_seconds, record=self._record)

@@ -15,9 +15,9 @@ from .supervisor_child import ChildEnding, ChildRecord, ChildStatus
 from .supervisor_errors import RestartLimitError
 from .supervisor_events import SupervisorEvent, SupervisorEventKind
 
-__all__ = ["Action", "Strategy", "SupervisorState"]
+__all__ = ["Action", "SupervisorState", "SupervisorStrategy"]
 
-Strategy: TypeAlias = Literal["one_for_one", "one_for_all", "rest_for_one", "escalate"]
+SupervisorStrategy: TypeAlias = Literal["one_for_one", "one_for_all", "rest_for_one", "escalate"]
 """What a restart takes along: nothing, all children, or those started after. `escalate`: a failure restarts
 nothing and ends the supervisor."""
 
@@ -49,7 +49,7 @@ class SupervisorState:
     """
 
     def __init__(
-        self, strategy: Strategy, *, grace_seconds: float, record: Callable[[SupervisorEvent], None]
+        self, strategy: SupervisorStrategy, *, grace_seconds: float, record: Callable[[SupervisorEvent], None]
     ) -> None:
         self._strategy = strategy
         self._grace_seconds = grace_seconds

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import anyio
 
-from nighthawk_async.actors.actor import Actor
+from nighthawk_async.actors import Actor
 
 
 class Counter(Actor):

@@ -10,10 +10,15 @@ import anyio.from_thread
 import pytest
 from anyio.lowlevel import checkpoint
 
-from nighthawk_async.actors import MailboxClosedError, MailboxFullError
-from nighthawk_async.actors.actor import Actor, open_actor
-from nighthawk_async.actors.actor_errors import ActorEndedError, ActorInterruptedError
-from nighthawk_async.actors.actor_handle import ActorHandle
+from nighthawk_async.actors import (
+    Actor,
+    ActorEndedError,
+    ActorHandle,
+    ActorInterruptedError,
+    MailboxClosedError,
+    MailboxFullError,
+    open_actor,
+)
 from tests.unit.actors.actor_examples import Counter
 from tests.unit.actors.waiting_tasks import start
 

@@ -5,9 +5,7 @@ from functools import partial
 import anyio
 import pytest
 
-from nighthawk_async.actors.actor import Actor, open_actor
-from nighthawk_async.actors.actor_errors import ActorDeadlockError
-from nighthawk_async.actors.actor_handle import ActorHandle
+from nighthawk_async.actors import Actor, ActorDeadlockError, ActorHandle, open_actor
 from tests.unit.actors.actor_examples import Counter
 
 pytestmark = pytest.mark.anyio

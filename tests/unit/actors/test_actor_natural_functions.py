@@ -3,7 +3,7 @@
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.actors.actor import Actor, open_actor
+from nighthawk_async.actors import Actor, open_actor
 from nighthawk_async.testing import ScriptedExecutor, pass_response, raise_response, return_response
 
 pytestmark = pytest.mark.anyio

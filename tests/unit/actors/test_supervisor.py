@@ -9,13 +9,19 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from nighthawk_async.actors import NameConflictError
-from nighthawk_async.actors.restart import Restart, RestartMode
-from nighthawk_async.actors.supervisor import Child, Supervisor
+from nighthawk_async.actors import (
+    Child,
+    NameConflictError,
+    Restart,
+    RestartLimitError,
+    RestartMode,
+    Supervisor,
+    SupervisorEndedError,
+    SupervisorStrategy,
+    current_child,
+)
 from nighthawk_async.actors.supervisor_child import ChildEnding
-from nighthawk_async.actors.supervisor_errors import RestartLimitError, SupervisorEndedError
-from nighthawk_async.actors.supervisor_runners import current_child
-from nighthawk_async.actors.supervisor_state import Strategy, SupervisorState
+from nighthawk_async.actors.supervisor_state import SupervisorState
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -211,7 +217,7 @@ async def test_a_supervisor_that_is_left_does_not_wait_for_a_delay() -> None:
         ),
     ],
 )
-async def test_the_strategy_says_who_is_restarted_along(strategy: Strategy, log: list[str]) -> None:
+async def test_the_strategy_says_who_is_restarted_along(strategy: SupervisorStrategy, log: list[str]) -> None:
     plan = Plan()
     children = [
         Child(name=name, function=plan.child(name, *("oops" if name == "b" else "")), restart=STEADY)

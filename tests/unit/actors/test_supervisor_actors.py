@@ -5,11 +5,16 @@ from functools import partial
 import anyio
 import pytest
 
-from nighthawk_async.actors.actor import Actor
-from nighthawk_async.actors.actor_errors import ActorEndedError, ActorInterruptedError
-from nighthawk_async.actors.restart import Restart
-from nighthawk_async.actors.supervisor import ActorChild, Child, Supervisor
-from nighthawk_async.actors.supervisor_errors import RestartLimitError
+from nighthawk_async.actors import (
+    Actor,
+    ActorChild,
+    ActorEndedError,
+    ActorInterruptedError,
+    Child,
+    Restart,
+    RestartLimitError,
+    Supervisor,
+)
 from tests.unit.actors.actor_examples import Counter
 from tests.unit.actors.waiting_tasks import start
 

@@ -1,6 +1,8 @@
 """What is known of a request's usage when it is cancelled, or was sent more than once."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,6 +15,7 @@ from nighthawk_async.models import http_attempts
 from nighthawk_async.models.http_stream import HttpResponseStream
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
+from nighthawk_async.testing import cassette
 from nighthawk_async.testing.model_reply import ModelReply
 from nighthawk_async.testing.model_server import ModelServer
 from nighthawk_async.types.model import UsageReported
@@ -116,10 +119,12 @@ async def test_the_usage_of_a_whole_response_is_the_one_that_was_reported() -> N
     assert reported[-1].is_complete
 
 
+@pytest.mark.parametrize("is_recorded", [False, True], ids=["", "recorded"])
 @pytest.mark.parametrize("transport", ["tool", "native", "direct"])
 async def test_a_step_cancelled_before_the_first_output_counts_what_it_cost(
-    transport: nh.OutcomeTransport,
+    transport: nh.OutcomeTransport, is_recorded: bool, tmp_path: Path
 ) -> None:
+    recorder = cassette(tmp_path / "steps.yaml", mode="all") if is_recorded else nullcontext()
     configuration = nh.StepExecutorConfiguration(outcome_transport=transport)
     streams: list[HttpResponseStream] = []
 
@@ -135,8 +140,10 @@ async def test_a_step_cancelled_before_the_first_output_counts_what_it_cost(
 
         model.stream = watched  # type: ignore[method-assign]
         executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
-        async with nh.run(executor) as run:
-            await cancel_when(lambda: bool(streams) and knows_tokens(streams[0]), answer)
+        with recorder:
+            run = nh.run(executor)
+            async with run:
+                await cancel_when(lambda: bool(streams) and knows_tokens(streams[0]), answer)
         usage = run.usage_meter.usage
     assert (usage.requests, usage.input_tokens, usage.is_complete) == (1, 5_000, False)
 

@@ -35,7 +35,7 @@ def overridden_capabilities(
         corrected = TypeAdapter(ModelCapabilities).validate_python({**asdict(capabilities), **overrides})
     except ValidationError as error:
         faults = [f"{'.'.join(map(str, each['loc']))!r}: {each['msg']}" for each in error.errors()]
-        raise ConfigurationError(f"Bad model setting 'capabilities': {'; '.join(faults)}.") from error
+        raise ConfigurationError(f"Bad model setting 'capabilities': {'; '.join(faults)}.") from None
     _check_values(corrected)
     return corrected
 

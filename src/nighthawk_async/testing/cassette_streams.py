@@ -14,7 +14,9 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from ..errors import ConfigurationError, ModelError
+from ..runtime.model_access import usage_so_far
 from ..types.model import ModelEvent, ResponseFinished
+from ..types.usage import Usage
 from .cassette_errors import CassetteMissError
 from .cassette_exchange import RecordedExchange, replay_events
 from .cassette_failures import replay_error
@@ -66,8 +68,13 @@ class RecordingStream(AbstractAsyncContextManager["RecordingStream"], AsyncItera
         self._keep = keep
         self._record = ResponseRecord()
         self._began = 0.0
-        self._stream: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]
+        self._stream: AbstractAsyncContextManager[AsyncIterator[ModelEvent]] | None = None
         self._events: AsyncIterator[ModelEvent]
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the request consumed so far, when the model tells; see `runtime.model_access.TellsUsage`."""
+        return usage_so_far(self._stream)
 
     async def __aenter__(self) -> Self:
         self._began = anyio.current_time()
@@ -88,6 +95,7 @@ class RecordingStream(AbstractAsyncContextManager["RecordingStream"], AsyncItera
     ) -> bool | None:
         if isinstance(exception, anyio.get_cancelled_exc_class()):
             self._note_failure(exception)
+        assert self._stream is not None
         try:
             return await self._stream.__aexit__(exception_type, exception, traceback)
         finally:

@@ -112,6 +112,14 @@ def test_a_correction_after_the_minute_changes_nothing() -> None:
     assert len(state.decide(121).admitted) == 1
 
 
+def test_a_correction_after_the_minute_takes_nothing_from_the_next_one() -> None:
+    state = PacingState()
+    first = send(state, 0, demand(90, tokens_per_minute=100))
+    send(state, 61, demand(50, tokens_per_minute=100))
+    state.correct(first, 1_000_000)
+    send(state, 62, demand(50, tokens_per_minute=100))
+
+
 def test_when_the_provider_has_nothing_left_requests_wait_for_the_reset() -> None:
     state = PacingState()
     state.answered(send(state, 0, demand()), [told(0, reset=7.0)], 1)
@@ -191,6 +199,13 @@ def test_requests_without_a_limit_do_not_count_against_that_of_others() -> None:
     for _ in range(3):
         send(state, 0, demand(100, lane="other"))
     send(state, 1, demand(100, max_concurrent_requests=1, requests_per_minute=1, tokens_per_minute=100))
+
+
+def test_the_end_of_a_request_without_a_limit_makes_no_room_for_those_with_one() -> None:
+    state = PacingState()
+    state.end(send(state, 0, demand()), 1)
+    tickets = [state.join(demand(max_concurrent_requests=1)) for _ in range(2)]
+    assert state.decide(1).admitted == tickets[:1]
 
 
 def test_nobody_overtakes_at_another_model_a_request_that_waits_for_the_same_limit() -> None:

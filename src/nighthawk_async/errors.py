@@ -189,7 +189,11 @@ class IdleTimeoutError(ModelTimeoutError):
 
 
 class RequestTimeoutError(ModelTimeoutError):
-    """The whole request, its retries included, took too long (`timeout_seconds`)."""
+    """The whole request took too long.
+
+    Either the request from its first turn on, with its retries (`timeout_seconds`), or the wait for a turn
+    (`queue_timeout_seconds`).
+    """
 
 
 class ModelStatusError(ModelError):

@@ -4,7 +4,7 @@ from typing import cast
 
 import anyio
 
-__all__ = ["errors_in", "raise_bare", "without_cancellations"]
+__all__ = ["errors_in", "only_error", "raise_bare", "without_cancellations"]
 
 
 def without_cancellations(error: BaseException) -> BaseException | None:
@@ -20,6 +20,15 @@ def errors_in(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
     """The errors of a group, without the backend's cancellations."""
     rests = (without_cancellations(error) for error in group.exceptions)
     return [rest for rest in rests if rest is not None]
+
+
+def only_error(error: BaseException) -> BaseException:
+    """The one error in a group that holds one beside cancellations; otherwise what is given."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        errors = errors_in(group)
+        return errors[0] if len(errors) == 1 else group
+    return error
 
 
 def raise_bare(errors: list[BaseException], title: str) -> None:

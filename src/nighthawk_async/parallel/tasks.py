@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 import anyio
 from anyio import get_cancelled_exc_class
 
-from .failures import raise_bare, without_cancellations
+from .failures import only_error, raise_bare, without_cancellations
 from .task_current import find_node
 from .task_errors import TasksClosedError
 from .task_handle import TaskHandle
@@ -157,8 +157,8 @@ class Tasks:
         shown = exc if isinstance(exc, get_cancelled_exc_class()) else None
         try:
             await self._task_group.__aexit__(None if shown is None else type(shown), shown, None)
-        except BaseException as error:  # the owner was cancelled
-            return exc or error
+        except BaseException as error:  # the owner was cancelled, or interrupted by Ctrl-C
+            return exc or only_error(error)
         return exc
 
     async def _wait_for_awaiters(self) -> None:

@@ -1,0 +1,33 @@
+"""Ctrl-C in a script with steps in flight: it ends at once, and says so once."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).with_name("interrupted_script.py")
+PATIENCE_SECONDS = 60
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent to a child process")
+@pytest.mark.parametrize(
+    ("backend", "style"),
+    [("asyncio", "tasks"), ("trio", "tasks"), ("trio", "threads"), ("asyncio", "sync"), ("trio", "sync")],
+)
+def test_ctrl_c_ends_a_script_and_prints_one_interruption(backend: str, style: str) -> None:
+    command = [sys.executable, "-W", "default", str(SCRIPT), backend, style]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "all in flight\n"
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            process.kill()
+    assert process.returncode in (1, 130, -signal.SIGINT)
+    lines = [line.strip(" |") for line in said.splitlines()]
+    assert lines.count("KeyboardInterrupt") == 1, said
+    assert len(lines) < 100, said
+    assert not [line for line in lines if "Warning" in line or "never" in line or "ignored" in line], said

@@ -1,7 +1,11 @@
-"""Who speaks which protocol. Floor 4. A codec is loaded on first use: most programs speak one protocol."""
+"""Who speaks which protocol. Floor 4.
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+The codec of a protocol is `wire.<name>`, with underscores for hyphens, and is loaded on first use: most
+programs speak one protocol. So another provider is one codec there and one row in `catalog.providers`.
+"""
+
+from importlib import import_module
+from typing import cast
 
 from ..wire.codec import Codec
 
@@ -14,38 +18,5 @@ def create_codec(protocol: str) -> Codec:
     Args:
         protocol: The protocol's name, as the catalog's provider rows give it.
     """
-    return _CODECS[protocol]()
-
-
-def _anthropic() -> Codec:
-    from ..wire.anthropic import AnthropicCodec
-
-    return AnthropicCodec()
-
-
-def _google() -> Codec:
-    from ..wire.google import GoogleCodec
-
-    return GoogleCodec()
-
-
-def _openai_chat() -> Codec:
-    from ..wire.openai_chat import OpenAIChatCodec
-
-    return OpenAIChatCodec()
-
-
-def _openai_responses() -> Codec:
-    from ..wire.openai_responses import OpenAIResponsesCodec
-
-    return OpenAIResponsesCodec()
-
-
-_CODECS: Mapping[str, Callable[[], Codec]] = MappingProxyType(
-    {
-        "anthropic": _anthropic,
-        "google": _google,
-        "openai-chat": _openai_chat,
-        "openai-responses": _openai_responses,
-    }
-)
+    module = import_module(f"..wire.{protocol.replace('-', '_')}", __package__)
+    return cast("Codec", module.create_codec())

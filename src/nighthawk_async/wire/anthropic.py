@@ -18,7 +18,7 @@ from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
 from .provider_errors import status_error
 from .setting_checks import checked_settings
 
-__all__ = ["AnthropicCodec"]
+__all__ = ["AnthropicCodec", "create_codec"]
 
 _HEADERS = {
     "accept": "text/event-stream",
@@ -84,3 +84,8 @@ def _content_items(request: ModelRequest) -> Iterator[UserContent]:
         elif isinstance(message, ToolResultsMessage):
             for result in message.results:
                 yield from result.content
+
+
+def create_codec() -> AnthropicCodec:
+    """The codec of this protocol; see `models.codecs`."""
+    return AnthropicCodec()

@@ -13,7 +13,7 @@ from .google_request import encode_body
 from .google_response import GoogleResponseDecoder
 from .provider_errors import status_error
 
-__all__ = ["GoogleCodec"]
+__all__ = ["GoogleCodec", "create_codec"]
 
 _HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
 _WHOLE_HEADERS = {"accept": "application/json", "content-type": "application/json"}
@@ -65,3 +65,8 @@ def _model_path(model_name: str) -> str:
     if not separator or collection not in _COLLECTIONS:
         collection, name = "models", model_name
     return f"/{collection}/{quote(name, safe='')}"
+
+
+def create_codec() -> GoogleCodec:
+    """The codec of this protocol; see `models.codecs`."""
+    return GoogleCodec()

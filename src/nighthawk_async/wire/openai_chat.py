@@ -12,7 +12,7 @@ from .openai_chat_request import encode_body
 from .openai_chat_response import ChatResponseDecoder
 from .provider_errors import status_error
 
-__all__ = ["OpenAIChatCodec"]
+__all__ = ["OpenAIChatCodec", "create_codec"]
 
 _HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
 
@@ -50,3 +50,8 @@ class OpenAIChatCodec:
     ) -> ModelStatusError:
         """The error that an HTTP error status stands for; see `wire.codec.Codec`."""
         return status_error(status, headers, body, secrets=secrets)
+
+
+def create_codec() -> OpenAIChatCodec:
+    """The codec of this protocol; see `models.codecs`."""
+    return OpenAIChatCodec()

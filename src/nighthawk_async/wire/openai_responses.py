@@ -16,7 +16,7 @@ from .openai_responses_request import encode_body
 from .openai_responses_response import ResponsesDecoder
 from .provider_errors import status_error
 
-__all__ = ["OpenAIResponsesCodec"]
+__all__ = ["OpenAIResponsesCodec", "create_codec"]
 
 _HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
 
@@ -54,3 +54,8 @@ class OpenAIResponsesCodec:
     ) -> ModelStatusError:
         """The error that an HTTP error status stands for; see `wire.codec.Codec`."""
         return status_error(status, headers, body, secrets=secrets)
+
+
+def create_codec() -> OpenAIResponsesCodec:
+    """The codec of this protocol; see `models.codecs`."""
+    return OpenAIResponsesCodec()

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from nighthawk_async.catalog.providers import PROVIDERS
+from nighthawk_async.catalog.providers import PROVIDERS, ProviderFacts
 from nighthawk_async.errors import (
     ConfigurationError,
     MissingCredentialError,
     NighthawkError,
     UnknownModelError,
 )
+from nighthawk_async.models.codecs import create_codec
 from nighthawk_async.models.endpoint import Endpoint
 from nighthawk_async.models.http_model import HttpModel
 from nighthawk_async.models.providers import create_model
@@ -333,3 +334,8 @@ def test_a_codec_is_loaded_when_it_is_needed_first() -> None:
         "assert wire + 'anthropic' in sys.modules and wire + 'google' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("facts", PROVIDERS.values(), ids=PROVIDERS.keys())
+def test_every_provider_of_the_catalog_has_a_codec_of_its_protocols_name(facts: ProviderFacts) -> None:
+    assert create_codec(facts.protocol).name == facts.protocol

@@ -8,12 +8,12 @@ It does not say who changed something: that is `concurrent_mutation`.
 """
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from .mutable_state import attributes_of, shapes_of
+from .mutable_state import attribute_of, shapes_of
 from .shared_objects import is_shared
 from .step_context import StepContext
 
@@ -44,20 +44,29 @@ class _Registry:
         self._bindings: dict[int, dict[Binding, None]] = {}  # in the order of binding
         self._lock = threading.Lock()  # steps of several event loops, in several threads
 
-    def add(self, binding: Binding) -> None:
+    def add(self, *bindings: Binding) -> None:
         with self._lock:
-            self._bindings.setdefault(id(binding.value), {})[binding] = None
+            for binding in bindings:
+                self._bindings.setdefault(id(binding.value), {})[binding] = None
 
-    def remove(self, binding: Binding) -> None:
-        key = id(binding.value)
+    def remove(self, *bindings: Binding) -> None:
         with self._lock:
-            bindings = self._bindings[key]
-            del bindings[binding]
-            if not bindings:
-                del self._bindings[key]
+            for binding in bindings:
+                holders = self._bindings[id(binding.value)]
+                del holders[binding]
+                if not holders:
+                    del self._bindings[id(binding.value)]
 
-    def is_bound(self, value: object) -> bool:
-        return id(value) in self._bindings
+    def bound_elsewhere(
+        self, values: Iterable[tuple[str, object]], own_counts: Mapping[int, int]
+    ) -> list[tuple[str, object]]:
+        """Those of some named objects that have other bindings than a step's own; it knows their number."""
+        find = self._bindings.get
+        return [
+            (name, value)
+            for name, value in values
+            if (holders := find(id(value))) is not None and len(holders) != own_counts.get(id(value))
+        ]
 
     def find(self, value: object, is_wanted: Callable[[Binding], bool]) -> Binding | None:
         """The oldest wanted binding of an object."""
@@ -76,14 +85,23 @@ class BoundObjects:
         context: The state of the step, which begins inside the step in flight around the caller, if any.
     """
 
-    __slots__ = ("_bindings", "_is_in_flight", "callers", "context")
+    __slots__ = (
+        "_bindings",
+        "_is_in_flight",
+        "_is_registered",
+        "_names",
+        "_own_counts",
+        "callers",
+        "context",
+    )
 
     def __init__(self, context: StepContext) -> None:
-        outer = _innermost.get()
         self.context = context
-        self.callers: frozenset[BoundObjects] = frozenset() if outer is None else outer.callers | {outer}
+        self.callers = _steps_in_flight_around()
+        self._names = tuple(dict.fromkeys((*context.write_names, *context.read_names)))
         self._bindings: dict[str, Binding] = {}
-        self._is_in_flight = False
+        self._own_counts: dict[int, int] = {}
+        self._is_in_flight = self._is_registered = False
 
     @contextmanager
     def in_flight(self, *, is_registered: bool) -> Generator[None, None, None]:
@@ -93,33 +111,39 @@ class BoundObjects:
             is_registered: Whether other steps see what it binds.
         """
         token = _innermost.set(self)
-        self._is_in_flight = is_registered
+        self._is_in_flight, self._is_registered = True, is_registered
         if is_registered:
-            for name, value in _bound_values(self.context):
-                self._bind(name, value)
+            self._bind(*_bound_values(self.context, self._names))
         try:
             yield
         finally:
-            self._is_in_flight = False
-            for binding in self._bindings.values():
-                _REGISTRY.remove(binding)
+            self._is_in_flight = self._is_registered = False
+            _REGISTRY.remove(*self._bindings.values())
             self._bindings.clear()
+            self._own_counts.clear()
             _innermost.reset(token)
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether the step has begun and not ended."""
+        return self._is_in_flight
 
     def refresh(self) -> None:
         """Take note of bindings that tools have bound to something else."""
-        if not self._is_in_flight:
+        if not self._is_registered:
             return
-        for name in (*self.context.write_names, *self.context.read_names):
-            value = self.context.step_locals.get(name, _MISSING)
-            binding = self._bindings.get(name)
-            if value is _MISSING or (binding is not None and binding.value is value):
+        step_locals = self.context.step_locals
+        for name in self._names:
+            if name not in step_locals:
                 continue
-            if binding is not None:
-                _REGISTRY.remove(self._bindings.pop(name))
-            self._bind(name, value)
+            value, binding = step_locals[name], self._bindings.get(name)
+            if binding is None:
+                self._bind((name, value))
+            elif binding.value is not value:
+                self._unbind(binding)
+                self._bind((name, value))
 
-    def contested(self, *, with_callees: bool) -> Iterator[tuple[str, object, Binding]]:
+    def contested(self, *, with_callees: bool) -> list[tuple[str, object, Binding]]:
         """The objects within the step's reach that another step binds: its bindings and its locals.
 
         Args:
@@ -129,17 +153,16 @@ class BoundObjects:
         Returns:
             Name, object, and the other step's binding; an object may come twice.
         """
-        for binding in list(self._bindings.values()):
-            if other := self.other(binding.value, with_callees=with_callees):
-                yield binding.name, binding.value, other
-        for name, value in list(self.context.step_locals.items()):
-            if other := self.other(value, with_callees=with_callees):
-                yield name, value, other
+        bound = [(name, binding.value) for name, binding in self._bindings.items()]
+        return [
+            (name, value, other)
+            for values in (bound, self.context.step_locals.items())
+            for name, value in _REGISTRY.bound_elsewhere(values, self._own_counts)
+            if (other := self.other(value, with_callees=with_callees))
+        ]
 
     def other(self, value: object, *, with_callees: bool) -> Binding | None:
         """The oldest binding of another step that holds an object; None when it is meant to be shared."""
-        if not _REGISTRY.is_bound(value):
-            return None
 
         def is_other(binding: Binding) -> bool:
             return not (
@@ -151,14 +174,29 @@ class BoundObjects:
         other = _REGISTRY.find(value, is_other)
         return None if other is None or is_shared(value) else other
 
-    def _bind(self, name: str, value: object) -> None:
-        if shapes_of(type(value)):
-            self._bindings[name] = Binding(self, name, value)
-            _REGISTRY.add(self._bindings[name])
+    def _bind(self, *values: tuple[str, object]) -> None:
+        bindings = [Binding(self, name, value) for name, value in values if shapes_of(type(value))]
+        for binding in bindings:
+            key = id(binding.value)
+            self._bindings[binding.name] = binding
+            self._own_counts[key] = self._own_counts.get(key, 0) + 1
+        _REGISTRY.add(*bindings)
+
+    def _unbind(self, binding: Binding) -> None:
+        del self._bindings[binding.name]
+        self._own_counts[id(binding.value)] -= 1
+        _REGISTRY.remove(binding)
 
 
-def _bound_values(context: StepContext) -> Iterator[tuple[str, object]]:
-    for name in dict.fromkeys((*context.write_names, *context.read_names)):
+def _steps_in_flight_around() -> frozenset[BoundObjects]:
+    outer = _innermost.get()
+    if outer is None:
+        return frozenset()
+    return frozenset(step for step in (outer, *outer.callers) if step.is_in_flight)
+
+
+def _bound_values(context: StepContext, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:
+    for name in names:
         value = context.step_locals.get(name, context.step_globals.get(name, _MISSING))
         if value is not _MISSING:
             yield name, value
@@ -172,7 +210,7 @@ def _last_holder(reference: str, context: StepContext) -> tuple[str, object]:
     name, *fields = reference.split(".")
     value = context.step_locals.get(name, context.step_globals.get(name))
     for field in fields:
-        held = attributes_of(value).get(field, _MISSING)
+        held = attribute_of(value, field, _MISSING)
         if held is _MISSING or not shapes_of(type(held)):
             break
         name, value = f"{name}.{field}", held

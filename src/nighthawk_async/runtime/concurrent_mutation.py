@@ -18,14 +18,14 @@ the inner step may change what the outer one has bound.
 expressions), and around each stretch between two awaits of what such a call awaits, the objects that two
 steps bind are compared by identity with what they held before, and so is what is reached from them: lists,
 dictionaries, sets, deques, bytearrays, dataclasses, pydantic models, objects of your classes; four objects
-deep, at most 500 objects that hold 100,000 things. An object bound by one step alone costs one dictionary
+deep, at most 250 objects that hold 20,000 things. An object bound by one step alone costs one dictionary
 operation and is never looked into. Binding a name to another object is no change of an object.
 
 **Limits.** Not noticed: changes by code that is no tool call (the Python code around blocks, executors of
 your own); changes made in other tasks that a binding function starts, and in worker threads
 (`nighthawk_async.blocking`); two steps that reach one object from different bound objects, unless a dotted
 `nh_assign` leads to it and another step binds it; state that Python code cannot see (arrays, data frames,
-files, objects of the standard library other than collections); beyond 100,000 things, changes that keep the
+files, objects of the standard library other than collections); beyond 20,000 things, changes that keep the
 size. Attributes that reading creates are no change when they belong to a `cached_property`; a class that
 fills a cache by hand is to be declared with `shared`. What another thread changes during a tool call is
 taken for that call's change. With `"error"`, an object that is too large to be remembered, or that steps of

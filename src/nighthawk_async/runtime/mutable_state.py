@@ -15,8 +15,9 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-__all__ = ["Shape", "attributes_of", "shapes_of"]
+__all__ = ["Shape", "attribute_of", "shapes_of"]
 
+_MISSING = object()
 _SCALARS = frozenset({str, int, float, complex, bool, bytes, type(None)})
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 _INFRASTRUCTURE = sys.stdlib_module_names | {"anyio", "trio", "outcome", "sniffio", "nighthawk_async"}
@@ -52,7 +53,7 @@ class Shape(Protocol):
         ...
 
     def children(self, state: Any) -> Iterator[tuple[str, object]]:
-        """What a reading saw, each with how an expression would get at it."""
+        """What a reading saw that can hold others, each with how an expression would get at it."""
         ...
 
 
@@ -88,7 +89,9 @@ class _Items:
 
     def children(self, state: list[Any]) -> Iterator[tuple[str, object]]:
         if not _SCALARS.issuperset(map(type, state)):
-            yield from ((f"[{index}]", item) for index, item in enumerate(state))
+            for index, item in enumerate(state):
+                if type(item) not in _SCALARS:
+                    yield f"[{index}]", item
 
 
 class _Members:
@@ -110,7 +113,7 @@ class _Members:
         set[Any].update(value, before)
 
     def children(self, state: list[Any]) -> Iterator[tuple[str, object]]:
-        yield from (("{…}", item) for item in state)
+        yield from (("{…}", item) for item in state if type(item) not in _SCALARS)
 
 
 def _member(item: object) -> object:
@@ -139,7 +142,8 @@ class _Entries:
 
     def children(self, state: tuple[list[Any], list[Any]]) -> Iterator[tuple[str, object]]:
         for key, item in zip(*state, strict=True):
-            yield f"[{key!r}]" if type(key) in _SCALARS else "[…]", item
+            if type(item) not in _SCALARS:
+                yield f"[{key!r}]" if type(key) in _SCALARS else "[…]", item
 
 
 class _Attributes:
@@ -165,11 +169,9 @@ class _Attributes:
 
     def read(self, value: Any) -> dict[str, Any]:
         state = dict(self._variables(value))
-        for name, slot in self._slots.items():
-            try:
-                state[name] = slot.__get__(value)
-            except AttributeError:  # not set
-                continue
+        if self._slots:
+            slots = {name: self.get(value, name, _MISSING) for name in self._slots}
+            state.update((name, item) for name, item in slots.items() if item is not _MISSING)
         return state
 
     def is_same(self, before: dict[str, Any], now: dict[str, Any]) -> bool:
@@ -185,11 +187,22 @@ class _Attributes:
         for name, slot in self._slots.items():
             if name in before:
                 slot.__set__(value, before[name])
-            elif name in self.read(value):
+            elif self.get(value, name, _MISSING) is not _MISSING:
                 slot.__delete__(value)
 
     def children(self, state: dict[str, Any]) -> Iterator[tuple[str, object]]:
-        yield from ((f".{name}", item) for name, item in state.items())
+        for name, item in state.items():
+            if type(item) not in _SCALARS:
+                yield f".{name}", item
+
+    def get(self, value: Any, name: str, default: object) -> object:
+        """One attribute; the default when the object does not hold it."""
+        if name not in self._slots:
+            return self._variables(value).get(name, default)
+        try:
+            return self._slots[name].__get__(value)
+        except AttributeError:  # not set
+            return default
 
     def _variables(self, value: Any) -> dict[str, Any]:
         return {} if self._dictionary is None else self._dictionary.__get__(value)
@@ -223,10 +236,12 @@ def shapes_of(kind: type[Any]) -> tuple[Shape, ...]:
     return (*containers, *_attribute_shapes(kind))
 
 
-def attributes_of(value: object) -> Mapping[str, object]:
-    """The attributes that an object itself holds, read without running its code; empty for other objects."""
+def attribute_of(value: object, name: str, default: object = None) -> object:
+    """An attribute that an object itself holds, found without running its code; else the default."""
     shapes = shapes_of(type(value))
-    return shapes[-1].read(value) if shapes and isinstance(shapes[-1], _Attributes) else {}
+    if shapes and isinstance(shapes[-1], _Attributes):
+        return shapes[-1].get(value, name, default)
+    return default
 
 
 def _is_infrastructure(kind: type[Any]) -> bool:

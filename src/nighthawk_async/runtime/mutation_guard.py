@@ -20,7 +20,7 @@ from .concurrent_mutation import (
     report_of,
     warn_of,
 )
-from .mutable_state import attributes_of
+from .mutable_state import attribute_of
 from .mutation_watch import Mutation, MutationWatch
 from .step_context import StepContext
 
@@ -83,15 +83,13 @@ class MutationGuard:
         watched = _WatchedAwaitable(awaitable, self)
         try:
             value = await await_value(watched)
-        except (Exception, SystemExit) as error:
-            if watched.failure is not None:
-                raise watched.failure from error
+        except (Exception, SystemExit):
+            watched.raise_failure()
             raise
         finally:
             watched.close()
             self._bound.refresh()
-        if watched.failure is not None:
-            raise watched.failure
+        watched.raise_failure()
         return value
 
     def open_watch(self) -> MutationWatch | None:
@@ -99,7 +97,7 @@ class MutationGuard:
 
         The steps that this one called do not count: what they do is part of the stretch.
         """
-        roots = list(self._bound.contested(with_callees=False))
+        roots = self._bound.contested(with_callees=False)
         return MutationWatch(self._bound, roots) if roots else None
 
     def close_watch(self, watch: MutationWatch) -> Exception | None:
@@ -118,7 +116,7 @@ class MutationGuard:
         return failures[0] if failures else None
 
     def _open_watch(self, command: Command) -> MutationWatch | None:
-        roots = list(self._bound.contested(with_callees=True))
+        roots = self._bound.contested(with_callees=True)
         if isinstance(command, Assign) and command.target.fields:
             roots.extend(self._owners(command.target))
         return MutationWatch(self._bound, roots) if roots else None
@@ -127,30 +125,34 @@ class MutationGuard:
         context = state.context
         names, assigned_names = dict(context.step_locals), set(context.assigned_names)
         reply: object = None
-        error: BaseException | None = None
         try:
             reply = command.carry_out(state)
-        except BaseException as raised:  # what was changed before is dealt with; then it goes on
-            error = raised
-        failure = self.close_watch(watch)
-        if failure is not None and (error is None or isinstance(error, Exception)):
-            if type(reply) is Awaited:
-                reply.close()
-            if isinstance(failure, ConcurrentMutationError):
-                context.step_locals.clear()
-                context.step_locals.update(names)
-                context.assigned_names.intersection_update(assigned_names)
-            raise failure from error
-        if error is not None:
-            raise error
-        return reply
+        except BaseException as error:
+            failure = self.close_watch(watch)
+            if failure is None or not isinstance(error, Exception):
+                raise
+            failure.__cause__ = error
+        else:
+            failure = self.close_watch(watch)
+            if failure is None:
+                return reply
+        if type(reply) is Awaited:
+            reply.close()
+        if isinstance(failure, ConcurrentMutationError):
+            context.step_locals.clear()
+            context.step_locals.update(names)
+            context.assigned_names.intersection_update(assigned_names)
+        try:
+            raise failure
+        finally:
+            del failure  # so that the error and this frame do not hold each other
 
     def _owners(self, target: AssignmentTarget) -> Iterator[tuple[str, object, Binding]]:
         """The objects on the way of a dotted assignment that other steps bind, found without running code."""
         path = target.root
         value = self._bound.context.step_locals.get(target.root)
         for field in target.fields[:-1]:
-            path, value = f"{path}.{field}", attributes_of(value).get(field)
+            path, value = f"{path}.{field}", attribute_of(value, field)
             if other := self._bound.other(value, with_callees=True):
                 yield path, value, other
 
@@ -180,16 +182,16 @@ class _WatchedAwaitable:
     """
 
     def __init__(self, awaitable: Awaitable[object], guard: MutationGuard) -> None:
-        self.failure: Exception | None = None
+        self._failure: Exception | None = None
         self._awaitable = awaitable
         self._coroutine = _await(awaitable)
+        self._proceed: Callable[[], object] = partial(self._coroutine.send, None)
         self._guard = guard
 
     def __await__(self) -> Generator[Any, Any, object]:
-        proceed: Callable[[], object] = partial(self._coroutine.send, None)
         while True:
             try:
-                suspension = self._run(proceed)
+                suspension = self._run()
             except StopIteration as end:
                 return end.value
             try:
@@ -198,9 +200,9 @@ class _WatchedAwaitable:
                 self._coroutine.close()
                 raise
             except BaseException as error:  # a cancellation, on its way to what is awaited
-                proceed = partial(self._coroutine.throw, error)
+                self._proceed = partial(self._coroutine.throw, error)
             else:
-                proceed = partial(self._coroutine.send, value)
+                self._proceed = partial(self._coroutine.send, value)
 
     def close(self) -> None:
         """Give up what was not awaited, so that a coroutine does not complain."""
@@ -208,14 +210,28 @@ class _WatchedAwaitable:
         if inspect.iscoroutine(self._awaitable):
             self._awaitable.close()
 
-    def _run(self, proceed: Callable[[], object]) -> object:
+    def raise_failure(self) -> None:
+        """Raise what the watches say; nothing when nothing is wrong."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # so that the error and this frame do not hold each other
+
+    def _run(self) -> object:
+        """Let what is awaited go on to its next suspension."""
         watch = self._guard.open_watch()
-        if watch is None:
-            return proceed()
         try:
-            return proceed()
+            return self._proceed()
         finally:
-            self.failure = self._guard.close_watch(watch) or self.failure
+            self._proceed = _end  # an error on its way in is not held on its way out
+            if watch is not None:
+                self._failure = self._guard.close_watch(watch) or self._failure
+
+
+def _end() -> object:
+    raise RuntimeError("what was awaited has ended")
 
 
 async def _await(awaitable: Awaitable[object]) -> object:

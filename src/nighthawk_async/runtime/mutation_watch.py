@@ -20,10 +20,10 @@ __all__ = ["MAX_WATCHED_DEPTH", "MAX_WATCHED_ITEMS", "MAX_WATCHED_OBJECTS", "Mut
 MAX_WATCHED_DEPTH = 4
 """How many objects deep below a bound one changes are looked for."""
 
-MAX_WATCHED_OBJECTS = 500
+MAX_WATCHED_OBJECTS = 250
 """How many objects are looked at around one command."""
 
-MAX_WATCHED_ITEMS = 100_000
+MAX_WATCHED_ITEMS = 20_000
 """How many things these may hold together; an object beyond that is compared by its size alone."""
 
 
@@ -137,6 +137,7 @@ class MutationWatch:
         for watched in self._watched.values():
             if watched.is_changed():
                 is_whole = _restore(watched) and is_whole
+                _OPEN_WATCHES.tell(self._owner, watched.value)
         return is_whole
 
     def rebase(self, value: object) -> bool:
@@ -157,14 +158,15 @@ class MutationWatch:
         while self._pending:
             watched = self._pending.popleft()
             for label, child in watched.children():
+                if len(self._watched) >= MAX_WATCHED_OBJECTS:
+                    return
                 self._add(child, root=watched.root, path=watched.path + label, depth=watched.depth + 1)
 
     def _add(self, value: object, *, root: _Root, path: str, depth: int) -> None:
-        if len(self._watched) >= MAX_WATCHED_OBJECTS:
-            self._pending.clear()
+        if id(value) in self._watched:
             return
         shapes = shapes_of(type(value))
-        if not shapes or id(value) in self._watched or is_shared(value):
+        if not shapes or is_shared(value):
             return
         size = _size(value, shapes)
         watched = _Watched(value=value, root=root, path=path, depth=depth, shapes=shapes, size=size)

@@ -1,10 +1,14 @@
 """Steps that carry out tool calls as a function of the test says, for tests of steps beside each other."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeAlias
+
+import anyio
 
 import nighthawk_async as nh
 from nighthawk_async.runtime.concurrent_mutation import ConcurrentMutationError
+from nighthawk_async.runtime.scoping import Run
 
 Play: TypeAlias = Callable[[nh.StepActor], Awaitable[object]]
 
@@ -48,3 +52,56 @@ async def refused(call: Awaitable[object]) -> ConcurrentMutationError | None:
     except ConcurrentMutationError as error:
         return error
     return None
+
+
+@nh.natural_function
+async def step(thing: Any, play: Play, other: Any = None) -> None:
+    """natural
+    Work with <thing>.
+    """
+
+
+@nh.natural_function
+async def holding_step(item: Any, play: Play) -> None:
+    """natural
+    Work with <item>.
+    """
+
+
+@asynccontextmanager
+async def holding(item: object) -> AsyncGenerator[None]:
+    """A step in flight has an object bound."""
+    is_held, release = anyio.Event(), anyio.Event()
+
+    async def wait(_: nh.StepActor) -> None:
+        is_held.set()
+        await release.wait()
+
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(holding_step, item, wait)
+        await is_held.wait()
+        yield
+        release.set()
+
+
+def strict_run() -> Run:
+    """A run in which a concurrent change is a tool error."""
+    return nh.run(PlayingExecutor(), concurrent_mutation="error")
+
+
+async def refusal_of(expression: str, thing: object, other: object = None) -> ConcurrentMutationError | None:
+    """What a step is told that evaluates an expression."""
+    errors: list[ConcurrentMutationError | None] = []
+
+    async def play(actor: nh.StepActor) -> None:
+        errors.append(await refused(evaluate(actor, expression)))
+
+    await step(thing, play, other)
+    return errors[0]
+
+
+@nh.natural_function
+def sync_step(thing: Any, play: Play) -> None:
+    """natural
+    Work with <thing>.
+    """

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, computed_field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from nighthawk_async.actors import Mailbox, SharedCell
-from nighthawk_async.runtime.mutable_state import attributes_of, shapes_of
+from nighthawk_async.runtime.mutable_state import attribute_of, shapes_of
 
 Item = TypeVar("Item")
 
@@ -283,8 +283,9 @@ def test_an_object_that_pretends_to_have_other_attributes_is_not_followed() -> N
 
 
 def test_attributes_are_read_without_running_properties() -> None:
-    assert attributes_of(Slotted())["name"] == "a"
-    assert attributes_of(Numbers()) == {"name": "a"}
-    assert attributes_of([1]) == {}
-    assert attributes_of(UserDict(a=1)) == {"data": {"a": 1}}
-    assert attributes_of(None) == {}
+    assert attribute_of(Slotted(), "name") == "a"
+    assert attribute_of(Slotted(), "unset") is None
+    assert attribute_of(Slotted(), "secret") is None
+    assert attribute_of(Numbers(), "name") == "a"
+    assert attribute_of(UserDict(a=1), "data") == {"a": 1}
+    assert attribute_of([1], "append", 2) == 2

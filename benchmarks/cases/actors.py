@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import anyio
 
-from nighthawk_async.actors.actor import Actor, open_actor
-from nighthawk_async.actors.actor_handle import ActorHandle
+from nighthawk_async.actors import Actor, ActorHandle, open_actor
 
 from ..measure import Benchmark
 

@@ -30,7 +30,8 @@ size. Attributes that reading creates are no change when they belong to a `cache
 fills a cache by hand is to be declared with `shared`. What another thread changes during a tool call is
 taken for that call's change. With `"error"`, an object that is too large to be remembered, or that steps of
 two threads may have changed at once, is not put back; the message says so. What the call did besides to
-objects that no other step binds stays, except that names bound by a synchronous call are as they were.
+objects that no other step binds stays, except that names bound by a synchronous call are as they were. What a
+call awaits goes on when a change of it was undone, and the call fails when it has ended.
 """
 
 import warnings

@@ -195,14 +195,13 @@ class _WatchedAwaitable:
             except StopIteration as end:
                 return end.value
             try:
-                value = yield suspension
+                # No variable holds what comes in: on Trio it can be an error that comes to hold this frame.
+                self._proceed = partial(self._coroutine.send, (yield suspension))
             except GeneratorExit:
                 self._coroutine.close()
                 raise
             except BaseException as error:  # a cancellation, on its way to what is awaited
                 self._proceed = partial(self._coroutine.throw, error)
-            else:
-                self._proceed = partial(self._coroutine.send, value)
 
     def close(self) -> None:
         """Give up what was not awaited, so that a coroutine does not complain."""

@@ -1,5 +1,7 @@
 """Changes in what tool calls await, and in steps that they call."""
 
+import gc
+import weakref
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -265,3 +267,35 @@ async def test_of_a_step_and_its_caller_only_the_one_whose_tool_it_was_is_told(
     assert outer == [None]
     assert [error is not None for error in told] == [is_held]
     assert thing == ([1] if is_held else [1, 2])
+
+
+class Held:
+    """Something a call holds while it waits."""
+
+
+@pytest.mark.virtual_time  # on Trio alone: on asyncio, cancelled tasks are freed by the collector, guard or not
+async def test_what_a_cancelled_call_held_is_free_at_once() -> None:
+    held: list[weakref.ref[Held]] = []
+
+    async def wait_for_ever() -> None:
+        thing = Held()
+        held.append(weakref.ref(thing))
+        await anyio.sleep_forever()
+
+    async def give_up() -> None:
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(evaluate_other)
+            await anyio.wait_all_tasks_blocked()
+            task_group.cancel_scope.cancel()
+
+    async def evaluate_other() -> None:
+        await step(None, lambda actor: evaluate(actor, "other()"), wait_for_ever)
+
+    async with strict_run():
+        gc.collect()
+        gc.disable()
+        try:
+            await give_up()
+            assert held[0]() is None
+        finally:
+            gc.enable()

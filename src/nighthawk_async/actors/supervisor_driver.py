@@ -138,9 +138,8 @@ class SupervisorDriver:
         ending = ChildEnding(kind="cancelled")
         try:
             with runner.scope:
-                if not runner.scope.cancel_called:
-                    await runner.run()
-                    ending = ChildEnding(kind="finished" if runner.is_finished else "returned")
+                await runner.run()
+                ending = ChildEnding(kind="finished" if runner.is_finished else "returned")
         except Exception as error:  # whatever it is, the policy decides what becomes of it
             ending = ChildEnding(kind="failed", error=error)
         finally:

@@ -175,7 +175,7 @@ class SupervisorState:
         for child in reversed(self._children.values()):
             if not (child.is_alive and child.must_stop):
                 continue
-            if is_blocked and not (child.is_alone or child.is_asked):
+            if is_blocked and not child.is_alone:
                 continue
             is_blocked = is_blocked or not child.is_alone
             if not child.is_asked:

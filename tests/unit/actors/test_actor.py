@@ -15,10 +15,13 @@ from nighthawk_async.actors import (
     ActorEndedError,
     ActorHandle,
     ActorInterruptedError,
+    Mailbox,
     MailboxClosedError,
     MailboxFullError,
     open_actor,
 )
+from nighthawk_async.actors.actor_life import ActorFigures, ActorLife
+from nighthawk_async.actors.actor_messages import ActorMessage
 from tests.unit.actors.actor_examples import Counter
 from tests.unit.actors.waiting_tasks import start
 
@@ -390,3 +393,15 @@ async def _caught(awaitable: object) -> object:
         return await awaitable  # type: ignore[misc]
     except (ValueError, ActorEndedError) as error:
         return error
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_life_that_is_paused_in_any_turn_ends_and_leaves_the_mailbox_open(turns: int) -> None:
+    mailbox: Mailbox[ActorMessage] = Mailbox()
+    life = ActorLife("counter", mailbox, ActorFigures())
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(life.run, Counter)
+        for _ in range(turns):
+            await checkpoint()
+        life.pause()
+    assert not mailbox.is_closed

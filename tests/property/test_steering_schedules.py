@@ -21,6 +21,7 @@ from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response
 pytestmark = pytest.mark.anyio
 
 WAITS = st.integers(0, 8)
+SHORT = st.integers(0, 2)
 ACTS = st.sampled_from(("steer", "steer", "suspend", "resume", "resume with input", "snapshot"))
 ENDS = st.sampled_from(("go on", "go on", "cancel", "cancel gracefully", "stop"))
 
@@ -143,8 +144,8 @@ def _delivered(model: ScriptedModel) -> list[str]:
 
 
 @given(
-    limit=st.integers(1, 3),
-    steps=st.lists(st.tuples(WAITS, WAITS, st.none() | st.integers(0, 20)), min_size=1, max_size=12),
+    limit=st.integers(1, 2),
+    steps=st.lists(st.tuples(SHORT, SHORT, st.none() | st.integers(1, 6)), min_size=3, max_size=12),
 )
 async def test_no_place_is_lost_or_doubled_whenever_steps_are_cancelled(
     limit: int, steps: list[tuple[int, int, int | None]]

@@ -1,6 +1,7 @@
 """Which steps count, which objects are within reach, and steps of several threads."""
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -184,3 +185,21 @@ async def test_of_two_calls_at_once_in_two_threads_either_may_have_made_the_chan
     assert "could not be undone" in error.message
     assert errors["reader"] is None
     assert meeting.thing == [1, 2]
+
+
+async def test_a_refused_assignment_leaves_a_write_binding_unassigned() -> None:
+    thing = SimpleNamespace(status="open")
+
+    @nh.natural_function
+    async def sell(thing: Any, play: Play) -> None:
+        """natural
+        Sell <:thing>.
+        """
+
+    async def play(actor: nh.StepActor) -> None:
+        assert await refused(assign(actor, "thing.status", "'sold'")) is not None
+        assert (await actor.snapshot()).assigned_names == frozenset()
+
+    async with strict_run(), holding(thing):
+        await sell(thing, play)
+    assert thing.status == "open"

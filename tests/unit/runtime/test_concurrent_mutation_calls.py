@@ -35,6 +35,7 @@ async def helped_run() -> AsyncGenerator[None]:
         read_slowly,
         change_in_step,
         change_in_run,
+        change_by_executor,
         change_in_sync_step,
     )
     names = {function.__name__: function for function in functions}
@@ -72,6 +73,13 @@ async def test_a_change_in_what_is_awaited_is_refused_and_undone(expression: str
         error = await refusal_of(expression, thing)
     assert error is not None
     assert error.is_restored
+    assert thing == [1]
+
+
+async def test_what_a_refused_call_would_have_awaited_is_closed() -> None:
+    thing = [1]
+    async with helped_run(), holding(thing):
+        assert await refusal_of("[thing.append(2), read_slowly(thing)][1]", thing) is not None
     assert thing == [1]
 
 
@@ -205,6 +213,25 @@ async def test_a_run_inside_a_step_does_not_hide_that_the_step_waits() -> None:
     assert thing == [1, 2]
 
 
+async def change_by_executor(thing: list[int]) -> None:
+    async def play(_: nh.StepActor) -> None:
+        await anyio.lowlevel.checkpoint()
+        thing.append(2)
+
+    await step(thing, play)
+
+
+async def test_what_the_executor_of_an_inner_step_does_is_not_blamed_on_the_outer_one() -> None:
+    thing = [1]
+
+    async def play(actor: nh.StepActor) -> None:
+        assert await refused(evaluate(actor, "change_by_executor(thing)")) is None
+
+    async with helped_run():
+        await step(thing, play)
+    assert thing == [1, 2]
+
+
 async def test_two_steps_that_one_step_called_together_are_beside_each_other() -> None:
     thing = [1]
     errors: list[object] = []
@@ -273,7 +300,7 @@ class Held:
     """Something a call holds while it waits."""
 
 
-@pytest.mark.virtual_time  # on Trio alone: on asyncio, cancelled tasks are freed by the collector, guard or not
+@pytest.mark.virtual_time  # on Trio alone: asyncio leaves cancelled tasks to the collector
 async def test_what_a_cancelled_call_held_is_free_at_once() -> None:
     held: list[weakref.ref[Held]] = []
 

@@ -332,6 +332,27 @@ async def test_an_outcome_that_is_there_counts_although_the_task_was_asked_to_en
         assert await handle == "done"
 
 
+async def test_a_step_and_the_steps_of_its_tools_end_one_after_the_other_when_cancelled_gracefully() -> None:
+    gate, inner = Gate(), ScriptedSteps(PASS_GATE, DONE)
+    outer = ScriptedSteps(evaluating("delegate()"), PASS)
+
+    async def delegate() -> str:
+        with nh.scope(step_executor=inner.executor):
+            return await work(gate)
+
+    async with nh.run(outer.executor), nh.open_tasks() as tasks, anyio.create_task_group() as task_group:
+        with nh.scope(implicit_references={"delegate": delegate}):
+            handle = tasks.start(work, gate)
+        await gate.reached.wait()
+        task_group.start_soon(handle.cancel_gracefully, 60)
+        await anyio.wait_all_tasks_blocked()
+        gate.opened.set()
+        with pytest.raises(nh.TaskCancelledError) as caught:
+            await handle
+    assert not caught.value.forced
+    assert (gate.finished, len(inner.model.requests), len(outer.model.requests)) == (1, 1, 1)
+
+
 @pytest.mark.virtual_time
 async def test_a_step_that_does_not_finish_its_turn_within_the_grace_is_cancelled_by_force() -> None:
     gate, steps = Gate(), ScriptedSteps(PASS_GATE, DONE)

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import AbstractAsyncContextManager, ExitStack
 from contextvars import copy_context
 from functools import partial
-from typing import TypeVar, TypeVarTuple
+from typing import Generic, TypeVar, TypeVarTuple
 
 from anyio import get_cancelled_exc_class
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -70,16 +70,15 @@ class PortalPool:
         Raises:
             NighthawkError: The pool is closed, or was closed meanwhile.
         """
-        answer: Future[Result] = Future()
-        start = partial(self._start_task, portal_depth(), answer, function, *args)
+        call = _Call[Result]()
+        start_task = partial(self._start_task, portal_depth(), call.answer, function, *args)
         with _helper_thread() as helper:
-            starting = helper.submit(copy_context().run, start)
             try:
-                starting.result()
-                return answer.result()
+                helper.submit(copy_context().run, call.start, start_task).result()
+                return call.answer.result()
             finally:
-                if not answer.done():
-                    _abandon(helper, starting, answer)
+                if not call.answer.done():
+                    call.abandon()
 
     def close(self) -> None:
         """Cancel what is in progress, stop every portal thread and wait for it. Closing twice is fine."""
@@ -133,12 +132,34 @@ async def _deliver(
         answer.set_exception(error)
 
 
-def _abandon(helper: ThreadPoolExecutor, starting: Future[Future[None]], answer: Future[Result]) -> None:
-    """Cancel a call whose caller no longer waits for it, and wait until it has ended."""
-    wait([starting])
-    if starting.exception() is None:
-        helper.submit(starting.result().cancel)
-        wait([answer])
+class _Call(Generic[Result]):
+    """A call on its way to a portal.
+
+    Ctrl-C may interrupt its caller anywhere, also where the caller cannot know yet whether it has begun.
+    """
+
+    __slots__ = ("_is_abandoned", "_lock", "_task", "answer")
+
+    def __init__(self) -> None:
+        self.answer: Future[Result] = Future()
+        self._lock = threading.Lock()
+        self._task: Future[None] | None = None
+        self._is_abandoned = False
+
+    def start(self, start_task: Callable[[], Future[None]]) -> None:
+        """Begin, unless the caller has given up."""
+        with self._lock:
+            if not self._is_abandoned:
+                self._task = start_task()
+
+    def abandon(self) -> None:
+        """Cancel what the caller no longer waits for, and wait until it has ended, or never let it begin."""
+        with self._lock:
+            self._is_abandoned = True
+        if self._task is not None:
+            with _helper_thread() as helper:
+                helper.submit(self._task.cancel)
+            wait([self.answer])
 
 
 def _run_ended() -> NighthawkError:

@@ -126,12 +126,17 @@ async def test_who_is_cancelled_at_the_moment_of_its_admission_passes_it_on() ->
         async with admission.admitted():
             entered.append(name)
 
-    async with anyio.create_task_group() as outer, anyio.create_task_group() as doomed, admission.admitted():
-        doomed.start_soon(enter, "doomed")
-        await anyio.wait_all_tasks_blocked()
-        outer.start_soon(enter, "next")
-        await anyio.wait_all_tasks_blocked()
-        doomed.cancel_scope.cancel()  # and without a checkpoint in between the place becomes free
+    with anyio.fail_after(10):
+        async with (
+            anyio.create_task_group() as outer,
+            anyio.create_task_group() as doomed,
+            admission.admitted(),
+        ):
+            doomed.start_soon(enter, "doomed")
+            await anyio.wait_all_tasks_blocked()
+            outer.start_soon(enter, "next")
+            await anyio.wait_all_tasks_blocked()
+            doomed.cancel_scope.cancel()  # and without a checkpoint in between the place becomes free
     assert entered == ["next"]
     with anyio.fail_after(1):
         await enter("later")

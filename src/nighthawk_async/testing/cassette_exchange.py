@@ -29,7 +29,9 @@ __all__ = [
     "RecordedError",
     "RecordedExchange",
     "ResponsePart",
+    "record_consumed",
     "record_events",
+    "replay_consumed",
     "replay_events",
 ]
 
@@ -79,6 +81,8 @@ class RecordedExchange(
         response: What the response brought, in order.
         usage: The fields of the last usage the response reported, unless they have their defaults.
         finish: The fields of the final event, unless they are None.
+        consumed: The fields of what the request consumed, where the model told it beside its events, as of a
+            request that failed.
         error: How the request failed.
         cancelled_after_seconds: Seconds after which the program cancelled the request.
         left_early: Whether the program left the response before its end.
@@ -91,6 +95,7 @@ class RecordedExchange(
     response: tuple[ResponsePart, ...] = ()
     usage: dict[str, Any] | None = None
     finish: dict[str, Any] | None = None
+    consumed: dict[str, Any] | None = None
     error: RecordedError | None = None
     cancelled_after_seconds: float | None = None
     left_early: bool = False
@@ -168,6 +173,30 @@ def record_events(events: Iterable[ModelEvent]) -> dict[str, Any]:
             case _:
                 pass
     return {"response": parts.end(), **found}
+
+
+def record_consumed(usage: Usage | None, events: Iterable[ModelEvent]) -> dict[str, Any] | None:
+    """The field `consumed` of an exchange; None when the events told it.
+
+    Args:
+        usage: What the model told beside its events.
+        events: The events of the response, as far as it came.
+    """
+    reported = [event.usage for event in events if isinstance(event, UsageReported)]
+    is_known = usage is None or (bool(reported) and reported[-1] == usage)
+    return None if is_known else _differing(plain(usage), plain(Usage()))
+
+
+def replay_consumed(exchange: RecordedExchange) -> Usage | None:
+    """What the request of an exchange consumed; None when its events tell it.
+
+    Args:
+        exchange: The exchange.
+
+    Raises:
+        msgspec.ValidationError: Its usage is malformed.
+    """
+    return None if exchange.consumed is None else msgspec.convert(exchange.consumed, Usage)
 
 
 def replay_events(exchange: RecordedExchange) -> list[ModelEvent]:

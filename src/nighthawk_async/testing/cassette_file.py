@@ -16,7 +16,7 @@ import msgspec
 import yaml
 
 from .cassette_errors import CassetteError
-from .cassette_exchange import RecordedExchange, replay_events
+from .cassette_exchange import RecordedExchange, replay_consumed, replay_events
 from .cassette_failures import replay_error
 from .cassette_requests import digest_of
 from .cassette_values import encoded
@@ -97,6 +97,7 @@ def load_exchanges(text: str, *, path: Path) -> tuple[RecordedExchange, ...]:
         file = msgspec.convert(content, _File)
         for exchange in file.exchanges:
             replay_events(exchange)
+            replay_consumed(exchange)
             if exchange.error is not None:
                 replay_error(exchange.error)
     except (yaml.YAMLError, msgspec.ValidationError, ValueError) as error:

@@ -16,7 +16,7 @@ from ..ports import Model
 from ..types.messages import Message
 from ..types.model import ModelEvent, ModelRequest
 from .cassette_errors import CassetteError, CassetteMissError
-from .cassette_exchange import RecordedExchange, record_events
+from .cassette_exchange import RecordedExchange, record_consumed, record_events
 from .cassette_failures import record_error
 from .cassette_misses import describe_miss
 from .cassette_redaction import Redactor
@@ -132,6 +132,7 @@ class CassettePlayer:
             exchange = msgspec.structs.replace(
                 asked,
                 **record_events(record.events),
+                consumed=record_consumed(record.consumed, record.events),
                 error=None if record.error is None else record_error(record.error),
                 cancelled_after_seconds=record.cancelled_after_seconds,
                 left_early=not record.is_whole and record.cancelled_after_seconds is None,

@@ -18,7 +18,7 @@ from ..runtime.model_access import usage_so_far
 from ..types.model import ModelEvent, ResponseFinished
 from ..types.usage import Usage
 from .cassette_errors import CassetteMissError
-from .cassette_exchange import RecordedExchange, replay_events
+from .cassette_exchange import RecordedExchange, replay_consumed, replay_events
 from .cassette_failures import replay_error
 
 __all__ = ["RecordingStream", "ReplayStream", "ResponseRecord"]
@@ -32,6 +32,7 @@ class ResponseRecord:
 
     Args:
         events: The events so far.
+        consumed: What the request consumed, when the model told it beside its events.
         error: How the request failed.
         cancelled_after_seconds: Seconds after which it was cancelled.
         has_ended: Whether the program read it to its end.
@@ -39,6 +40,7 @@ class ResponseRecord:
     """
 
     events: list[ModelEvent] = field(default_factory=list[ModelEvent])
+    consumed: Usage | None = None
     error: ModelError | ConfigurationError | None = None
     cancelled_after_seconds: float | None = None
     has_ended: bool = False
@@ -83,7 +85,7 @@ class RecordingStream(AbstractAsyncContextManager["RecordingStream"], AsyncItera
             self._events = await self._stream.__aenter__()
         except BaseException as error:
             self._note_failure(error)
-            self._keep(self._record)
+            self._finish()
             raise
         return self
 
@@ -99,7 +101,7 @@ class RecordingStream(AbstractAsyncContextManager["RecordingStream"], AsyncItera
         try:
             return await self._stream.__aexit__(exception_type, exception, traceback)
         finally:
-            self._keep(self._record)
+            self._finish()
 
     async def __anext__(self) -> ModelEvent:
         try:
@@ -112,6 +114,10 @@ class RecordingStream(AbstractAsyncContextManager["RecordingStream"], AsyncItera
             raise
         self._record.events.append(event)
         return event
+
+    def _finish(self) -> None:
+        self._record.consumed = self.usage
+        self._keep(self._record)
 
     def _note_failure(self, error: BaseException) -> None:
         if self._record.is_whole:
@@ -137,6 +143,11 @@ class ReplayStream(AbstractAsyncContextManager["ReplayStream"], AsyncIterator[Mo
     def __init__(self, exchange: RecordedExchange) -> None:
         self._exchange = exchange
         self._events = deque(replay_events(exchange))
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the request consumed when it was recorded, if that was more than its events told."""
+        return replay_consumed(self._exchange)
 
     async def __aenter__(self) -> Self:
         await checkpoint()

@@ -584,7 +584,7 @@ async def test_a_block_forgets_tasks_that_have_ended() -> None:
         for _ in range(50):
             await tasks.start(give)
         gc.collect()
-        assert sum(isinstance(each, Result) for each in gc.get_objects()) <= 1
+        assert sum(type(each) is Result for each in gc.get_objects()) <= 1
 
 
 async def test_a_thread_that_is_cancelled_can_ask_and_the_block_waits_for_it() -> None:

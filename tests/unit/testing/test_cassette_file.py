@@ -94,6 +94,7 @@ def test_what_is_no_cassette_is_refused_with_its_path(text: str) -> None:
         {"error": RecordedError(type="ValueError", message="no")},
         {"error": RecordedError(type="ModelStatusError", message="no status")},
         {"usage": {"requests": "many"}},
+        {"consumed": {"requests": "many"}},
         {"finish": {"reason": "unheard of"}},
     ],
 )

@@ -11,7 +11,17 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.runtime.admission import StepAdmission
 from nighthawk_async.runtime.run_state import SyncBackend
-from nighthawk_async.testing import CallbackExecutor, ScriptedExecutor, StepCall, StepResponse, pass_response
+from nighthawk_async.testing import (
+    CallbackExecutor,
+    ModelReply,
+    ModelServer,
+    RecordedRequest,
+    ScriptedExecutor,
+    StepCall,
+    StepResponse,
+    pass_response,
+    tool_call,
+)
 from tests.specification.scripted_steps import PASS, ScriptedSteps, evaluating
 
 pytestmark = pytest.mark.anyio
@@ -215,3 +225,25 @@ def test_a_limit_holds_in_a_script_without_an_event_loop() -> None:
         for number in range(3):
             work_in_thread(number)
     assert len(executor.calls) == 3
+
+
+async def test_a_limit_on_steps_composes_with_the_limit_of_a_model() -> None:
+    asked: list[int] = []
+    most: list[int] = []
+
+    async def reply(request: RecordedRequest) -> ModelReply:
+        asked.append(1)
+        most.append(len(asked))
+        await anyio.wait_all_tasks_blocked()
+        asked.pop()
+        return ModelReply(tool_calls=(tool_call("nh_outcome", kind="pass"),))
+
+    async with ModelServer(reply) as server:
+        settings = {"base_url": server.base_url, "max_concurrent_requests": 2}
+        executor = nh.AgentStepExecutor.from_configuration(
+            configuration=nh.StepExecutorConfiguration(model="openai-chat:any", model_settings=settings)
+        )
+        async with nh.run(executor, max_concurrent_steps=4) as run:
+            await nh.parallel.map(work, range(12), max_concurrent=6)
+    assert run.usage_meter.steps == 12
+    assert max(most) <= 2

@@ -1,7 +1,7 @@
 # Thin doors to the sessions in noxfile.py. All they need is python3 (3.11 or newer); they keep their tools in .venv
 # and the sessions' environments in .nox, and once those are built no network is needed.
 #
-#   make test ARGS="-k mailbox"     arguments go to pytest (likewise for demo, bench, lint and docs)
+#   make test ARGS="-k mailbox"     arguments go to pytest (likewise for coverage, demo, bench, lint and docs)
 #   make test PYTHONS="3.13"        only on these Pythons; otherwise on each of 3.11 to 3.14 that is found
 #   make test PYTHON=python3.12     the interpreter that builds .venv
 
@@ -20,13 +20,13 @@ help:
 	@echo "make types      strict type checking"
 	@echo "make docs       build the documentation into site/ (ARGS=serve shows it)"
 	@echo "make bench      run the benchmarks (ARGS=--quick for a short run)"
-	@echo "make coverage   one coverage report for every Python tested"
+	@echo "make coverage   run the tests with branch coverage"
 	@echo "make clean      remove everything that was built"
 
 demo test coverage bench docs lint types: tools
 demo:     ; @$(NOX) -s demo -- $(ARGS)
 test:     ; @$(NOX) -s tests -- $(ARGS)
-coverage: ; @$(NOX) -s coverage
+coverage: ; @$(NOX) -s coverage -- $(ARGS)
 bench:    ; @$(NOX) -s bench -- $(ARGS)
 docs:     ; @$(NOX) -s docs -- $(ARGS)
 lint:     ; @$(NOX) -s lint -- $(ARGS)

@@ -67,29 +67,19 @@ def prepare(session: nox.Session, *groups: str, extras: str = "", project: bool 
 
 @nox.session(python=pythons_to_test())
 def tests(session: nox.Session) -> None:
-    """Run the tests with branch coverage; with arguments after `--`, pytest with these and no coverage."""
+    """Run the tests, on as many processes as there are processors; arguments after `--` go to pytest."""
     prepare(session, "test", extras="all")
-    if session.posargs:
-        session.run("pytest", *session.posargs)
-        return
-    data_file = Path(session.create_tmp()).resolve() / "coverage"
-    for old in data_file.parent.glob("coverage*"):
-        old.unlink()
-    environment = {"COVERAGE_FILE": str(data_file)}
-    session.run("coverage", "run", "-m", "pytest", env=environment)
-    session.run("coverage", "combine", "--quiet", env=environment)
-    session.run("coverage", "report", env=environment)
+    session.run("pytest", *(session.posargs or ("--numprocesses=logical", "--dist=worksteal")))
 
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """Join the coverage of every Python that `tests` ran on into one report, in htmlcov/ too."""
-    prepare(session, "test", project=False)
-    found = [str(path) for path in HERE.glob(".nox/tests-*/tmp/coverage")]
-    if not found:
-        session.error("no coverage measured yet: run the tests first")
+    """Run the tests in one process and report their branch coverage, in htmlcov/ too."""
+    prepare(session, "test", extras="all")
     environment = {"COVERAGE_FILE": str(Path(session.create_tmp()).resolve() / "coverage")}
-    session.run("coverage", "combine", "--quiet", "--keep", *found, env=environment)
+    session.run("coverage", "erase", env=environment)
+    session.run("coverage", "run", "-m", "pytest", *session.posargs, env=environment)
+    session.run("coverage", "combine", "--quiet", env=environment)
     session.run("coverage", "report", env=environment)
     session.run("coverage", "html", "--quiet", env=environment)
 

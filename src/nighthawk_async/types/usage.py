@@ -8,7 +8,7 @@ __all__ = ["Usage"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Consumption of one or more model requests. Add two with `+`.
+    """Consumption of one or more model requests. Add two with `+`; with `-`, what came since an earlier figure.
 
     Args:
         requests: Number of requests, that is of model round trips.
@@ -46,4 +46,18 @@ class Usage:
             cost=self.cost + other.cost,
             unpriced_requests=self.unpriced_requests + other.unpriced_requests,
             is_complete=self.is_complete and other.is_complete,
+        )
+
+    def __sub__(self, earlier: "Usage") -> "Usage":
+        return Usage(
+            requests=self.requests - earlier.requests,
+            input_tokens=self.input_tokens - earlier.input_tokens,
+            output_tokens=self.output_tokens - earlier.output_tokens,
+            cache_read_tokens=self.cache_read_tokens - earlier.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens - earlier.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens - earlier.reasoning_tokens,
+            retries=self.retries - earlier.retries,
+            cost=self.cost - earlier.cost,
+            unpriced_requests=self.unpriced_requests - earlier.unpriced_requests,
+            is_complete=self.is_complete,  # nobody knows when what is missing was used
         )

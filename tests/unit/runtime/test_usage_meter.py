@@ -2,6 +2,7 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
 from nighthawk_async import Usage
 from nighthawk_async.runtime.unset import UNSET
@@ -21,6 +22,13 @@ def test_usage_is_added_by_model_and_in_every_enclosing_meter() -> None:
         "b": Usage(requests=1, is_complete=False),
     }
     assert (inner.steps, outer.steps) == (1, 1)
+
+
+def test_a_difference_is_what_came_since_an_earlier_figure() -> None:
+    earlier = Usage(requests=2, input_tokens=10, cost=Decimal("0.5"), retries=1, unpriced_requests=1)
+    since = Usage(requests=1, input_tokens=3, output_tokens=4, cost=Decimal("0.25"), reasoning_tokens=2)
+    assert (earlier + since) - earlier == since
+    assert not (earlier + Usage(requests=1, is_complete=False) - earlier).is_complete
 
 
 def test_a_view_by_model_is_a_snapshot() -> None:

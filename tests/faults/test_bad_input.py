@@ -219,7 +219,8 @@ def test_a_decorated_lambda_is_refused() -> None:
 
 def test_a_function_without_source_is_refused_and_named() -> None:
     namespace: dict[str, Any] = {}
-    exec("def typed_at_a_prompt():\n    'natural\\nDo it.'", namespace)
+    code = compile("def typed_at_a_prompt():\n    'natural\\nDo it.'", "<kept nowhere>", "exec")
+    exec(code, namespace)
     linecache.checkcache()
     with pytest.raises(nh.NaturalParseError, match="source"):
         nh.natural_function(namespace["typed_at_a_prompt"])

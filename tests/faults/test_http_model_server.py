@@ -290,7 +290,7 @@ def test_a_server_without_file_descriptors_waits_for_some(
             raise error
         return accept(listener)
 
+    monkeypatch.setattr(socket.socket, "accept", accept_later)
     with ModelServer.in_thread([ModelReply(text="Fine")]) as server:
-        monkeypatch.setattr(socket.socket, "accept", accept_later)
         assert "Fine" in json_post(server, ASKED)[1]
     assert next(errors, None) is None

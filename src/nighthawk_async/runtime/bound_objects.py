@@ -175,12 +175,17 @@ class BoundObjects:
         return None if other is None or is_shared(value) else other
 
     def _bind(self, *values: tuple[str, object]) -> None:
-        bindings = [Binding(self, name, value) for name, value in values if shapes_of(type(value))]
-        for binding in bindings:
+        # Two references may end at the same object: `<user.name>` and `<user.email>`.
+        bindings = {
+            name: Binding(self, name, value)
+            for name, value in values
+            if name not in self._bindings and shapes_of(type(value))
+        }
+        for binding in bindings.values():
             key = id(binding.value)
             self._bindings[binding.name] = binding
             self._own_counts[key] = self._own_counts.get(key, 0) + 1
-        _REGISTRY.add(*bindings)
+        _REGISTRY.add(*bindings.values())
 
     def _unbind(self, binding: Binding) -> None:
         del self._bindings[binding.name]

@@ -8,7 +8,7 @@ __all__ = ["Usage"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Consumption of one or more model requests. Add two with `+`; with `-`, what came since an earlier figure.
+    """Consumption of one or more model requests. Add two with `+`; `-` gives what came since an earlier one.
 
     Args:
         requests: Number of requests, that is of model round trips.

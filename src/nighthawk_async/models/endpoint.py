@@ -15,7 +15,7 @@ from ..catalog.providers import ACCOUNT_HEADERS
 from ..errors import ConfigurationError, ModelError, ModelProviderError
 from ..wire.redaction import credential_forms, is_secret_name, redact
 
-__all__ = ["Endpoint", "check_header", "is_secret_name", "name_error", "parse_base_url", "with_version"]
+__all__ = ["Endpoint", "check_header", "name_error", "parse_base_url", "with_version"]
 
 _MIN_UNNAMED_SECRET_CHARACTERS = 8
 _MAX_URL_CHARACTERS = 8_192  # far below what an HTTP library refuses, paths and queries included

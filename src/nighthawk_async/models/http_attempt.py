@@ -13,7 +13,7 @@ import anyio
 
 from ..errors import ModelConnectionError, ModelError, ModelProtocolError, ModelProviderError
 from ..types.model import ModelEvent
-from ..wire.provider_errors import find_bare_error
+from ..wire.provider_errors import find_bare_error, status_error
 from ..wire.redaction import excerpt
 from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEventDecoder
 from .http_plan import HttpRequestPlan
@@ -126,7 +126,7 @@ class HttpAttempt:
         status, headers = self._exchange.status, self._exchange.headers
         if status != 200:
             body = await self._read_error_body()
-            raise self._codec.decode_error(status, headers, body, secrets=self._endpoint.secrets())
+            raise status_error(status, headers, body, secrets=self._endpoint.secrets())
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity":
             raise ModelProtocolError(f"the response is compressed ({encoding}), which was not asked for")

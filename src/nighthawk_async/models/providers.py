@@ -12,10 +12,11 @@ from ..configuration import ModelId, parse_model_id
 from ..errors import MissingCredentialError, UnknownModelError
 from ..ports import Model
 from ..runtime.model_access import needs_endpoint
+from ..wire.redaction import is_secret_name
 from .capability_settings import overridden_capabilities
 from .codecs import create_codec
 from .debug_log import show_log
-from .endpoint import Endpoint, check_header, is_secret_name, parse_base_url, with_version
+from .endpoint import Endpoint, check_header, parse_base_url, with_version
 from .http_model import HttpModel
 from .http_proxy import is_loopback
 from .http_stream import PoolSource

@@ -3,9 +3,8 @@
 Compatible servers, llama.cpp among them, speak it as well.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 
-from ..errors import ModelStatusError
 from ..types.content import MultimodalContent, UploadedFile, UserContent
 from ..types.messages import ToolResultsMessage, UserMessage
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
@@ -15,7 +14,6 @@ from .anthropic_messages import PROTOCOL_NAME
 from .anthropic_request import encode_body
 from .anthropic_response import AnthropicResponseDecoder
 from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
-from .provider_errors import status_error
 from .setting_checks import checked_settings
 
 __all__ = ["AnthropicCodec", "create_codec"]
@@ -57,12 +55,6 @@ class AnthropicCodec:
     def decode_response(self, body: bytes) -> list[ModelEvent]:
         """The events of a response that came whole; see `wire.codec.Codec`."""
         return AnthropicResponseDecoder().feed_whole(body)
-
-    def decode_error(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
-    ) -> ModelStatusError:
-        """The error that an HTTP error status stands for; see `wire.codec.Codec`."""
-        return status_error(status, headers, body, secrets=secrets)
 
 
 def _betas(request: ModelRequest) -> list[str]:

@@ -4,11 +4,10 @@ One codec speaks one provider protocol and holds no state; the state of one resp
 makes. Who sends the bytes, waits and tries again is the business of `models.http_model`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ..errors import ModelStatusError
 from ..types.content import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .sse import ServerSentEvent
@@ -106,18 +105,5 @@ class Codec(Protocol):
 
         Raises:
             ModelProtocolError: The body is not what the protocol promises.
-        """
-        ...
-
-    def decode_error(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
-    ) -> ModelStatusError:
-        """The error that an HTTP error status stands for, with an excerpt of the provider's message.
-
-        Args:
-            status: The HTTP status code.
-            headers: The response's headers; names in lower case.
-            body: The beginning of the response's body.
-            secrets: Texts that must not appear in the message.
         """
         ...

@@ -1,9 +1,7 @@
 """The codec of the Gemini API. Floor 1."""
 
-from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
-from ..errors import ModelStatusError
 from ..types.content import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
@@ -11,7 +9,6 @@ from .google_contents import PROTOCOL
 from .google_media import find_refusal
 from .google_request import encode_body
 from .google_response import GoogleResponseDecoder
-from .provider_errors import status_error
 
 __all__ = ["GoogleCodec", "create_codec"]
 
@@ -51,12 +48,6 @@ class GoogleCodec:
     def decode_response(self, body: bytes) -> list[ModelEvent]:
         """The events of a response that came whole; see `wire.codec.Codec`."""
         return GoogleResponseDecoder().feed_whole(body)
-
-    def decode_error(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
-    ) -> ModelStatusError:
-        """The error that an HTTP error status stands for; see `wire.codec.Codec`."""
-        return status_error(status, headers, body, secrets=secrets)
 
 
 def _model_path(model_name: str) -> str:

@@ -1,8 +1,5 @@
 """The codec of OpenAI Chat Completions, which most compatible servers speak. Floor 1."""
 
-from collections.abc import Mapping, Sequence
-
-from ..errors import ModelStatusError
 from ..types.content import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
@@ -10,7 +7,6 @@ from .openai_chat_assistant import PROTOCOL
 from .openai_chat_content import find_refusal
 from .openai_chat_request import encode_body
 from .openai_chat_response import ChatResponseDecoder
-from .provider_errors import status_error
 
 __all__ = ["OpenAIChatCodec", "create_codec"]
 
@@ -44,12 +40,6 @@ class OpenAIChatCodec:
     def decode_response(self, body: bytes) -> list[ModelEvent]:
         """The events of a response that came whole; see `wire.codec.Codec`."""
         return ChatResponseDecoder().feed_whole(body)
-
-    def decode_error(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
-    ) -> ModelStatusError:
-        """The error that an HTTP error status stands for; see `wire.codec.Codec`."""
-        return status_error(status, headers, body, secrets=secrets)
 
 
 def create_codec() -> OpenAIChatCodec:

@@ -4,9 +4,6 @@ Not a client of the provider's memory: every request holds the whole conversatio
 to store nothing unless the setting `store` says so.
 """
 
-from collections.abc import Mapping, Sequence
-
-from ..errors import ModelStatusError
 from ..types.content import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
@@ -14,7 +11,6 @@ from .openai_responses_content import find_refusal
 from .openai_responses_input import PROTOCOL
 from .openai_responses_request import encode_body
 from .openai_responses_response import ResponsesDecoder
-from .provider_errors import status_error
 
 __all__ = ["OpenAIResponsesCodec", "create_codec"]
 
@@ -48,12 +44,6 @@ class OpenAIResponsesCodec:
     def decode_response(self, body: bytes) -> list[ModelEvent]:
         """The events of a response that came whole; see `wire.codec.Codec`."""
         return ResponsesDecoder().feed_whole(body)
-
-    def decode_error(
-        self, status: int, headers: Mapping[str, str], body: bytes, *, secrets: Sequence[str] = ()
-    ) -> ModelStatusError:
-        """The error that an HTTP error status stands for; see `wire.codec.Codec`."""
-        return status_error(status, headers, body, secrets=secrets)
 
 
 def create_codec() -> OpenAIResponsesCodec:

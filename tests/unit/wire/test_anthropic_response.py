@@ -13,6 +13,7 @@ from nighthawk_async.types.model import (
     UsageReported,
 )
 from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.provider_errors import status_error
 
 from .anthropic import (
     PING,
@@ -330,6 +331,6 @@ def test_a_whole_answer_that_was_cut_off_after_its_calls_keeps_them() -> None:
 
 def test_an_error_status_is_told_with_the_providers_message() -> None:
     body = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
-    error = AnthropicCodec().decode_error(529, {}, body)
+    error = status_error(529, {}, body)
     assert (error.status, error.is_transient) == (529, True)
     assert "Overloaded" in str(error)

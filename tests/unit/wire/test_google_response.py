@@ -18,7 +18,7 @@ from nighthawk_async.types.model import (
 )
 from nighthawk_async.types.usage import Usage
 from nighthawk_async.wire.google import GoogleCodec
-from nighthawk_async.wire.provider_errors import ProviderMessage, find_bare_error
+from nighthawk_async.wire.provider_errors import ProviderMessage, find_bare_error, status_error
 from nighthawk_async.wire.sse import ServerSentEvent, ServerSentEventDecoder
 
 from .gemini import answer, call_part, calls_in, chunk, decode, event, finished, names_and_arguments, text_in
@@ -479,5 +479,5 @@ def test_a_whole_answer_without_a_finish_reason_breaks_the_protocol(body: bytes)
 
 def test_an_error_status_shows_the_providers_message() -> None:
     body = json.dumps([{"error": {"code": 400, "message": "no such model", "status": "NOT_FOUND"}}]).encode()
-    error = GoogleCodec().decode_error(404, {}, body)
+    error = status_error(404, {}, body)
     assert (error.status, error.message, error.is_transient) == (404, "HTTP 404: no such model", False)

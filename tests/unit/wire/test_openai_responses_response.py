@@ -13,6 +13,7 @@ from nighthawk_async.types.model import (
 )
 from nighthawk_async.types.usage import Usage
 from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.provider_errors import status_error
 from nighthawk_async.wire.sse import ServerSentEvent
 
 from .responses import (
@@ -453,7 +454,7 @@ def test_a_long_body_that_is_no_response_is_quoted_in_bounds() -> None:
 
 def test_an_error_status_is_an_error_with_the_providers_message() -> None:
     body = b'{"error":{"message":"Item rs_1 not found.","type":"invalid_request_error"}}'
-    error = OpenAIResponsesCodec().decode_error(404, {}, body)
+    error = status_error(404, {}, body)
     assert error.status == 404
     assert not error.is_transient
     assert "rs_1" in error.message

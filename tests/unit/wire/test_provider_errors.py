@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 import pytest
 
 from nighthawk_async.types.model import ResponseFailed
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
 from nighthawk_async.wire.provider_errors import (
     ProviderMessage,
     find_bare_error,
@@ -33,7 +32,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
     ],
 )
 def test_the_providers_message_is_found_in_every_shape(body: object, message: str) -> None:
-    error = OpenAIChatCodec().decode_error(404, {}, json.dumps(body).encode())
+    error = status_error(404, {}, json.dumps(body).encode())
     assert error.message == message
     assert error.status == 404
 
@@ -48,12 +47,12 @@ def test_the_providers_message_is_found_in_every_shape(body: object, message: st
     ],
 )
 def test_a_body_that_is_no_json_is_quoted(body: bytes, message: str) -> None:
-    assert OpenAIChatCodec().decode_error(502, {}, body).message == message
+    assert status_error(502, {}, body).message == message
 
 
 def test_known_secrets_and_what_looks_like_a_key_are_redacted() -> None:
     body = b'{"error":{"message":"key hunter22 and sk-abcdefghijklmnopqrst and Bearer abc.def are wrong"}}'
-    error = OpenAIChatCodec().decode_error(401, {}, body, secrets=["hunter22"])
+    error = status_error(401, {}, body, secrets=["hunter22"])
     assert error.message == "HTTP 401: key [redacted] and [redacted] and Bearer [redacted] are wrong"
 
 
@@ -88,7 +87,7 @@ def test_statuses_are_transient_unless_the_server_says_otherwise(
     status: int, headers: dict[str, str], is_transient: bool
 ) -> None:
     assert is_transient_status(status, headers) is is_transient
-    assert OpenAIChatCodec().decode_error(status, headers, b"").is_transient is is_transient
+    assert status_error(status, headers, b"").is_transient is is_transient
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from .errors import (
     UnknownNamespaceError,
     UpdateConflictError,
 )
+from .foreign_cancellation import ForeignCancellationError
 from .locks import acquire_gate, acquire_mutex, acquire_semaphore, gate, lock_statistics, mutex, semaphore
 from .locks_state import LockKind, LockStatistics, Permit
 from .mailbox import Mailbox
@@ -70,6 +71,7 @@ __all__ = [
     "ChildStatus",
     "Family",
     "Fired",
+    "ForeignCancellationError",
     "JobCancelledError",
     "JobHandle",
     "JobRejectedError",

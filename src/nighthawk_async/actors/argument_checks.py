@@ -1,0 +1,45 @@
+"""Numbers that callers give: refused at once, and in the same words everywhere in the room. Floor 1."""
+
+import math
+
+__all__ = ["check_seconds", "check_whole_number"]
+
+
+def check_whole_number(name: str, number: object, *, least: int, or_none: bool = False) -> None:
+    """Refuse what is not a whole number, or is too small.
+
+    Args:
+        name: What the number is, for the error: usually the name of the argument.
+        number: What was given.
+        least: The smallest number that is accepted.
+        or_none: Whether None is accepted, too.
+
+    Raises:
+        ValueError: It is not accepted. True and False are no numbers here.
+    """
+    if number is None and or_none:
+        return
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}{_or_none(or_none)}, not {number!r}")
+
+
+def check_seconds(name: str, seconds: object, *, or_none: bool = False) -> None:
+    """Refuse what is not a number of seconds, or is negative. Infinity is accepted.
+
+    Args:
+        name: What the number is, for the error: usually the name of the argument.
+        seconds: What was given.
+        or_none: Whether None is accepted, too.
+
+    Raises:
+        ValueError: It is not accepted. True and False are no numbers here.
+    """
+    if seconds is None and or_none:
+        return
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or math.isnan(seconds) or seconds < 0:
+        raise ValueError(f"{name} must be a number of seconds of at least 0{_or_none(or_none)}, not {seconds!r}")
+
+
+def _or_none(or_none: bool) -> str:
+    return " or None" if or_none else ""

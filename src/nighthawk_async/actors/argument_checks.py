@@ -1,7 +1,5 @@
 """Numbers that callers give: refused at once, and in the same words everywhere in the room. Floor 1."""
 
-import math
-
 __all__ = ["check_seconds", "check_whole_number"]
 
 
@@ -20,7 +18,9 @@ def check_whole_number(name: str, number: object, *, least: int, or_none: bool =
     if number is None and or_none:
         return
     if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}{_or_none(or_none)}, not {number!r}")
+        raise ValueError(
+            f"{name} must be a whole number of at least {least}{_or_none(or_none)}, not {number!r}"
+        )
 
 
 def check_seconds(name: str, seconds: object, *, or_none: bool = False) -> None:
@@ -36,9 +36,10 @@ def check_seconds(name: str, seconds: object, *, or_none: bool = False) -> None:
     """
     if seconds is None and or_none:
         return
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    if not is_number or math.isnan(seconds) or seconds < 0:
-        raise ValueError(f"{name} must be a number of seconds of at least 0{_or_none(or_none)}, not {seconds!r}")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:  # not even NaN
+        raise ValueError(
+            f"{name} must be a number of seconds of at least 0{_or_none(or_none)}, not {seconds!r}"
+        )
 
 
 def _or_none(or_none: bool) -> str:

@@ -8,7 +8,17 @@
     │   └── UnsupportedContentError     the model cannot take a kind of content
     ├── ExecutionError              a step failed
     │   ├── StepLimitError              a limit on turns, tool calls or seconds was reached
+    │   │   └── RepeatedToolCallError       the model made the same tool call again and again
+    │   ├── VerificationError           a check refused every outcome that the model proposed
     │   └── StepEndedError              a message reached a step actor that had already stopped
+    ├── BudgetExceededError         a budget has no room for what was to be done
+    ├── StepAbortedError            oversight, or a hook, ended a step
+    ├── HookError                   a hook raised, or answered with what its event does not allow
+    ├── HumanError                  a person was asked, in vain
+    │   ├── NoHumanError                nobody is there to be asked
+    │   ├── AnswerTimeoutError          no answer came in time
+    │   ├── ApprovalDeniedError         somebody said no
+    │   └── ApprovalExpiredError        too few said yes in time
     ├── ToolEvaluationError         an expression or a statement raised while a tool evaluated it
     ├── ToolValidationError         a value does not match the type of its binding
     ├── ToolRegistrationError       a tool has a bad name, a bad signature, or a name that is taken
@@ -24,21 +34,28 @@
         ├── ModelProviderError          the provider reported an error inside its stream
         └── ModelProtocolError          the answer is not what the protocol promises
 
-`InterceptionError` of `runtime.model_access`, and the errors of cassettes below it, stand beside what raises
-them.
+Some rooms define errors beside what raises them: `InterceptionError` of `runtime.model_access` and the errors
+of cassettes below it; `actors.errors` and `parallel.errors`, because those rooms know nothing of this one.
 
 Source: specification section 13; the branches below `ConfigurationError` and `ModelError` are this
 library's own, because it speaks to the providers itself.
 """
 
+from decimal import Decimal
 from typing import Literal, TypeAlias
 
 __all__ = [
+    "AnswerTimeoutError",
+    "ApprovalDeniedError",
+    "ApprovalExpiredError",
+    "BudgetExceededError",
     "ConfigurationError",
     "ConnectTimeoutError",
     "ErrorKind",
     "ExecutionError",
     "FirstEventTimeoutError",
+    "HookError",
+    "HumanError",
     "IdleTimeoutError",
     "MissingCredentialError",
     "ModelConnectionError",
@@ -49,7 +66,10 @@ __all__ = [
     "ModelTimeoutError",
     "NaturalParseError",
     "NighthawkError",
+    "NoHumanError",
+    "RepeatedToolCallError",
     "RequestTimeoutError",
+    "StepAbortedError",
     "StepEndedError",
     "StepLimitError",
     "ToolBoundaryError",
@@ -58,6 +78,7 @@ __all__ = [
     "ToolValidationError",
     "UnknownModelError",
     "UnsupportedContentError",
+    "VerificationError",
 ]
 
 ErrorKind: TypeAlias = Literal[
@@ -118,8 +139,117 @@ class StepLimitError(ExecutionError):
     """A limit on turns, tool calls or seconds was reached before the step had an outcome."""
 
 
+class RepeatedToolCallError(StepLimitError):
+    """The model made the same tool call, with the same result, again and again."""
+
+
+class VerificationError(ExecutionError):
+    """A check refused every outcome that the model proposed.
+
+    Args:
+        message: What happened, naming the step.
+        feedback: What the check said of the last one.
+    """
+
+    def __init__(self, message: str, *, feedback: str = "") -> None:
+        super().__init__(message)
+        self.feedback = feedback
+
+
 class StepEndedError(ExecutionError):
     """A message was sent to a step actor that had already stopped."""
+
+
+class BudgetExceededError(NighthawkError):
+    """A budget has no room for what was to be done. It was not done, and nothing was sent.
+
+    Args:
+        budget: The name of the budget.
+        resource: What it limits: `tokens`, `cost`, `steps`, `turns`, `tool_calls` or `seconds`.
+        limit: How much it allows; cost in US dollars.
+        spent: How much is spent.
+        reserved: How much is set aside for what is going on at the same time.
+        asked: How much more was asked for.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: str,
+        resource: str,
+        limit: int | float | Decimal,
+        spent: int | float | Decimal,
+        reserved: int | float | Decimal,
+        asked: int | float | Decimal,
+    ) -> None:
+        in_use = f"{spent:,} spent" + (f", {reserved:,} reserved" if reserved else "")
+        super().__init__(f"budget {budget}: no room for {asked:,} {resource}: {in_use} of {limit:,}")
+        self.budget = budget
+        self.resource = resource
+        self.limit = limit
+        self.spent = spent
+        self.reserved = reserved
+        self.asked = asked
+
+
+class StepAbortedError(NighthawkError):
+    """Oversight, or a hook, ended a step. Nothing retries it.
+
+    Args:
+        reason: Why, in the words of whoever ended it.
+        step_id: Which block it was; None outside a step.
+    """
+
+    def __init__(self, reason: str, *, step_id: str | None = None) -> None:
+        super().__init__(reason if step_id is None else f"step {step_id}: aborted: {reason}")
+        self.reason = reason
+        self.step_id = step_id
+
+
+class HookError(NighthawkError):
+    """A hook raised, or answered with what its event does not allow. The cause is chained.
+
+    Args:
+        message: What happened.
+        hook: The name of the hook.
+    """
+
+    def __init__(self, message: str, *, hook: str) -> None:
+        super().__init__(message)
+        self.hook = hook
+
+
+class HumanError(NighthawkError):
+    """A person was asked for an answer or an approval, in vain."""
+
+
+class NoHumanError(HumanError):
+    """Nobody is there to be asked: no handler is installed, or it has no way to reach anybody."""
+
+
+class AnswerTimeoutError(HumanError, TimeoutError):
+    """No answer came in time, and there is no default."""
+
+
+class ApprovalDeniedError(HumanError):
+    """An approval was denied.
+
+    Args:
+        action: What was to be approved.
+        approver: Who denied it; None when no person did.
+        reason: Why, when it was said.
+    """
+
+    def __init__(self, action: str, *, approver: str | None = None, reason: str = "") -> None:
+        by = "" if approver is None else f" by {approver}"
+        super().__init__(f"{action}: denied{by}" + (f": {reason}" if reason else ""))
+        self.action = action
+        self.approver = approver
+        self.reason = reason
+
+
+class ApprovalExpiredError(HumanError, TimeoutError):
+    """Too few people approved in time."""
 
 
 class ToolEvaluationError(NighthawkError):

@@ -1,14 +1,14 @@
 """Running one job of a pool to its end, whatever that is. Floor 1."""
 
 import inspect
-import math
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import anyio
 from anyio import get_cancelled_exc_class
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from .foreign_cancellation import is_cancelled
 from .pool_job import Job
 from .pool_waits import current_worker
 
@@ -24,19 +24,18 @@ async def run_job(job: Job[Any]) -> None:
     try:
         with anyio.CancelScope() as job.scope:
             await _run(job)
-    except get_cancelled_exc_class():
-        if anyio.current_effective_deadline() != -math.inf:
-            job.end_cancelled("something that it awaited was cancelled")
-            return
-        job.end_cancelled("its pool was cancelled")
-        raise
-    except Exception as error:
-        job.fail(_without_runner(error))
-    except BaseExceptionGroup as group:
-        _fail_with_group(job, group)
     except BaseException as error:
-        job.fail(_without_runner(error))
-        raise
+        failure = _without_cancellations(error)
+        if failure is not None:
+            job.fail(_without_runner(failure))
+            if not isinstance(failure, Exception):
+                raise
+        elif not is_cancelled():
+            job.end_cancelled("something that it awaited was cancelled")
+        else:
+            job.end_cancelled("its pool was cancelled")
+            await checkpoint_if_cancelled()  # bare: a task group on asyncio takes a group for a failure
+            raise
     if not job.is_ended:  # its own scope has caught the cancellation
         job.end_cancelled()
 
@@ -56,18 +55,16 @@ async def _run(job: Job[Any]) -> None:
     job.complete(await awaitable)
 
 
-def _fail_with_group(job: Job[Any], group: BaseExceptionGroup[BaseException]) -> None:
-    """On Trio, errors raised during a cancellation from outside come in one group with it."""
-    _, errors = group.split(get_cancelled_exc_class())
-    if isinstance(errors, Exception):
-        job.fail(_without_runner(errors))
-        return
-    job.fail(_without_runner(group))
-    raise group
+def _without_cancellations(error: BaseException) -> BaseException | None:
+    """What is an error in it; None when it is cancellations only. Nurseries raise both in groups."""
+    cancelled = get_cancelled_exc_class()
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error).split(cancelled)[1]
+    return None if isinstance(error, cancelled) else error
 
 
 def _without_runner(error: BaseException) -> BaseException:
-    """An error whose traceback begins in the body of the job, so that it does not keep the job alive."""
+    """An error whose traceback begins in the body of the job."""
     traceback: TracebackType | None = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
         traceback = traceback.tb_next

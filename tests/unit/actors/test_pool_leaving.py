@@ -1,9 +1,11 @@
 """Leaving a pool: nothing runs afterwards, and every handle says how its job ended."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import anyio
 import pytest
+import trio
 from anyio.lowlevel import checkpoint
 
 from nighthawk_async.actors import JobCancelledError, JobHandle, Pool, PoolClosedError
@@ -137,6 +139,76 @@ async def test_a_job_that_fails_while_its_pool_is_cancelled_has_failed() -> None
     with pytest.raises(ExceptionGroup) as caught:
         await handles[0]
     assert str(caught.value.exceptions[0]) == "in cleanup"
+
+
+@pytest.mark.parametrize("how", ["scope", "error"])
+@pytest.mark.parametrize("anyio_backend", ["trio"])
+async def test_a_job_whose_nursery_is_cancelled_with_the_pool_is_cancelled(how: str) -> None:
+    """Trio's own nurseries raise the cancellations of all their tasks, in a group."""
+
+    async def run_nursery() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trio.sleep_forever)
+            nursery.start_soon(trio.sleep_forever)
+
+    await check_cancelled_with_its_pool(run_nursery, how)
+
+
+@pytest.mark.parametrize("how", ["scope", "error"])
+async def test_a_job_that_raises_cancellations_in_groups_is_cancelled(how: str) -> None:
+    async def group_cancellations() -> None:
+        try:
+            await anyio.sleep_forever()
+        except anyio.get_cancelled_exc_class() as cancelled:
+            inner = BaseExceptionGroup("inner", [cancelled])
+            raise BaseExceptionGroup("outer", [inner, cancelled]) from None
+
+    await check_cancelled_with_its_pool(group_cancellations, how)
+
+
+@pytest.mark.parametrize("how", ["scope", "error"])
+async def test_a_job_whose_task_group_is_cancelled_with_the_pool_is_cancelled(how: str) -> None:
+    async def run_task_group() -> None:
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(anyio.sleep_forever)
+            task_group.start_soon(anyio.sleep_forever)
+
+    await check_cancelled_with_its_pool(run_task_group, how)
+
+
+async def check_cancelled_with_its_pool(body: Callable[[], Awaitable[None]], how: str) -> None:
+    """Run a job in a pool that is cancelled by a scope around it, or by an error in its block."""
+    handles: list[JobHandle[None]] = []
+    with anyio.CancelScope() as scope, suppress(OSError):
+        async with Pool(max_concurrent=1) as pool:
+            handles.extend(pool.submit_nowait(body) for _ in range(2))
+            await anyio.wait_all_tasks_blocked()
+            if how == "error":
+                raise OSError("broken")
+            scope.cancel()
+    assert scope.cancelled_caught == (how == "scope")
+    assert [handle.status for handle in handles] == ["cancelled", "cancelled"]
+    for handle in handles:
+        with pytest.raises(JobCancelledError, match="its pool was cancelled"):
+            await handle
+
+
+async def test_errors_and_cancellations_in_one_group_are_a_failure_with_the_errors() -> None:
+    async def fail_while_cancelled() -> None:
+        try:
+            await anyio.sleep_forever()
+        except anyio.get_cancelled_exc_class() as cancelled:
+            raise BaseExceptionGroup("both", [cancelled, OSError("in cleanup")]) from None
+
+    handles: list[JobHandle[None]] = []
+    with pytest.raises(ZeroDivisionError):
+        async with Pool(max_concurrent=1) as pool:
+            handles.append(pool.submit_nowait(fail_while_cancelled))
+            await anyio.wait_all_tasks_blocked()
+            raise ZeroDivisionError
+    with pytest.raises(ExceptionGroup) as caught:
+        await handles[0]
+    assert [str(error) for error in caught.value.exceptions] == ["in cleanup"]
 
 
 async def test_jobs_submit_more_while_their_pool_is_being_left() -> None:

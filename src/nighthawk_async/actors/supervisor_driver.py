@@ -1,6 +1,7 @@
 """Carries out what `supervisor_state` decides: starts children, stops them, and says how they ended. Floor 1.
 
-One task does it all, so that what is done to the children is done in one order.
+One task does it all, so that what is done to the children is done in one order. What is decided is carried
+out before anything else can happen: nothing is awaited in between.
 """
 
 import logging
@@ -39,6 +40,8 @@ class SupervisorDriver:
         self.runners: dict[str, ChildRunner] = {}
         self.task_group: TaskGroup | None = None
         self._happened = anyio.Event()
+        self._has_begun = anyio.Event()  # the child that was started last
+        self._has_begun.set()
         self._has_ended = anyio.Event()
 
     @property
@@ -50,16 +53,17 @@ class SupervisorDriver:
         """Start a child soon."""
         if self.task_group is None or self.state.is_stopping:
             raise SupervisorEndedError(f"the supervisor {self.name!r} does not run, and starts nothing")
-        self.state.add(name, restart or Restart(), anyio.current_time(), must_begin=runner.must_begin)
-        if name in self.runners:
-            self.runners[name].conclude(None)
+        must_begin = runner.must_begin
+        replaced = self.state.add(name, restart or Restart(), anyio.current_time(), must_begin=must_begin)
+        if replaced is not None:
+            self.runners[name].conclude(replaced.last_error)
         self.runners[name] = runner
         self._happened.set()
 
     def forget(self, name: str) -> None:
         """Forget a child that has ended for good."""
-        self.state.remove(name)
-        self.runners.pop(name).conclude(None)
+        forgotten = self.state.remove(name)
+        self.runners.pop(name).conclude(forgotten.last_error)
 
     def request_stop(self, grace_seconds: float) -> None:
         """Stop all children soon."""
@@ -92,7 +96,7 @@ class SupervisorDriver:
             self._happened = anyio.Event()
             while actions := self.state.advance(anyio.current_time()):
                 for action in actions:
-                    await self._carry_out(action)
+                    self._carry_out(action)
             if self.state.is_ended:
                 break
             with anyio.CancelScope(deadline=self.state.next_time()):
@@ -111,11 +115,11 @@ class SupervisorDriver:
         self._has_ended.set()
         self.log.close()
 
-    async def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: Action) -> None:
         runner = self.runners[action.child]
         match action.kind:
             case "start":
-                await self._start(action.child, runner)
+                self._start(action.child, runner)
             case "ask":
                 if not runner.ask_to_stop(is_final=action.is_final):
                     runner.scope.cancel()
@@ -124,20 +128,22 @@ class SupervisorDriver:
             case "conclude":
                 runner.conclude(action.error)
 
-    async def _start(self, name: str, runner: ChildRunner) -> None:
-        """Start a child and wait until it has begun, so that children begin in their order."""
+    def _start(self, name: str, runner: ChildRunner) -> None:
         assert self.task_group is not None, "who is not entered starts nothing"
         runner.prepare()
-        has_begun = anyio.Event()
+        earlier, self._has_begun = self._has_begun, anyio.Event()
         # The task copies the context in force.
-        runner.context.run(self.task_group.start_soon, self._run_child, name, runner, has_begun)
-        await has_begun.wait()
+        runner.context.run(
+            self.task_group.start_soon, self._run_child, name, runner, earlier, self._has_begun
+        )
 
-    async def _run_child(self, name: str, runner: ChildRunner, has_begun: anyio.Event) -> None:
-        has_begun.set()
+    async def _run_child(
+        self, name: str, runner: ChildRunner, earlier: anyio.Event, has_begun: anyio.Event
+    ) -> None:
         ending = ChildEnding(kind="cancelled")
         try:
             with runner.scope:
+                await _take_turn(earlier, has_begun)
                 await runner.run()
                 ending = ChildEnding(kind="finished" if runner.is_finished else "returned")
         except Exception as error:  # whatever it is, the policy decides what becomes of it
@@ -150,3 +156,11 @@ class SupervisorDriver:
         if event.kind == "failed":
             _logger.warning("supervisor %s: child %s failed", self.name, event.child, exc_info=event.error)
         self.log.record(event)
+
+
+async def _take_turn(earlier: anyio.Event, has_begun: anyio.Event) -> None:
+    """Begin after the one that was started before, so that children begin in their order."""
+    try:
+        await earlier.wait()
+    finally:
+        has_begun.set()

@@ -76,8 +76,8 @@ class SupervisorState:
 
     # ---- what happens
 
-    def add(self, name: str, restart: Restart, now: float, *, must_begin: bool = False) -> None:
-        """A child is to be started; it may have the name of one that is down for good.
+    def add(self, name: str, restart: Restart, now: float, *, must_begin: bool = False) -> ChildRecord | None:
+        """A child is to be started; it may replace one of its name that is down for good, which is given back.
 
         Args:
             name: Its name.
@@ -93,9 +93,10 @@ class SupervisorState:
             raise NameConflictError(f"the supervisor has a child {name!r} already")
         self._children.pop(name, None)
         self._children[name] = ChildRecord(name, restart, now, must_begin=must_begin)
+        return known
 
-    def remove(self, name: str) -> None:
-        """Forget a child.
+    def remove(self, name: str) -> ChildRecord:
+        """Forget a child, which is given back.
 
         Raises:
             KeyError: There is no such child.
@@ -103,7 +104,7 @@ class SupervisorState:
         """
         if not self._children[name].is_down_for_good:
             raise NameConflictError(f"the child {name!r} runs, or is going to")
-        del self._children[name]
+        return self._children.pop(name)
 
     def stop_child(self, name: str, now: float, grace_seconds: float) -> ChildRecord:
         """A child is to stop, and not to be started again.

@@ -7,7 +7,6 @@ from functools import partial
 
 import anyio
 import pytest
-from anyio.lowlevel import checkpoint
 
 from nighthawk_async.actors import (
     Child,
@@ -17,6 +16,7 @@ from nighthawk_async.actors import (
     RestartMode,
     Supervisor,
     SupervisorEndedError,
+    SupervisorEventStream,
     SupervisorStrategy,
     current_child,
 )
@@ -437,13 +437,12 @@ async def test_events_are_kept_up_to_a_bound_and_can_be_watched() -> None:
     plan = Plan()
     seen: list[str] = []
 
-    async def watch(supervisor: Supervisor) -> None:
-        async for event in supervisor.watch():
+    async def watch(events: SupervisorEventStream) -> None:
+        async for event in events:
             seen.append(f"{event.time - plan.begin:g} {event.kind} {event.child or ''}".rstrip())
 
     async with anyio.create_task_group() as task_group, Supervisor(max_events=3) as supervisor:
-        task_group.start_soon(watch, supervisor)
-        await checkpoint()
+        task_group.start_soon(watch, supervisor.watch())
         supervisor.start("a", plan.child("a", "1"), restart=STEADY)
         await anyio.sleep(4)
     assert seen == [

@@ -9,6 +9,7 @@ import logging
 import anyio
 from anyio.abc import TaskGroup
 
+from .foreign_cancellation import raising_foreign_cancellations
 from .restart import Restart
 from .supervisor_child import ChildEnding
 from .supervisor_errors import SupervisorEndedError
@@ -144,7 +145,8 @@ class SupervisorDriver:
         try:
             with runner.scope:
                 await _take_turn(earlier, has_begun)
-                await runner.run()
+                with raising_foreign_cancellations():
+                    await runner.run()
                 ending = ChildEnding(kind="finished" if runner.is_finished else "returned")
         except Exception as error:  # whatever it is, the policy decides what becomes of it
             ending = ChildEnding(kind="failed", error=error)

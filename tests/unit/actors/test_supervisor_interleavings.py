@@ -1,18 +1,38 @@
 """Supervisors whose children fail, end and are replaced while something else is under way."""
 
+import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
 from nighthawk_async.actors import ActorEndedError, Restart, Supervisor
+from nighthawk_async.actors.foreign_cancellation import ForeignCancellationError
 from tests.unit.actors.actor_examples import Counter
 from tests.unit.actors.waiting_tasks import start
 
 pytestmark = pytest.mark.anyio
 
+AT_ONCE = Restart(backoff_seconds=0, jitter_seconds=0)
 NEVER = Restart(mode="never")
+
+only_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # Trio cancels scopes only
+
+
+def fails_once(fail: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+    """A child that fails when it is run for the first time, and later runs on."""
+    has_failed = False
+
+    async def run() -> None:
+        nonlocal has_failed
+        if not has_failed:
+            has_failed = True
+            await fail()
+        await anyio.sleep_forever()
+
+    return run
 
 
 async def fail() -> None:
@@ -20,11 +40,65 @@ async def fail() -> None:
     raise ValueError("fail")
 
 
+async def await_something_cancelled() -> None:
+    """Await what others have cancelled."""
+    future = asyncio.get_running_loop().create_future()
+    future.cancel()
+    await future
+
+
 async def wait_for(supervisor: Supervisor, kind: str) -> None:
     """Wait until something happens, and not until the supervisor has done something about it."""
     async for event in supervisor.watch():
         if event.kind == kind:
             return
+
+
+@only_asyncio
+async def test_a_child_that_awaits_something_cancelled_has_failed_and_is_restarted() -> None:
+    async with Supervisor() as supervisor:
+        supervisor.start("sibling", anyio.sleep_forever)
+        supervisor.start("child", fails_once(await_something_cancelled), restart=AT_ONCE)
+        await wait_for(supervisor, "restarted")
+        statuses = [child.status for child in supervisor.children]
+        assert isinstance(supervisor.children[1].last_error, ForeignCancellationError)
+    assert statuses == ["running", "running"]  # asked out here, since it would end the block without a word
+
+
+@only_asyncio
+async def test_a_child_whose_task_is_cancelled_past_all_scopes_has_failed() -> None:
+    tasks: list[asyncio.Task[object]] = []
+
+    async def child() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.append(task)
+        await anyio.sleep_forever()
+
+    async with Supervisor() as supervisor:
+        supervisor.start("child", child, restart=AT_ONCE)
+        await anyio.wait_all_tasks_blocked()
+        tasks[0].cancel()
+        await wait_for(supervisor, "restarted")
+        await anyio.wait_all_tasks_blocked()
+    assert len(tasks) == 2
+
+
+@only_asyncio
+async def test_an_actor_whose_hook_awaits_something_cancelled_is_restarted() -> None:
+    lives: list[int] = []
+
+    class Starting(Counter):
+        async def started(self) -> None:
+            lives.append(len(lives))
+            if lives == [0]:
+                await await_something_cancelled()
+
+    async with Supervisor() as supervisor:
+        counter = supervisor.start_actor("counter", Starting, restart=AT_ONCE)
+        with anyio.fail_after(5):
+            assert await counter.ask(Counter.add, 1) == 1
+        assert (lives, supervisor.statistics().failures) == ([0, 1], 1)
 
 
 @pytest.mark.parametrize("turns", range(5))

@@ -22,6 +22,8 @@ from .limits import checked_max_concurrent, checked_seconds
 from .outcomes import Failed, Outcome, Succeeded
 from .progress import ProgressReporter, ProgressTarget, check_progress_target
 from .sources import END, ItemSource
+from .task_current import enter_positions, find_positions
+from .task_node import Positions
 
 __all__ = ["CallOptions", "Calls"]
 
@@ -58,6 +60,11 @@ class CallOptions:
             checked_seconds(self.deadline)
         check_progress_target(self.progress)
 
+    @property
+    def kind(self) -> str:
+        """The name of the combinator without its module, for the ids of tasks."""
+        return self.title.rpartition(".")[2]
+
     def time_limit(self) -> AbstractContextManager[object]:
         """The deadline, to be entered."""
         return nullcontext() if self.deadline is None else Deadline(float(self.deadline), self.title)
@@ -66,8 +73,9 @@ class CallOptions:
 class Calls(Generic[Item, Result]):
     """The calls of one function for the items of one source.
 
-    Items are taken from the source one at a time, each when there is room for its call. Every call has a task
-    of its own, so context variables flow into it and not out of it.
+    Items are taken from the source one at a time, each when there is room for its call. Every call has an
+    AnyIO task of its own, so context variables flow into it and not out of it. Whatever starts tasks with
+    handles in it starts them below the position of its item, so their ids do not depend on who runs first.
 
     Args:
         function: What to call, async or not.
@@ -100,7 +108,18 @@ class Calls(Generic[Item, Result]):
         self._scope = anyio.CancelScope()
         self._room = None if options.max_concurrent is None else anyio.Semaphore(options.max_concurrent)
         self._threads = CapacityLimiter(options.max_concurrent or _MAX_THREADS)
-        self._reporter = ProgressReporter(options.progress, title=options.title, total=self._source.total)
+        self._path: str | None = None
+        self._reporter: ProgressReporter
+
+    def begin(self) -> None:
+        """Take a place among what the task of the caller does, and show progress.
+
+        `run` begins by itself. This is for who runs in another task than the caller's.
+        """
+        self._path = find_positions().take(self._options.kind)
+        self._reporter = ProgressReporter(
+            self._options.progress, title=self._options.title, total=self._source.total
+        )
 
     def free_room(self) -> None:
         """Make room for one more call."""
@@ -123,6 +142,8 @@ class Calls(Generic[Item, Result]):
             BaseException: What `fail` was given, or what the source raised; several in a group.
             DeadlineExceededError: The calls did not end in time.
         """
+        if self._path is None:
+            self.begin()
         with self._options.time_limit():
             try:
                 await self._run_in_task_group()
@@ -164,6 +185,7 @@ class Calls(Generic[Item, Result]):
     async def _call(self, index: int, item: Item) -> None:
         if self._scope.cancel_called:
             return
+        enter_positions(Positions(f"{self._path}/item[{index}]"))
         try:
             await self._guard(self._call_and_report(index, item))
         finally:

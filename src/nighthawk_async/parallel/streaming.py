@@ -1,13 +1,13 @@
 """`stream`: results in the order in which the calls end. Floor 1."""
 
-import math
+from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from anyio.lowlevel import checkpoint
 
 from .calling import AnyFunction
 from .calls import CallOptions, Calls
@@ -36,8 +36,8 @@ def stream(
                 ...
 
     Leaving the block early cancels the calls in flight and waits for them; what they raise is dropped. The
-    first failure cancels the rest, too. It is raised when the results that were there before have been
-    taken; the block itself is not interrupted.
+    first failure cancels the rest, too. It is raised to everyone who iterates, when the results that were
+    there before have been taken; the block itself is not interrupted.
 
     Args:
         function: What to call; see `map`.
@@ -63,8 +63,10 @@ def stream(
 class Stream(Generic[Result_co]):
     """Results in the order in which the calls end. Made by `stream`.
 
-    Enter it once, then iterate; several tasks may take results, and each result is given once. Iterating
-    raises what a call or the iterable raised, and `DeadlineExceededError`.
+    Enter it once, then iterate; several tasks may take results, and each result is given once. Whoever is
+    cancelled while waiting for one has taken none. After the last result, each who iterates gets what a call
+    or the iterable raised, or `DeadlineExceededError`. After the block, and when it is left while somebody
+    waits, there is `anyio.ClosedResourceError`.
     """
 
     def __init__(
@@ -76,14 +78,17 @@ class Stream(Generic[Result_co]):
         self._calls = Calls(function, items, self._take, options, frees_room=False)
         self._title = options.title
         self._task_group: TaskGroup | None = None
-        self._sending: MemoryObjectSendStream[tuple[int, Result_co]]
-        self._receiving: MemoryObjectReceiveStream[tuple[int, Result_co]]
+        self._phase: Literal["open", "ended", "left"] = "open"  # left: before everything was taken
+        self._results: deque[tuple[int, Result_co]] = deque()
+        self._waiters: dict[anyio.Event, None] = {}
         self._error: BaseException | None = None
+        self._traceback: TracebackType | None = None
+        self._is_error_told = False
 
     async def __aenter__(self) -> "Stream[Result_co]":
         if self._task_group is not None:
             raise RuntimeError("a stream can be entered once; make a new one")
-        self._sending, self._receiving = anyio.create_memory_object_stream[tuple[int, Result_co]](math.inf)
+        self._calls.begin()
         self._task_group = anyio.create_task_group()
         await self._task_group.__aenter__()
         self._task_group.start_soon(self._run, name=self._title)
@@ -96,14 +101,18 @@ class Stream(Generic[Result_co]):
         traceback: TracebackType | None,
     ) -> None:
         task_group = self._entered()
+        if self._phase == "open" or self._results or self._error is not None:
+            self._enter("left")
         task_group.cancel_scope.cancel()
         try:
             # Not with the error of the block: that goes on as it is, and not in a group.
             await task_group.__aexit__(None, None, None)
         finally:
-            self._receiving.close()
-        if self._error is not None and not isinstance(self._error, Exception):
-            raise self._error  # SystemExit, for example, is not for the block to miss
+            self._results.clear()
+            untold = None if self._is_error_told else self._error
+            self._error = self._traceback = None  # they would keep each other alive
+        if untold is not None and not isinstance(untold, Exception):
+            raise untold  # SystemExit, for example, is not for the block to miss
 
     def __aiter__(self) -> "Stream[Result_co]":
         return self
@@ -117,33 +126,61 @@ class Stream(Generic[Result_co]):
 
     async def _pull(self) -> tuple[int, Result_co]:
         self._entered()
+        await checkpoint()
+        while not self._results and self._phase == "open":
+            await self._wait_for_turn()
+        if self._phase == "left":
+            raise anyio.ClosedResourceError
+        if self._error is not None and not self._results:
+            self._is_error_told = True
+            # Each who gets it sees where it was raised, and not the way it took to others.
+            raise self._error.with_traceback(self._traceback)
+        if not self._results:
+            raise StopAsyncIteration
+        self._calls.free_room()
+        return self._results.popleft()
+
+    async def _wait_for_turn(self) -> None:
+        """Wait until there may be something to take. Nothing is taken here, so no cancellation loses it."""
+        waiter = anyio.Event()
+        self._waiters[waiter] = None
         try:
-            indexed_result = await self._receiving.receive()
-        except anyio.EndOfStream:
-            error, self._error = self._error, None
-        else:
-            self._calls.free_room()
-            return indexed_result
-        try:
-            raise StopAsyncIteration if error is None else error
-        finally:
-            del error  # its traceback would keep it alive
+            await waiter.wait()
+        except BaseException:
+            self._waiters.pop(waiter, None)
+            if waiter.is_set() and self._results:
+                self._wake_next()  # the turn passes on
+            raise
+
+    def _wake_next(self) -> None:
+        if self._waiters:
+            waiter = next(iter(self._waiters))
+            del self._waiters[waiter]
+            waiter.set()
 
     def _take(self, index: int, outcome: Outcome[Result_co]) -> None:
         if isinstance(outcome, Failed):
             self._calls.fail(outcome.error)
         else:
-            self._sending.send_nowait((index, outcome.value))
+            self._results.append((index, outcome.value))
+            self._wake_next()
 
     async def _run(self) -> None:
         """Make the calls. Nothing is raised here: that would cancel the block of the one who takes."""
-        with self._sending:
-            try:
-                await self._calls.run()
-            except anyio.get_cancelled_exc_class():
-                raise
-            except BaseException as error:
-                self._error = error
+        try:
+            await self._calls.run()
+        except anyio.get_cancelled_exc_class():
+            raise
+        except BaseException as error:
+            self._error, self._traceback = error, error.__traceback__
+        finally:
+            if self._phase == "open":
+                self._enter("ended")
+
+    def _enter(self, phase: Literal["ended", "left"]) -> None:
+        self._phase = phase
+        while self._waiters:
+            self._wake_next()
 
     def _entered(self) -> TaskGroup:
         if self._task_group is None:

@@ -18,7 +18,7 @@ from ..types.execution import ExecutionRef
 from .task_control import TaskControl
 from .task_errors import TaskCancelledError
 from .task_hooks import TaskMailbox, get_task_hooks
-from .task_node import TaskNode
+from .task_node import Positions, TaskNode
 from .task_values import VALUES, TaskValues, task_values
 
 __all__ = [
@@ -27,12 +27,15 @@ __all__ = [
     "controlled_by",
     "current_task",
     "enter_node",
+    "enter_positions",
     "find_node",
+    "find_positions",
     "open_task_root",
     "raise_if_cancel_requested",
 ]
 
 _current: ContextVar[TaskNode | None] = ContextVar("nighthawk_async_task", default=None)
+_positions: ContextVar[Positions | None] = ContextVar("nighthawk_async_positions", default=None)
 _root_of_loop: RunVar[TaskNode] = RunVar("nighthawk_async_root_task")
 
 
@@ -42,7 +45,8 @@ class CurrentTask:
 
     Args:
         id: Its id, by its position among the tasks: `run/tasks[0]/fetch[3]`. The same in every execution of
-            a program that starts the same tasks. Unique below the root.
+            a program in which each task, and each item of a combinator, starts the same tasks in the same
+            order. Unique below the root.
         name: What it is called.
         parent_id: The id of the task that started it; None for a root.
         root_id: The id of the outermost task.
@@ -141,13 +145,14 @@ def open_task_root(name: str) -> Generator[None, None, None]:
         name: What it is called.
     """
     outer = _current.get()
-    id_ = name if outer is None else outer.positions.take(name)
+    id_ = name if outer is None else find_positions().take(name)
     node = TaskNode(id=id_, name=name, parent=outer, owner=outer)
-    current, values = _current.set(node), VALUES.set(VALUES.get())
+    current, positions, values = _current.set(node), _positions.set(None), VALUES.set(VALUES.get())
     try:
         yield
     finally:
         VALUES.reset(values)
+        _positions.reset(positions)
         _current.reset(current)
         node.end()
 
@@ -155,6 +160,21 @@ def open_task_root(name: str) -> Generator[None, None, None]:
 def enter_node(node: TaskNode) -> None:
     """Be a task from now on: called once, in the context of the task that begins."""
     _current.set(node)
+    _positions.set(None)
+
+
+def enter_positions(positions: Positions) -> None:
+    """Be a part of the present task with positions of its own: called once, in the context of that part."""
+    _positions.set(positions)
+
+
+def find_positions() -> Positions:
+    """Where what the caller starts gets its ids: below its task, or below its part of that.
+
+    Raises:
+        anyio.NoEventLoopError: There is no task, and no event loop to make a root for.
+    """
+    return _positions.get() or find_node().positions
 
 
 def find_node() -> TaskNode:

@@ -22,7 +22,7 @@ import anyio
 from anyio import get_cancelled_exc_class
 
 from .failures import only_error, raise_bare, without_cancellations
-from .task_current import find_node
+from .task_current import find_node, find_positions
 from .task_errors import TasksClosedError
 from .task_handle import TaskHandle
 from .task_hooks import get_task_hooks
@@ -55,7 +55,8 @@ class Tasks:
         if self._phase != "new":
             raise TasksClosedError("a block of tasks can be entered once; call open_tasks again for another")
         self._owner = find_node()
-        self._positions = Positions(self._owner.positions.take(self._name))
+        self._around = find_positions()
+        self._positions = Positions(self._around.take(self._name))
         with ExitStack() as extents:
             extents.enter_context(get_task_hooks().open_extent())
             self._task_group = anyio.create_task_group()
@@ -132,13 +133,13 @@ class Tasks:
             state.cancel(reason)
 
     def _make_node(self, name: str) -> TaskNode:
-        """The place of a task: among the tasks of the block, or below whichever other task starts it.
+        """The place of a task: among the tasks of the block, or below whatever other task or item starts it.
 
         Otherwise the ids of tasks that several others start would depend on who comes first.
         """
-        starter = find_node()
-        positions = self._positions if starter is self._owner else starter.positions
-        return TaskNode(id=positions.take(name), name=name, parent=starter, owner=self._owner)
+        here = find_positions()
+        positions = self._positions if here is self._around else here
+        return TaskNode(id=positions.take(name), name=name, parent=find_node(), owner=self._owner)
 
     def _decide_at_end(self, exc: BaseException | None) -> None:
         """The body has ended: what becomes of the tasks that have not."""

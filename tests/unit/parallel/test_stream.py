@@ -1,10 +1,12 @@
 """`stream`: results in the order in which the calls end."""
 
+import asyncio
 import itertools
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from rich.progress import Progress as RichProgress
 
 from nighthawk_async import parallel
 from nighthawk_async.parallel import DeadlineExceededError
@@ -101,8 +103,37 @@ async def test_a_failure_cancels_the_rest_and_is_raised_at_its_pull() -> None:
         with pytest.raises(ValueError, match="2") as caught:
             await anext(results)
         assert caught.value.__context__ is None
-        with pytest.raises(StopAsyncIteration):
+        with pytest.raises(ValueError, match="2"):  # whoever asks next learns of it too
             await anext(results)
+
+
+async def test_a_failure_is_raised_to_everyone_who_takes_results() -> None:
+    learned: list[int] = []
+    go_on = anyio.Event()
+
+    async def call(number: int) -> int:
+        await go_on.wait()
+        if number == 2:
+            raise ValueError(number)
+        return number
+
+    async def take(results: parallel.Stream[int]) -> None:
+        with pytest.raises(ValueError, match="2") as caught:
+            async for _ in results:
+                pass
+        frames = [entry.name for entry in caught.traceback]
+        assert frames.count("take") == 1  # not the way that it took to the others
+        learned.append(caught.value.args[0])
+
+    async with (
+        parallel.stream(call, range(3)) as results,
+        anyio.create_task_group() as task_group,
+    ):
+        for _ in range(3):
+            task_group.start_soon(take, results)
+        await anyio.wait_all_tasks_blocked()
+        go_on.set()
+    assert learned == [2, 2, 2]
 
 
 async def test_a_failure_that_nobody_pulls_is_dropped() -> None:
@@ -167,6 +198,76 @@ async def test_a_cancelled_pull_takes_no_result() -> None:
             await anext(results)
         begin.set()
         assert [result async for result in results] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # Trio knows no cancellation without a scope
+@pytest.mark.parametrize("turns_before", range(5))
+async def test_a_pull_that_asyncio_cancels_takes_no_result(turns_before: int) -> None:
+    pulls: list[asyncio.Task[None]] = []
+    taken: list[int] = []
+
+    async def call(number: int) -> int:
+        if number == 0:
+            asyncio.get_running_loop().call_soon(cancel_after, turns_before)
+        return number
+
+    def cancel_after(turns: int) -> None:
+        if turns:
+            asyncio.get_running_loop().call_soon(cancel_after, turns - 1)
+        else:
+            pulls[0].cancel()
+
+    async def pull(results: parallel.Stream[int]) -> None:
+        taken.append(await anext(results))
+
+    async with parallel.stream(call, range(4), max_concurrent=1) as results:
+        pulls.append(asyncio.create_task(pull(results)))
+        await asyncio.wait(pulls)
+        with anyio.fail_after(5):
+            taken += [result async for result in results]
+    assert taken == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # Trio knows no cancellation without a scope
+async def test_the_turn_of_a_cancelled_pull_passes_on() -> None:
+    go_on = anyio.Event()
+    pulls: list[asyncio.Task[int]] = []
+
+    async def call(number: int) -> int:
+        await go_on.wait()
+        asyncio.get_running_loop().call_soon(pulls[0].cancel)  # after its turn has come
+        return number
+
+    async with parallel.stream(call, [7]) as results:
+        pulls += [asyncio.create_task(anext(results)) for _ in range(2)]  # pyright: ignore[reportArgumentType]
+        await anyio.wait_all_tasks_blocked()
+        go_on.set()
+        with anyio.fail_after(5):
+            await asyncio.wait(pulls[:1])
+            ends = await asyncio.gather(*pulls, return_exceptions=True)
+    assert isinstance(ends[0], asyncio.CancelledError)
+    assert ends[1] == 7
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # Trio cannot wait outside of the block
+async def test_who_waits_when_the_block_is_left_early_is_told() -> None:
+    async def call(number: int) -> int:
+        await anyio.sleep_forever()
+        return number
+
+    async with parallel.stream(call, [1]) as results:
+        pull = asyncio.ensure_future(results.indexed().__anext__())  # pyright: ignore[reportArgumentType]
+        await anyio.wait_all_tasks_blocked()
+    with pytest.raises(anyio.ClosedResourceError):
+        await pull
+
+
+async def test_nothing_is_shown_before_the_stream_is_entered() -> None:
+    bars = RichProgress(disable=True)
+    results = parallel.stream(echo, range(3), progress=bars)
+    assert bars.tasks == []
+    async with results:
+        assert [bar.description for bar in bars.tasks] == ["parallel.stream"]
 
 
 async def test_several_tasks_take_each_result_once() -> None:

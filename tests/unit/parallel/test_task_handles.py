@@ -15,9 +15,12 @@ from nighthawk_async.parallel import (
     Tasks,
     cancel_requested,
     current_task,
+    gather,
+    map,
     open_task_root,
     open_tasks,
     raise_if_cancel_requested,
+    stream,
 )
 
 pytestmark = pytest.mark.anyio
@@ -77,6 +80,61 @@ async def test_ids_are_the_same_whichever_task_runs_first() -> None:
     assert all(each == ids[0] for each in ids)
     assert "run/tasks[0]/start_two[2]/tasks[0]/nothing[1]" in ids[0]
     assert "run/tasks[0]/start_two[2]/nothing[0]" in ids[0]
+
+
+async def test_the_items_of_combinators_are_positions_whichever_begins_first() -> None:
+    """Trio runs calls in random order; the ids of the tasks that they start do not depend on it."""
+
+    async def start_three(index: int) -> tuple[str, str, str]:
+        async with open_tasks() as own:
+            nested = await map(start_one, [index])
+            return own.start(nothing).id, common.start(nothing).id, nested[0]
+
+    async def start_one(index: int) -> str:
+        return common.start(nothing).id
+
+    with open_task_root("run"):
+        async with open_tasks("common") as common:
+            for block in range(2):
+                ids = await map(start_three, range(4))
+                assert ids == [
+                    (
+                        f"run/map[{block}]/item[{index}]/tasks[0]/nothing[0]",
+                        f"run/map[{block}]/item[{index}]/nothing[0]",
+                        f"run/map[{block}]/item[{index}]/map[0]/item[0]/nothing[0]",
+                    )
+                    for index in range(4)
+                ]
+            assert common.start(nothing).id == "run/common[0]/nothing[0]"
+
+
+async def test_a_stream_has_its_position_from_where_it_is_entered() -> None:
+    async def start_one(common: Tasks) -> str:
+        return common.start(nothing).id
+
+    with open_task_root("run"):
+        async with (
+            open_tasks() as common,
+            stream(start_one, [common]) as first,
+            stream(start_one, [common]) as second,
+        ):
+            ids = [await anext(second), await anext(first)]
+    assert ids == ["run/stream[1]/item[0]/nothing[0]", "run/stream[0]/item[0]/nothing[0]"]
+
+
+async def test_an_item_belongs_to_the_task_around_and_a_task_started_in_it_has_its_own_positions() -> None:
+    async def identify(index: int) -> tuple[str, str]:
+        async with open_tasks() as tasks:
+            return current_task().id, await tasks.start(start_one)
+
+    async def start_one() -> str:
+        async with open_tasks() as tasks:
+            return tasks.start(nothing).id
+
+    with open_task_root("run"):
+        assert await gather(identify(0)) == [
+            ("run", "run/gather[0]/item[0]/tasks[0]/start_one[0]/tasks[0]/nothing[0]")
+        ]
 
 
 async def test_no_two_tasks_have_one_id_though_names_meet() -> None:

@@ -78,7 +78,8 @@ from .runtime.environment import (
     get_user_prompt_suffix_fragments,
 )
 from .runtime.oversight import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
-from .runtime.scoping import run, scope
+from .runtime.run import run
+from .runtime.scope import scope
 from .runtime.shared_objects import shared
 from .runtime.steering import UndeliveredSteeringWarning
 from .runtime.step_actor import StepActor, StepSnapshot

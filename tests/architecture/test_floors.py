@@ -95,13 +95,13 @@ def test_no_modules_import_each_other_in_a_circle(modules: dict[str, Module]) ->
 @pytest.mark.parametrize(
     ("path", "statement"),
     [
-        pytest.param("types/model.py", "from ..runtime import scoping", id="upward"),
+        pytest.param("types/model.py", "from ..runtime import scope", id="upward"),
         pytest.param("errors.py", "from .types import model", id="sideways on the ground floor"),
         pytest.param("natural/program.py", "from ..prompt.tokens import count", id="sideways"),
         pytest.param("models/local.py", "from ..executors import agent", id="sideways on floor four"),
         pytest.param("asgi/__init__.py", "from ..resilience import retry", id="sideways on floor five"),
         pytest.param("cli/main.py", "from ..testing import scripted", id="testing"),
-        pytest.param("runtime/scoping.py", "def f():\n    from .. import run", id="lazy, the package itself"),
+        pytest.param("runtime/scope.py", "def f():\n    from .. import run", id="lazy, the package itself"),
         pytest.param(
             "wire/sse.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..ports import Model",
@@ -109,7 +109,7 @@ def test_no_modules_import_each_other_in_a_circle(modules: dict[str, Module]) ->
         ),
         pytest.param(
             "prompt/tokens.py",
-            "import importlib\ndef f():\n    importlib.import_module('nighthawk_async.runtime.scoping')",
+            "import importlib\ndef f():\n    importlib.import_module('nighthawk_async.runtime.scope')",
             id="by name",
         ),
         pytest.param("catalog/local.py", "import nighthawk_async.models.local", id="absolute"),
@@ -132,7 +132,7 @@ def test_a_wrong_arrow_is_found(tmp_path: Path, path: str, statement: str) -> No
         ),
         pytest.param("__main__.py", "from .cli import main", id="python -m"),
         pytest.param(
-            "runtime/scoping.py", "from ..ports import Model\nfrom . import step_actor", id="downward"
+            "runtime/scope.py", "from ..ports import Model\nfrom . import step_actor", id="downward"
         ),
     ],
 )

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from ..errors import NighthawkError
 from ..types.execution import ExecutionRef
 from .oversight import Oversight
+from .policies import NO_POLICIES, Policies
 from .run_state import RunState
 from .step import Step
 from .step_actor import StepActor
@@ -48,7 +49,7 @@ class Environment:
         system_prompt_suffix_fragments: Texts appended to system prompts in this extent.
         user_prompt_suffix_fragments: Texts appended to user prompts in this extent.
         implicit_references: Names and values that every block in this extent can use.
-        oversight: What inspects tool calls and commits; None for nothing.
+        policies: What governs the steps in this extent.
         step: The step in progress; None between steps.
         step_path: The addresses of the blocks in progress in this run, outermost first.
     """
@@ -61,9 +62,14 @@ class Environment:
     system_prompt_suffix_fragments: tuple[str, ...] = ()
     user_prompt_suffix_fragments: tuple[str, ...] = ()
     implicit_references: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    oversight: Oversight | None = None
+    policies: Policies = NO_POLICIES
     step: Step | None = None
     step_path: tuple[str, ...] = ()
+
+    @property
+    def oversight(self) -> Oversight | None:
+        """What inspects tool calls and commits; None for nothing."""
+        return self.policies.oversight
 
 
 _environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)

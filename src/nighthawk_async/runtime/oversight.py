@@ -19,6 +19,7 @@ __all__ = [
     "Rewrite",
     "StepCommit",
     "ToolCallInspection",
+    "checked_oversight",
     "inspect_commit",
     "inspect_tool_call",
 ]
@@ -97,6 +98,19 @@ class Oversight(Protocol):
     def inspect_step_commit(self, commit: StepCommit) -> Decision | Awaitable[Decision]:
         """Decide about a commit."""
         ...
+
+
+def checked_oversight(oversight: Oversight | None) -> Oversight | None:
+    """An oversight object, or None for none.
+
+    Raises:
+        NighthawkError: It is something else.
+    """
+    if not isinstance(cast("object", oversight), Oversight | None):
+        raise NighthawkError(
+            f"{oversight!r} is no oversight: it needs the methods inspect_tool_call and inspect_step_commit."
+        )
+    return oversight
 
 
 async def inspect_tool_call(oversight: Oversight, inspection: ToolCallInspection) -> Decision:

@@ -8,7 +8,7 @@ import anyio
 
 import nighthawk_async as nh
 from nighthawk_async.runtime.concurrent_mutation import ConcurrentMutationError
-from nighthawk_async.runtime.scoping import Run
+from nighthawk_async.runtime.run import Run
 
 Play: TypeAlias = Callable[[nh.StepActor], Awaitable[object]]
 

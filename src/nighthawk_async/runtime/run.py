@@ -1,34 +1,29 @@
-"""`run` and `scope`: what surrounds steps (specification 10). Floor 3."""
+"""`run`: the extent in which an executor carries steps out (specification 10). Floor 3."""
 
-import keyword
 import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from dataclasses import replace
-from types import MappingProxyType, TracebackType
-from typing import Literal, cast, get_args
+from types import TracebackType
+from typing import cast, get_args
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
-from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
 from ..types.execution import ExecutionRef
 from .admission import checked_max_concurrent_steps
 from .concurrent_mutation import ConcurrentMutation
-from .environment import Environment, current_tool_scope, find_environment, get_environment, using_environment
-from .oversight import Oversight
+from .environment import Environment, current_tool_scope, find_environment, using_environment
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
-from .step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
+from .step_executor import StepExecutor, check_executor
 from .tool_registry import ToolScope
 from .tracing import identity_attributes, span
-from .unset import UNSET, Unset
 from .usage_meter import UsageMeter
 
-__all__ = ["Run", "Scope", "run", "scope"]
+__all__ = ["Run", "run"]
 
 
 class Run:
@@ -59,7 +54,7 @@ class Run:
             max_concurrent_steps=max_concurrent_steps,
         )
         self._environment = Environment(
-            execution_ref=ExecutionRef(run_id=run_id or _new_id(), scope_id=_new_id()),
+            execution_ref=ExecutionRef(run_id=run_id or uuid.uuid4().hex, scope_id=uuid.uuid4().hex),
             step_executor=step_executor,
             run_state=self._state,
             tool_scope=ToolScope(current_tool_scope()),
@@ -188,146 +183,3 @@ def run(
         concurrent_mutation=concurrent_mutation,
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
     )
-
-
-class Scope:
-    """The extent of a scope; enter it with `with` or with `async with`. Gives the step executor in force."""
-
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
-        self._stack = ExitStack()
-        self._is_entered = False
-
-    def __enter__(self) -> StepExecutor:
-        if self._is_entered:
-            raise NighthawkError(
-                "A scope can be entered once; call nighthawk_async.scope again for another scope."
-            )
-        self._is_entered = True
-        self._stack.enter_context(
-            span("nighthawk.scope", identity_attributes(self._environment.execution_ref))
-        )
-        self._stack.enter_context(using_environment(self._environment))
-        return self._environment.step_executor
-
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stack.close()
-
-    async def __aenter__(self) -> StepExecutor:
-        return self.__enter__()
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.__exit__(exc_type, exc, traceback)
-
-
-def scope(
-    *,
-    mode: Literal["inherit", "replace"] = "inherit",
-    step_executor_configuration: StepExecutorConfiguration | None = None,
-    step_executor: StepExecutor | None = None,
-    oversight: Oversight | Unset | None = UNSET,
-    system_prompt_suffix_fragments: Sequence[str] | None = None,
-    user_prompt_suffix_fragments: Sequence[str] | None = None,
-    implicit_references: Mapping[str, object] | None = None,
-) -> Scope:
-    """Carry out the steps inside with some things different.
-
-    Args:
-        mode: `inherit` appends fragments and merges references; `replace` replaces what is given. None means
-            no change in both modes; in `replace` mode an empty list or mapping clears.
-        step_executor_configuration: Another configuration for the executor.
-        step_executor: Another executor.
-        oversight: What inspects tool calls and commits; None for nothing, omitted for no change.
-        system_prompt_suffix_fragments: Texts appended to system prompts.
-        user_prompt_suffix_fragments: Texts appended to user prompts.
-        implicit_references: Names and values that every block inside can use without mentioning them.
-
-    Returns:
-        A context manager, for `with` and for `async with`, that gives the executor in force.
-
-    Raises:
-        NighthawkError: No run is active, the mode or an argument is not one of those above, the executor
-            takes no configuration, or a reference is already bound to something else.
-        ConfigurationError: The model of the configuration cannot be had.
-    """
-    if mode not in ("inherit", "replace"):
-        raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
-    if not isinstance(cast("object", oversight), Unset | Oversight | None):
-        raise NighthawkError(
-            f"{oversight!r} is no oversight: it needs the methods inspect_tool_call and inspect_step_commit."
-        )
-    outer = get_environment()
-    is_added = mode == "inherit"
-    return Scope(
-        replace(
-            outer,
-            execution_ref=replace(outer.execution_ref, scope_id=_new_id()),
-            step_executor=_resolve_executor(outer.step_executor, step_executor, step_executor_configuration),
-            tool_scope=ToolScope(outer.tool_scope),
-            usage_meter=UsageMeter(outer.usage_meter),
-            oversight=outer.oversight if isinstance(oversight, Unset) else oversight,
-            system_prompt_suffix_fragments=_fragments(
-                outer.system_prompt_suffix_fragments, system_prompt_suffix_fragments, is_added=is_added
-            ),
-            user_prompt_suffix_fragments=_fragments(
-                outer.user_prompt_suffix_fragments, user_prompt_suffix_fragments, is_added=is_added
-            ),
-            implicit_references=_references(
-                outer.implicit_references, implicit_references, is_added=is_added
-            ),
-        )
-    )
-
-
-def _resolve_executor(
-    current: StepExecutor, given: StepExecutor | None, configuration: StepExecutorConfiguration | None
-) -> StepExecutor:
-    executor = current if given is None else given
-    check_executor(executor)
-    if configuration is None:
-        return executor
-    if not isinstance(executor, ConfigurableStepExecutor):
-        raise NighthawkError(
-            f"{type(executor).__name__} takes no StepExecutorConfiguration; pass step_executor=… instead."
-        )
-    return executor.with_configuration(configuration)
-
-
-def _fragments(current: tuple[str, ...], given: Sequence[str] | None, *, is_added: bool) -> tuple[str, ...]:
-    if given is None:
-        return current
-    if isinstance(given, str) or not all(isinstance(cast("object", text), str) for text in given):
-        raise NighthawkError(f"Prompt suffix fragments must be a sequence of texts, not {given!r}.")
-    return (*current, *given) if is_added else tuple(given)
-
-
-def _references(
-    current: Mapping[str, object], given: Mapping[str, object] | None, *, is_added: bool
-) -> Mapping[str, object]:
-    if given is None:
-        return current
-    for name in given:
-        if not _is_usable_name(name):
-            raise NighthawkError(f"The implicit reference {name!r} is no name a block can use.")
-        if is_added and name in current and current[name] is not given[name]:
-            raise NighthawkError(
-                f"The implicit reference {name!r} is already bound to another object; use mode='replace'."
-            )
-    return MappingProxyType({**current, **given} if is_added else dict(given))
-
-
-def _is_usable_name(name: object) -> bool:
-    return (
-        isinstance(name, str)
-        and name.isidentifier()
-        and not keyword.iskeyword(name)
-        and not name.startswith("__")
-    )
-
-
-def _new_id() -> str:
-    return uuid.uuid4().hex

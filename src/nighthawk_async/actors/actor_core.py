@@ -12,13 +12,14 @@ from typing import Literal, TypeAlias
 import anyio
 from anyio.lowlevel import checkpoint
 
-from .actor_errors import ActorDeadlockError, ActorEndedError
+from .actor_errors import ActorEndedError
 from .actor_life import ActorFigures, ActorInstance, ActorLife
 from .actor_messages import ActorMessage, Ask
 from .actor_waits import WaitingActor
-from .errors import MailboxClosedError, MailboxFullError
+from .errors import MailboxClosedError
 from .mailbox import Mailbox
 from .message_queue import QueueStatistics
+from .waits import wait_for_first
 
 __all__ = ["ActorCore", "ActorStatistics", "ActorStatus"]
 
@@ -98,7 +99,7 @@ class ActorCore:
         """Send a message and wait for the reply."""
         self._check_open()
         try:
-            with self._waits.awaited(is_certain=True):
+            with self._waits.awaited(message.is_answered):
                 await self._send(message)
                 return await message.wait()
         finally:
@@ -106,14 +107,13 @@ class ActorCore:
 
     async def tell(self, message: ActorMessage) -> None:
         """Wait for room in the mailbox and send a message."""
-        self._check_open()
-        if self._waits.is_caller:
-            self._tell_itself(message)
-            await checkpoint()
-            return
-        figures = self._mailbox.statistics()
-        with self._waits.awaited(is_certain=figures.depth == figures.capacity):
-            await self._send(message)
+        await checkpoint()  # before anything is sent, so that a cancelled wait has sent nothing
+        sending = self._mailbox.sending(message).wait()
+        if not sending.poll():  # nothing else runs between this and the waiting
+            with self._waits.awaited(sending.settle):
+                await wait_for_first((sending,))
+        if sending.is_refused:
+            raise self._ended_error() from self._cause
 
     def tell_nowait(self, message: ActorMessage) -> None:
         """Send a message if there is room."""
@@ -134,14 +134,14 @@ class ActorCore:
 
     async def stop(self) -> None:
         """Close it, and wait until it has ended."""
-        self._check_caller()
-        self.close()
-        await self._has_ended.wait()
+        with self._waits.awaited(self._has_ended.is_set):
+            self.close()
+            await self._has_ended.wait()
 
     async def wait_ended(self) -> None:
         """Wait until it has ended."""
-        self._check_caller()
-        await self._has_ended.wait()
+        with self._waits.awaited(self._has_ended.is_set):
+            await self._has_ended.wait()
 
     # ---- for those who own it
 
@@ -198,20 +198,9 @@ class ActorCore:
     def _new_life(self) -> ActorLife:
         return ActorLife(self.name, self._mailbox, self._figures)
 
-    def _tell_itself(self, message: ActorMessage) -> None:
-        try:
-            self._mailbox.send_nowait(message)
-        except MailboxFullError:
-            error = f"a handler of the actor {self.name!r} waits for room in the actor's own mailbox"
-            raise ActorDeadlockError(error) from None
-
     def _check_open(self) -> None:
         if self._mailbox.is_closed:
             raise self._ended_error() from self._cause
-
-    def _check_caller(self) -> None:
-        if self._waits.is_caller:
-            raise ActorDeadlockError(f"a handler of the actor {self.name!r} waits for the actor to end")
 
     def _ended_error(self) -> ActorEndedError:
         return ActorEndedError(self.name)

@@ -1,7 +1,7 @@
 """The errors of asking actors. Floor 1.
 
     ActorError
-    ├── ActorDeadlockError          a handler waits for what only its own actor can do
+    ├── ActorDeadlockError          a handler would wait for its own actor, directly or in a circle
     ├── ActorEndedError             the actor has ended: it never took the message
     └── ActorInterruptedError       the actor was stopped while it handled the message
 
@@ -14,7 +14,11 @@ __all__ = ["ActorDeadlockError", "ActorEndedError", "ActorInterruptedError"]
 
 
 class ActorDeadlockError(ActorError):
-    """A handler would wait for its own actor, directly or through actors that wait for each other."""
+    """A handler would wait for its own actor, directly or through actors that wait for each other.
+
+    For a reply, for room in a mailbox, or for the end of an actor. Who waits under its own timeout will go
+    on, so nobody who waits for it is told; it is told itself, at once, when its wait is in vain.
+    """
 
 
 class ActorEndedError(ActorError):

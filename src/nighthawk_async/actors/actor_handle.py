@@ -80,7 +80,7 @@ class ActorHandle(Generic[Actor_co]):
             **kwargs: Its keyword arguments.
 
         Raises:
-            ActorDeadlockError: The caller is a handler for which the actor itself waits, or is this actor's.
+            ActorDeadlockError: The caller is a handler of this actor, or one for which this actor waits.
             ActorEndedError: The actor has ended, or ended before it took the message.
             ActorInterruptedError: The actor was stopped while it handled the message.
             Exception: Whatever the function raised. The actor has ended then, or is restarted by its
@@ -105,7 +105,8 @@ class ActorHandle(Generic[Actor_co]):
             **kwargs: Its keyword arguments.
 
         Raises:
-            ActorDeadlockError: There is no room, and the actor waits for the handler that is the caller.
+            ActorDeadlockError: There is no room, and the caller is a handler of this actor, or one for which
+                this actor waits.
             ActorEndedError: The actor has ended, or did while the caller waited for room.
         """
         await self._core.tell(ActorMessage(function, args, kwargs))
@@ -133,7 +134,7 @@ class ActorHandle(Generic[Actor_co]):
         """Close, and wait until the actor has handled what was sent before and ended.
 
         Raises:
-            ActorDeadlockError: The caller is a handler of the actor.
+            ActorDeadlockError: The caller is a handler of this actor, or one for which this actor waits.
         """
         await self._core.stop()
 
@@ -145,7 +146,7 @@ class ActorHandle(Generic[Actor_co]):
         """Wait until the actor has ended for good.
 
         Raises:
-            ActorDeadlockError: The caller is a handler of the actor.
+            ActorDeadlockError: The caller is a handler of this actor, or one for which this actor waits.
         """
         await self._core.wait_ended()
 

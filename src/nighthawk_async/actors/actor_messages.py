@@ -70,13 +70,13 @@ class Ask(ActorMessage):
     Who is cancelled while waiting has abandoned it: when the actor has not taken it yet, it never does.
     """
 
-    __slots__ = ("_error", "_is_abandoned", "_is_answered", "_traceback", "_value")
+    __slots__ = ("_answered", "_error", "_is_abandoned", "_traceback", "_value")
 
     def __init__(
         self, function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         super().__init__(function, args, kwargs)
-        self._is_answered = anyio.Event()
+        self._answered = anyio.Event()
         self._is_abandoned = False
         self._value: object = None
         self._error: Exception | None = None
@@ -87,15 +87,19 @@ class Ask(ActorMessage):
         """Whether the asker waits no more."""
         return self._is_abandoned
 
+    def is_answered(self) -> bool:
+        """Whether there is a reply, although the asker may not have read it yet."""
+        return self._answered.is_set()
+
     def resolve(self, value: object) -> None:
         """Give the asker the value."""
         self._value = value
-        self._is_answered.set()
+        self._answered.set()
 
     def fail(self, error: Exception) -> bool:
         """Give the asker an error; False when nobody waits for it."""
         self._error, self._traceback = error, error.__traceback__
-        self._is_answered.set()
+        self._answered.set()
         return not self._is_abandoned
 
     def abandon(self) -> None:
@@ -110,7 +114,7 @@ class Ask(ActorMessage):
             ActorInterruptedError: The actor was stopped while it handled the message.
             Exception: Whatever the handler raised.
         """
-        await self._is_answered.wait()
+        await self._answered.wait()
         if self._error is not None:
             # The asker sees where it was raised, and not the way it took through the actor's owner.
             raise self._error.with_traceback(self._traceback)

@@ -1,13 +1,17 @@
 """Which actors wait for each other, and when that can never end. Floor 1.
 
 An actor handles one message at a time. When a handler waits for another actor, which waits for the first one,
-none of them ever goes on. The wait that would close such a circle raises instead. Only what handlers wait for
-themselves is known; the waits of tasks and threads that they start are not.
+none of them ever goes on. The wait that would close such a circle raises instead, also when it has a timeout,
+since it would wait in vain. A wait that is already there and has a timeout of its own closes no circle: it
+ends by itself. Only what handlers wait for themselves is known; the waits of tasks and threads that they
+start are not.
 """
 
-from collections.abc import Generator
+import math
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 import anyio
 
@@ -23,50 +27,47 @@ class WaitingActor:
         name: What the actor is called.
     """
 
-    __slots__ = ("_name", "_task_id", "_waits_for")
+    __slots__ = ("_deadline", "_name", "_task", "_wait")
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._task_id: int | None = None
-        self._waits_for: WaitingActor | None = None
-
-    @property
-    def is_caller(self) -> bool:
-        """Whether the caller is a handler of this actor, and not merely a task that one started."""
-        return self._task_id is not None and self._task_id == anyio.get_current_task().id
+        self._task: anyio.TaskInfo | None = None
+        self._deadline = math.inf
+        self._wait: _Wait | None = None
 
     @contextmanager
     def owned(self) -> Generator[None, None, None]:
         """The current task owns the actor."""
-        self._task_id = anyio.get_current_task().id
+        self._task = anyio.get_current_task()
+        self._deadline = anyio.current_effective_deadline()
         token = _current.set(self)
         try:
             yield
         finally:
             _current.reset(token)
-            self._task_id = None
+            self._task = None
 
     @contextmanager
-    def awaited(self, *, is_certain: bool) -> Generator[None, None, None]:
-        """The caller waits for the actor.
+    def awaited(self, is_over: Callable[[], bool]) -> Generator[None, None, None]:
+        """The caller waits for what the actor can do only when its handler has returned.
 
         Args:
-            is_certain: Whether it has to wait, or only may have to.
+            is_over: Whether what is waited for has come, although the caller may not have run since.
 
         Raises:
             ActorDeadlockError: It would wait for ever.
         """
         asker = _current.get()
-        if asker is None or not asker.is_caller:
+        if asker is None or asker._task != anyio.get_current_task():
             yield
             return
-        if is_certain:
-            asker._check_circle(self)
-        asker._waits_for = self
+        asker._check_circle(self)
+        if anyio.current_effective_deadline() >= asker._deadline:
+            asker._wait = _Wait(self, is_over)
         try:
             yield
         finally:
-            asker._waits_for = None
+            asker._wait = None
 
     def _check_circle(self, awaited: "WaitingActor") -> None:
         names = [self._name]
@@ -75,7 +76,20 @@ class WaitingActor:
             names.append(actor._name)
             if actor is self:
                 raise ActorDeadlockError(f"actors would wait for each other for ever: {' -> '.join(names)}")
-            actor = actor._waits_for
+            actor = actor._find_awaited()
+
+    def _find_awaited(self) -> "WaitingActor | None":
+        """The actor without which it cannot go on; None when it can, or will in its next turn."""
+        wait, task = self._wait, self._task
+        if wait is None or task is None or wait.is_over() or task.has_pending_cancellation():
+            return None
+        return wait.actor
+
+
+@dataclass(slots=True)
+class _Wait:
+    actor: WaitingActor
+    is_over: Callable[[], bool]
 
 
 _current: ContextVar[WaitingActor | None] = ContextVar("nighthawk_async_actor", default=None)

@@ -77,8 +77,9 @@ class MessageQueue(Generic[Message]):
     async def send(self, message: Message) -> None:
         """Wait until the message can be sent, and send it. A cancelled wait has sent nothing.
 
-        Senders take turns in the order of waiting. (A task that asyncio itself cancels, and not a cancel
-        scope, in the very turn in which its message was let in, is cancelled although the message is sent.)
+        Senders take turns in the order of waiting. (One exception: a task that asyncio itself cancels, and no
+        cancel scope, after a receiver has taken its message and before it runs again, is cancelled although
+        the message was received.)
 
         Raises:
             ActorError: It is closed, or was while waiting; the message is not sent.
@@ -150,7 +151,7 @@ class MessageQueue(Generic[Message]):
         return QueueStatistics(
             depth=len(state.messages),
             capacity=state.capacity,
-            sent=state.sent,
+            sent=state.received + len(state.messages),
             received=state.received,
             failed_sends=state.failed_sends,
             waiting_senders=len(state.senders),

@@ -5,11 +5,12 @@ safe, wherever a task is cancelled:
 
 - A message leaves the queue only when its receiver runs. A receiver is woken with a claim; it takes a message
   when it runs, and passes the claim on when it was cancelled in between.
-- Whoever makes room lets waiting senders in, in their order, except those whose cancellation is under way.
-  So a cancelled send has sent nothing.
+- Whoever makes room lets waiting senders in, in their order, except those whose cancellation is under way. A
+  sender that is cancelled after it was let in, which only asyncio's own `task.cancel()` does, takes its
+  message back unless somebody has received it. So a cancelled send has sent nothing.
 """
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from typing import Generic, TypeVar, cast
 
 import anyio
@@ -36,20 +37,21 @@ class QueueState(Generic[Message]):
         "high_water_mark",
         "is_closed",
         "messages",
+        "put_so_far",
         "received",
         "receivers",
         "senders",
-        "sent",
     )
 
     def __init__(self, capacity: int | None) -> None:
         self.capacity = capacity
-        self.messages: deque[Message] = deque()
+        self.messages: OrderedDict[int, Message] = OrderedDict()  # by number, so that one can be taken back
+        self.put_so_far = 0
         self.senders: OrderedDict[SendWait[Message], None] = OrderedDict()
         self.receivers: OrderedDict[ReceiveWait[Message], None] = OrderedDict()
         self.claims = 0  # receivers that were woken and have not run yet
         self.is_closed = False
-        self.sent = self.received = self.failed_sends = self.high_water_mark = 0
+        self.received = self.failed_sends = self.high_water_mark = 0
 
     def has_room(self) -> bool:
         """Whether one more message can be held. Nobody waits to send while there is room."""
@@ -63,12 +65,21 @@ class QueueState(Generic[Message]):
         """Whether no message will ever come any more."""
         return self.is_closed and not self.messages  # closing sends the waiting senders away
 
-    def put(self, message: Message) -> None:
-        """Hold one more message."""
-        self.messages.append(message)
-        self.sent += 1
+    def put(self, message: Message) -> int:
+        """Hold one more message; gives its number."""
+        number = self.put_so_far
+        self.messages[number] = message
+        self.put_so_far += 1
         self.high_water_mark = max(self.high_water_mark, len(self.messages))
         if self.receivers:
+            self.wake_receivers()
+        return number
+
+    def take_back(self, number: int) -> None:
+        """Hold a message no more, unless it was received."""
+        if number in self.messages:
+            del self.messages[number]
+            self.admit_senders()
             self.wake_receivers()
 
     def take(self) -> Message:
@@ -78,7 +89,7 @@ class QueueState(Generic[Message]):
             anyio.WouldBlock: There is none.
         """
         if self.messages:
-            message = self.messages.popleft()
+            _, message = self.messages.popitem(last=False)
             self.admit_senders()
         else:
             message = self._take_from_sender()
@@ -89,7 +100,7 @@ class QueueState(Generic[Message]):
 
     def drain(self) -> list[Message]:
         """Give every message away that is held, oldest first."""
-        messages = list(self.messages)
+        messages = list(self.messages.values())
         self.messages.clear()
         self.received += len(messages)
         self.admit_senders()
@@ -108,7 +119,7 @@ class QueueState(Generic[Message]):
         while self.senders and self.has_room():
             sender, _ = self.senders.popitem(last=False)
             if sender.accept():
-                self.put(sender.message)
+                sender.number = self.put(sender.message)
 
     def wake_receivers(self) -> None:
         """Wake as many receivers as there are unclaimed messages, or all when none will come."""
@@ -121,7 +132,6 @@ class QueueState(Generic[Message]):
         while self.senders:
             sender, _ = self.senders.popitem(last=False)
             if sender.accept():
-                self.sent += 1
                 return sender.message
         raise anyio.WouldBlock
 
@@ -134,11 +144,12 @@ class SendWait(Wait, Generic[Message]):
         message: The message.
     """
 
-    __slots__ = ("_is_accepted", "_state", "_task", "_waiter", "is_refused", "message")
+    __slots__ = ("_is_accepted", "_state", "_task", "_waiter", "is_refused", "message", "number")
 
     def __init__(self, state: QueueState[Message], message: Message) -> None:
         self._state = state
         self.message = message
+        self.number: int | None = None  # of the message in a mailbox that let it in
         self.is_refused = False
         self._is_accepted = False
 
@@ -172,7 +183,9 @@ class SendWait(Wait, Generic[Message]):
         return self._is_accepted or self.is_refused
 
     def pass_on(self) -> None:
-        """Nothing is held for a sender."""
+        """Take the message back, and leave the room to the next sender."""
+        if self.number is not None:
+            self._state.take_back(self.number)
 
     def accept(self) -> bool:
         """Wake the sender because its message is let in; False when it cannot be."""

@@ -66,7 +66,7 @@ class Wait(ABC):
 
     @abstractmethod
     def pass_on(self) -> None:
-        """Leave it to the next, when the task was woken for this and then cancelled."""
+        """Undo it and leave it to the next, when the task was woken for this and then cancelled."""
 
 
 AnyWait = TypeVar("AnyWait", bound=Wait)

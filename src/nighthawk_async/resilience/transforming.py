@@ -1,0 +1,177 @@
+"""The one way to make a function from a function. Floor 5.
+
+A transformer says how a call is carried out, once for each world: `run` for synchronous functions and
+`run_async` for asynchronous ones. The function that comes of it has the signature of the one that went in;
+async stays async, sync stays sync. Whether a function is async is decided when it is transformed: it is when
+it is `async def`, however wrapped in `functools.partial`, bound to an object, or the `__call__` of one.
+"""
+
+import functools
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from types import CoroutineType
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+
+from ..parallel import is_async_callable
+from ..runtime.awaitable import is_awaitable
+
+__all__ = ["Call", "Transformer", "function_name", "transform"]
+
+Owner = TypeVar("Owner")
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Result_co = TypeVar("Result_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Call(Generic[Result]):
+    """One call of a transformed function: what was given to it. Calling this calls the original, every time.
+
+    Args:
+        function: The original function.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+    """
+
+    function: Callable[..., Result]
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return function_name(self.function)
+
+    def of(self, function: Callable[..., Result]) -> "Call[Result]":
+        """The same arguments, given to another function."""
+        return Call(function=function, args=self.args, kwargs=self.kwargs)
+
+    def __call__(self) -> Result:
+        """Call the function.
+
+        Raises:
+            TypeError: The function is synchronous and gave an awaitable, so it was not known to be async.
+        """
+        result = self.function(*self.args, **self.kwargs)
+        if is_awaitable(result) and not is_async_callable(self.function):
+            if isinstance(result, CoroutineType):
+                result.close()  # otherwise it complains that nobody awaited it
+            raise TypeError(
+                f"{self.name} is not `async def` but gave an awaitable; wrap it in an `async def` function "
+                "that awaits it"
+            )
+        return result
+
+
+class Transformer(ABC):
+    """Makes functions from functions. Subclasses say how a call is carried out.
+
+    Attributes:
+        title: What it is called in error messages.
+    """
+
+    __slots__ = ()
+
+    title: str
+
+    @overload
+    def __call__(
+        self, function: "staticmethod[Parameters, Result_co]", /
+    ) -> "staticmethod[Parameters, Result_co]": ...
+
+    @overload
+    def __call__(
+        self, function: "classmethod[Owner, Parameters, Result_co]", /
+    ) -> "classmethod[Owner, Parameters, Result_co]": ...
+
+    @overload
+    def __call__(self, function: Callable[Parameters, Result], /) -> Callable[Parameters, Result]: ...
+
+    def __call__(self, function: Any, /) -> Any:
+        """Transform a function: async or not, a method, a static or class method, or any other callable.
+
+        Args:
+            function: The function.
+
+        Raises:
+            TypeError: It cannot be called, or it is a generator, which hands out values while it runs.
+        """
+        return transform(function, title=self.title, run=self.run, run_async=self.run_async)
+
+    @abstractmethod
+    def run(self, call: Call[Any]) -> Any:
+        """Carry out a call of a synchronous function.
+
+        Args:
+            call: The call.
+        """
+
+    @abstractmethod
+    async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
+        """Carry out a call of an asynchronous function.
+
+        Args:
+            call: The call; calling it gives what is to be awaited.
+        """
+
+
+def transform(
+    function: Any,
+    *,
+    title: str,
+    run: Callable[[Call[Any]], Any],
+    run_async: Callable[[Call[Awaitable[Any]]], Awaitable[Any]],
+) -> Any:
+    """A function with the same signature whose calls are carried out in another way.
+
+    Args:
+        function: The function: async or not, a static or class method, or any other callable.
+        title: What transforms it, for error messages.
+        run: Carries out a call when the function is synchronous.
+        run_async: Carries out a call when it is asynchronous.
+
+    Raises:
+        TypeError: The function cannot be called, or is a generator.
+    """
+    if isinstance(function, staticmethod | classmethod):
+        kind = cast("type[Any]", type(cast("object", function)))
+        return kind(transform(cast("Any", function).__func__, title=title, run=run, run_async=run_async))
+    _check(function, title)
+    if is_async_callable(function):
+
+        @functools.wraps(function)
+        async def carry_out(*args: Any, **kwargs: Any) -> Any:
+            return await run_async(Call(function=function, args=args, kwargs=kwargs))
+
+        return carry_out
+
+    @functools.wraps(function)
+    def carry_out_here(*args: Any, **kwargs: Any) -> Any:
+        return run(Call(function=function, args=args, kwargs=kwargs))
+
+    return carry_out_here
+
+
+def function_name(function: object) -> str:
+    """What a function is called, for messages.
+
+    Args:
+        function: Any callable.
+    """
+    while isinstance(function, functools.partial):
+        function = cast("object", function.func)
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) else type(function).__qualname__
+
+
+def _check(function: object, title: str) -> None:
+    if not callable(function):
+        raise TypeError(f"{title} needs a function, not {function!r}")
+    for each in (function, inspect.getattr_static(type(function), "__call__", None)):
+        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
+            raise TypeError(
+                f"{title} cannot take {function_name(function)}: it is a generator, which hands out values "
+                "while it runs; transform what consumes it"
+            )

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 import anyio
 from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
+from .argument_checks import check_seconds, check_whole_number
 from .errors import LockTimeoutError
 from .locks_state import LockKind, LockRequest, LockStatistics, Permit
 from .locks_table import find_lock, iterate_statistics
@@ -64,7 +65,7 @@ def mutex(
         LockTimeoutError: On entering: the time is over.
         NamespaceLeftError: On entering: the extent has ended.
         UnknownNamespaceError: On entering: no such extent surrounds the caller.
-        ValueError: At once: the timeout is negative.
+        ValueError: At once: the timeout is not a number of at least 0.
     """
     return _Wish(kind="mutex", key=key, capacity=1, permits=1, timeout=timeout, scope=scope).entering()
 
@@ -83,7 +84,7 @@ def acquire_mutex(
         LockReentryError: The task that runs holds this mutex.
         NamespaceLeftError: The extent has ended.
         UnknownNamespaceError: No such extent surrounds the caller.
-        ValueError: The timeout is negative.
+        ValueError: The timeout is not a number of at least 0.
     """
     return _Wish(kind="mutex", key=key, capacity=1, permits=1, timeout=timeout, scope=scope).acquire()
 
@@ -110,8 +111,8 @@ def semaphore(
         NameConflictError: On entering: the semaphore has another capacity.
         NamespaceLeftError: On entering: the extent has ended.
         UnknownNamespaceError: On entering: no such extent surrounds the caller.
-        ValueError: At once: a number is not positive, more permits are wanted than there are, or the
-            timeout is negative.
+        ValueError: At once: a number is not whole and positive, more permits are wanted than there are, or
+            the timeout is not a number of at least 0.
     """
     return _Wish(
         kind="semaphore", key=key, capacity=capacity, permits=permits, timeout=timeout, scope=scope
@@ -139,8 +140,8 @@ def acquire_semaphore(
         NameConflictError: The semaphore has another capacity.
         NamespaceLeftError: The extent has ended.
         UnknownNamespaceError: No such extent surrounds the caller.
-        ValueError: A number is not positive, more permits are wanted than there are, or the timeout is
-            negative.
+        ValueError: A number is not whole and positive, more permits are wanted than there are, or the timeout
+            is not a number of at least 0.
     """
     return _Wish(
         kind="semaphore", key=key, capacity=capacity, permits=permits, timeout=timeout, scope=scope
@@ -163,7 +164,7 @@ def gate(
         NameConflictError: On entering: the gate has another limit.
         NamespaceLeftError: On entering: the extent has ended.
         UnknownNamespaceError: On entering: no such extent surrounds the caller.
-        ValueError: At once: the limit is not positive, or the timeout is negative.
+        ValueError: At once: the limit is not whole and positive, or the timeout not a number of at least 0.
     """
     return _Wish(kind="gate", key=key, capacity=limit, permits=1, timeout=timeout, scope=scope).entering()
 
@@ -183,7 +184,7 @@ def acquire_gate(
         NameConflictError: The gate has another limit.
         NamespaceLeftError: The extent has ended.
         UnknownNamespaceError: No such extent surrounds the caller.
-        ValueError: The limit is not positive, or the timeout is negative.
+        ValueError: The limit is not whole and positive, or the timeout not a number of at least 0.
     """
     return _Wish(kind="gate", key=key, capacity=limit, permits=1, timeout=timeout, scope=scope).acquire()
 
@@ -221,13 +222,12 @@ class _Wish:
     scope: NamespaceKind
 
     def __post_init__(self) -> None:
-        for number in (self.capacity, self.permits):
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ValueError(f"{self} needs whole numbers of at least 1, not {number!r}")
+        name = "limit" if self.kind == "gate" else "capacity"
+        check_whole_number(f"the {name} of {self}", self.capacity, least=1)
+        check_whole_number(f"the number of permits of {self}", self.permits, least=1)
         if self.permits > self.capacity:
             raise ValueError(f"{self} has {self.capacity} permits and can never give {self.permits}")
-        if self.timeout is not None and not self.timeout >= 0:
-            raise ValueError(f"the timeout of {self} must be at least 0 seconds, not {self.timeout}")
+        check_seconds(f"the timeout of {self}", self.timeout, or_none=True)
 
     def __str__(self) -> str:
         return f"the {self.kind} {self.key!r}"

@@ -2,6 +2,7 @@
 
 from typing import Any, TypeVar
 
+from .argument_checks import check_whole_number
 from .errors import MailboxClosedError, MailboxFullError
 from .message_queue import MessageQueue
 from .namespaces import Family
@@ -23,14 +24,13 @@ class Mailbox(MessageQueue[Message]):
         name: What to call it in errors; None for nothing. `open_mailbox` makes mailboxes found by name.
 
     Raises:
-        ValueError: The capacity is not at least 1.
+        ValueError: The capacity is not a whole number of at least 1.
     """
 
     _closed_error = MailboxClosedError
 
     def __init__(self, *, capacity: int | None = 256, name: str | None = None) -> None:
-        if capacity is not None and capacity < 1:
-            raise ValueError(f"capacity must be at least 1 or None, not {capacity}")
+        check_whole_number("capacity", capacity, least=1, or_none=True)
         super().__init__(capacity=capacity, name=name)
 
     @property

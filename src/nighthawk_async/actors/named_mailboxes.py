@@ -25,7 +25,7 @@ def open_mailbox(
         NameConflictError: The name stands for a mailbox with another capacity.
         NamespaceLeftError: The extent has ended.
         UnknownNamespaceError: The caller is in no such extent.
-        ValueError: The capacity is not at least 1.
+        ValueError: The capacity is not a whole number of at least 1.
     """
     namespace = find_namespace(scope)
     known = namespace.find(MAILBOXES, name)

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import anyio
 from anyio.lowlevel import checkpoint
 
+from .argument_checks import check_seconds
 from .message_queue import MessageQueue, Receiving, Sending
 from .queue_state import ReceiveWait, SendWait
 from .waits import wait_for_first
@@ -118,7 +119,8 @@ def select(*arms: Arm[Message_co], timeout: float | None = None, default: bool =
 
     Enter it with `async with`: that waits, and gives what fired. A cancelled wait receives and sends nothing.
     Of the arms that can fire at once the first listed does, so list first what matters most (a stop before
-    work): an arm that can always fire keeps those after it from firing.
+    work): an arm that can always fire keeps those after it from firing. A select that has to wait fires for
+    what comes first, wherever that is listed.
 
         async with select(stop.receiving(), inbox.receiving(), timeout=5) as fired:
             match fired:
@@ -140,15 +142,14 @@ def select(*arms: Arm[Message_co], timeout: float | None = None, default: bool =
         An asynchronous context manager, that may be entered again for another select over the same arms.
 
     Raises:
-        ValueError: There is no arm, a timeout as well as a default, a negative timeout, or something both to
-            receive from and to send to.
+        ValueError: There is no arm, a timeout as well as a default, a timeout that is not a number of at
+            least 0, or something both to receive from and to send to.
     """
     if not arms:
         raise ValueError("select needs an arm")
     if timeout is not None and default:
         raise ValueError("select has a timeout or a default, not both")
-    if timeout is not None and timeout < 0:
-        raise ValueError(f"timeout must be at least 0 seconds or None, not {timeout}")
+    check_seconds("timeout", timeout, or_none=True)
     received = {arm.source for arm in arms if isinstance(arm, Receiving)}
     if any(isinstance(arm, Sending) and arm.source in received for arm in arms):
         raise ValueError("select cannot receive from what it sends to")

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 import anyio
 from anyio.lowlevel import checkpoint
 
+from .argument_checks import check_whole_number
 from .namespaces import Namespace, NamespaceKind, find_namespace
 
 __all__ = [
@@ -106,6 +107,7 @@ class SharedState:
         Raises:
             ValueError: The given version has never been.
         """
+        check_whole_number("since", since, least=0)
         if since > self.version:
             raise ValueError(f"the version is {self.version} and has never been {since}")
         await checkpoint()

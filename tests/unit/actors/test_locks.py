@@ -416,17 +416,21 @@ async def test_what_can_never_be_is_refused_at_once(key: str) -> None:
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, True, None, "4"])
 def test_a_number_of_permits_is_whole_and_positive(number: object) -> None:
-    for options in ({"capacity": number}, {"capacity": 4, "permits": number}):
-        with pytest.raises(ValueError, match="the semaphore 'key' needs whole numbers of at least 1"):
-            semaphore("key", **options)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="the gate 'key' needs whole numbers of at least 1"):
+    wanted = "must be a whole number of at least 1, not"
+    with pytest.raises(ValueError, match=f"the capacity of the semaphore 'key' {wanted}"):
+        semaphore("key", capacity=number)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match=f"the number of permits of the semaphore 'key' {wanted}"):
+        semaphore("key", capacity=4, permits=number)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match=f"the limit of the gate 'key' {wanted}"):
         gate("key", limit=number)  # pyright: ignore[reportArgumentType]
 
 
-@pytest.mark.parametrize("timeout", [-1, float("nan"), -0.001])
-def test_a_timeout_is_not_negative(timeout: float) -> None:
-    with pytest.raises(ValueError, match="the timeout of the mutex 'key' must be at least 0 seconds"):
-        mutex("key", timeout=timeout)
+@pytest.mark.parametrize("timeout", [-1, float("nan"), -0.001, True, "3"])
+def test_a_timeout_is_a_number_and_not_negative(timeout: object) -> None:
+    with pytest.raises(ValueError, match="the timeout of the mutex 'key' must be a number of seconds"):
+        mutex("key", timeout=timeout)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="the timeout of the mutex 'key' must be a number of seconds"):
+        acquire_mutex("key", timeout=timeout)  # pyright: ignore[reportArgumentType]
 
 
 async def test_a_key_belongs_to_the_innermost_extent_of_its_scope(key: str) -> None:

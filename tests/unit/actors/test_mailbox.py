@@ -80,10 +80,10 @@ async def test_a_full_mailbox_refuses_and_says_how_full_it_is() -> None:
     assert mailbox.receive_nowait() == 3
 
 
-@pytest.mark.parametrize("capacity", [0, -1])
-def test_a_mailbox_needs_room_for_a_message(capacity: int) -> None:
-    with pytest.raises(ValueError, match="capacity must be at least 1 or None"):
-        Mailbox[int](capacity=capacity)
+@pytest.mark.parametrize("capacity", [0, -1, 2.5, float("nan"), True, "3"])
+def test_a_mailbox_needs_room_for_a_message(capacity: object) -> None:
+    with pytest.raises(ValueError, match="capacity must be a whole number of at least 1 or None, not"):
+        Mailbox[int](capacity=capacity)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_mailbox_holds_256_messages_unless_told_otherwise() -> None:

@@ -67,7 +67,7 @@ async def test_opening_a_name_again_gives_the_same_mailbox_until_it_is_closed() 
 
 async def test_a_refused_capacity_leaves_the_name_free() -> None:
     with open_namespace("run"):
-        with pytest.raises(ValueError, match="capacity must be at least 1"):
+        with pytest.raises(ValueError, match="capacity must be a whole number of at least 1 or None"):
             open_mailbox("reviewer", capacity=0)
         assert find_mailbox("reviewer") is None
 

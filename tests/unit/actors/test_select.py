@@ -66,6 +66,19 @@ async def test_a_waiting_select_fires_once_and_leaves_every_other_source_alone()
     assert first.statistics().waiting_receivers == second.statistics().waiting_receivers == 0
 
 
+async def test_a_waiting_select_fires_for_what_came_first_however_its_arms_are_listed() -> None:
+    stop: Mailbox[str] = Mailbox()
+    work: Mailbox[str] = Mailbox()
+    async with anyio.create_task_group() as task_group:
+        waiting = await start(task_group, lambda: enter(select(stop.receiving(), work.receiving())))
+        work.send_nowait("work")
+        stop.send_nowait("stop")  # before the select runs
+    assert waiting.result == Received(index=1, source=work, message="work")
+    assert await enter(select(stop.receiving(), work.receiving())) == Received(
+        index=0, source=stop, message="stop"
+    )
+
+
 async def test_a_select_takes_its_turn_among_receivers() -> None:
     mailbox: Mailbox[int] = Mailbox()
     async with anyio.create_task_group() as task_group:
@@ -339,7 +352,10 @@ def test_a_select_that_makes_no_sense_is_refused() -> None:
         select(timeout=1)
     with pytest.raises(ValueError, match="a timeout or a default, not both"):
         select(mailbox.receiving(), timeout=1, default=True)
-    with pytest.raises(ValueError, match="timeout must be at least 0 seconds or None, not -1"):
-        select(mailbox.receiving(), timeout=-1)
+    for timeout in (-1, float("nan"), True, "3"):
+        with pytest.raises(
+            ValueError, match="timeout must be a number of seconds of at least 0 or None, not"
+        ):
+            select(mailbox.receiving(), timeout=timeout)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="cannot receive from what it sends to"):
         select(channel.receiving(), channel.sending(1))

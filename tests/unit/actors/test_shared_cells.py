@@ -153,6 +153,9 @@ async def test_a_change_that_has_been_is_not_waited_for_and_one_wakes_everybody(
 async def test_a_version_that_has_never_been_is_not_waited_for() -> None:
     with pytest.raises(ValueError, match="the version is 0 and has never been 3"):
         await SharedCell(0).changed(since=3)
+    for version in (-1, 0.5, float("nan"), True):
+        with pytest.raises(ValueError, match="since must be a whole number of at least 0, not"):
+            await SharedCell(0).changed(since=version)  # pyright: ignore[reportArgumentType]
 
 
 def test_everything_is_counted() -> None:

@@ -156,14 +156,15 @@ async def test_no_place_is_lost_or_doubled_whenever_steps_are_cancelled(
     async def step(number: int, begins: int, lasts: int) -> None:
         for _ in range(begins):
             await checkpoint()
-        async with admission.admitted():
-            in_flight.add(number)
-            try:
-                assert len(in_flight) <= limit
-                for _ in range(lasts):
-                    await checkpoint()
-            finally:
-                in_flight.remove(number)
+        place = await admission.enter()
+        in_flight.add(number)
+        try:
+            assert len(in_flight) <= limit
+            for _ in range(lasts):
+                await checkpoint()
+        finally:
+            in_flight.remove(number)
+            admission.leave(place)
 
     async def cancel(handle: nh.TaskHandle[None], after: int) -> None:
         for _ in range(after):

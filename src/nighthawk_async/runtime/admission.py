@@ -1,14 +1,15 @@
 """How many steps of a run may be in flight at once, and who is next. Floor 3.
 
 Steps are admitted in the order in which they ask, whichever event loop of the run they are on. A step that a
-step in flight brings about is not asked to wait: it is part of that one, which would otherwise wait for it
-while holding what it waits for.
+step in flight brings about is not asked to wait: it joins the place of that one, which would otherwise wait
+for it while holding what it waits for. So what is limited is the number of places: any number of steps may be
+at one, and it becomes free when the last of them has ended. A task that a step leaves behind asks like
+everybody else once its place is free.
 """
 
 import threading
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any, cast
 
 import anyio
@@ -16,7 +17,7 @@ from anyio.lowlevel import current_token
 
 from ..errors import NighthawkError
 
-__all__ = ["StepAdmission", "checked_max_concurrent_steps"]
+__all__ = ["Place", "StepAdmission", "checked_max_concurrent_steps"]
 
 
 def checked_max_concurrent_steps(value: object) -> int | None:
@@ -31,11 +32,21 @@ def checked_max_concurrent_steps(value: object) -> int | None:
     raise NighthawkError(f"max_concurrent_steps must be a positive integer or None, not {value!r}")
 
 
+class Place:
+    """Where a step is in flight, together with the steps that it brings about. `StepAdmission` gives it."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self) -> None:
+        self.steps = 1
+        """How many steps are in flight at it."""
+
+
 class StepAdmission:
     """Admits steps in the order of their asking.
 
     Args:
-        max_concurrent_steps: How many may be in flight at once.
+        max_concurrent_steps: How many places there are.
     """
 
     def __init__(self, max_concurrent_steps: int) -> None:
@@ -43,18 +54,36 @@ class StepAdmission:
         self._waiting: OrderedDict[_Waiter, None] = OrderedDict()
         self._lock = threading.Lock()  # the event loops of portal threads share the run
 
-    @asynccontextmanager
-    async def admitted(self) -> AsyncGenerator[None, None]:
-        """Wait until the step is admitted; leaving admits the next one."""
-        waiter = self._enter()
+    async def enter(self, around: Place | None = None) -> Place:
+        """Take a place for a step, waiting until one is free.
+
+        Args:
+            around: The place of the step around this one, which is joined while a step is in flight at it;
+                None for none.
+        """
+        if around is not None and self._join(around):
+            return around
+        waiter = self._ask()
         if waiter is not None:
             await self._wait(waiter)
-        try:
-            yield
-        finally:
-            self._leave()
+        return Place()
 
-    def _enter(self) -> "_Waiter | None":
+    def leave(self, place: Place) -> None:
+        """A step at a place has ended; the last one lets the next step in."""
+        with self._lock:
+            place.steps -= 1
+            is_free = not place.steps
+        if is_free:
+            self._pass_on()
+
+    def _join(self, place: Place) -> bool:
+        with self._lock:
+            if not place.steps:  # it has another owner by now, or none
+                return False
+            place.steps += 1
+            return True
+
+    def _ask(self) -> "_Waiter | None":
         with self._lock:
             if self._free:  # then nobody waits
                 self._free -= 1
@@ -75,9 +104,9 @@ class StepAdmission:
             was_waiting = waiter in self._waiting
             self._waiting.pop(waiter, None)
         if not was_waiting:  # it was admitted at the same moment: the next one gets its place
-            self._leave()
+            self._pass_on()
 
-    def _leave(self) -> None:
+    def _pass_on(self) -> None:
         with self._lock:
             waiter = self._waiting.popitem(last=False)[0] if self._waiting else None
             if waiter is None:

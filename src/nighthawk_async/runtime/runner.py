@@ -1,6 +1,6 @@
 """One step from its block to its result (specification 8). Floor 3.
 
-    prepare -> step task group [ step actor | executor ] -> conclude -> oversight -> result
+    prepare -> be admitted -> step task group [ step actor | executor ] -> conclude -> oversight -> result
 
 The generated code of the natural function commits the result. Until then nothing has reached a Python
 variable.
@@ -16,7 +16,8 @@ import anyio.to_thread
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, ToolBoundaryError
 from ..natural.blocks import NaturalBlock
-from ..natural.program import NaturalProgram, parse_program
+from ..natural.program import parse_program
+from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
@@ -27,7 +28,7 @@ from .oversight import Reject, Rewrite, StepCommit, inspect_commit
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step
 from .step_actor import StepActor
-from .step_control import steerable
+from .step_control import SteerableStep, admitted
 from .step_executor import AsyncStepExecutor, StepExecutor
 from .tracing import identity_attributes, record_failed, record_outcome, span
 
@@ -63,49 +64,11 @@ async def run_step(
         ModelError: A model request failed.
     """
     outer = get_environment()
-    admission = outer.run_state.admission
-    if admission is None or outer.step is not None:
-        return await _run_admitted_step(outer, block, site, python_locals, literal)
-    async with admission.admitted():
-        return await _run_admitted_step(outer, block, site, python_locals, literal)
-
-
-async def _run_admitted_step(
-    outer: Environment,
-    block: NaturalBlock,
-    site: NaturalSite,
-    python_locals: Mapping[str, object],
-    literal: str | None,
-) -> StepResult:
     execution_ref = replace(outer.execution_ref, step_id=step_id_of(block))
-    outer.usage_meter.count_step()
     with span("nighthawk.step", identity_attributes(execution_ref)) as step_span:
         try:
-            program = block.program
-            if program is None:
-                program = parse_program(cast("str", literal), filename=block.filename, line=block.line)
-            context = prepare_step(
-                block=block,
-                program=program,
-                site=site,
-                python_locals=python_locals,
-                parent=None if outer.step is None else outer.step.context,
-                implicit_references=outer.implicit_references,
-                execution_ref=execution_ref,
-            )
-            guard = MutationGuard(
-                context,
-                mode=outer.run_state.concurrent_mutation,
-                filename=block.filename,
-                line=block.line,
-            )
-            outer_actor = None if outer.step is None else outer.step.actor
-            step = Step(actor=StepActor(context, guard=guard, outer=outer_actor), program=program.text)
-            environment = replace(
-                outer, execution_ref=execution_ref, step=step, step_path=(*outer.step_path, block.address)
-            )
-            with using_environment(environment), step.actor.in_flight():
-                outcome, result = await _run_in_task_group(environment, step, program)
+            step = _prepare(outer, execution_ref, block, site, python_locals, literal)
+            outcome, result = await _run_in_task_group(outer, step, block.address)
         except Exception as error:
             record_failed(step_span, error)
             raise
@@ -113,37 +76,76 @@ async def _run_admitted_step(
         return result
 
 
+def _prepare(
+    outer: Environment,
+    execution_ref: ExecutionRef,
+    block: NaturalBlock,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    literal: str | None,
+) -> Step:
+    program = block.program
+    if program is None:
+        program = parse_program(cast("str", literal), filename=block.filename, line=block.line)
+    context = prepare_step(
+        block=block,
+        program=program,
+        site=site,
+        python_locals=python_locals,
+        parent=None if outer.step is None else outer.step.context,
+        implicit_references=outer.implicit_references,
+        execution_ref=execution_ref,
+    )
+    guard = MutationGuard(
+        context, mode=outer.run_state.concurrent_mutation, filename=block.filename, line=block.line
+    )
+    outer_actor = None if outer.step is None else outer.step.actor
+    return Step(actor=StepActor(context, guard=guard, outer=outer_actor), program=program.text)
+
+
 async def _run_in_task_group(
-    environment: Environment, step: Step, program: NaturalProgram
+    outer: Environment, step: Step, block_address: str
 ) -> tuple[StepOutcome, StepResult]:
-    """Serve the actor while the executor works."""
-    async with environment.run_state.using_resources(), BareTaskGroup() as task_group:
-        task_group.start_soon(step.actor.serve)
-        try:
-            return await _carry_out(environment, step, program)
-        finally:
-            step.actor.close()
+    """Once the step is admitted, serve the actor while the executor works."""
+    run_state, actor = outer.run_state, step.actor
+    around = None if outer.step is None else outer.step.actor.place
+    environment = replace(
+        outer,
+        execution_ref=step.context.execution_ref,
+        step=step,
+        step_path=(*outer.step_path, block_address),
+    )
+    async with BareTaskGroup() as task_group:
+        with SteerableStep(actor) as steerable:
+            async with admitted(actor, run_state.admission, around), run_state.using_resources():
+                environment.usage_meter.count_step()
+                with using_environment(environment), actor.in_flight():
+                    task_group.start_soon(actor.serve)
+                    try:
+                        return await _carry_out(environment, step, steerable)
+                    finally:
+                        actor.close()
 
 
 async def _carry_out(
-    environment: Environment, step: Step, program: NaturalProgram
+    environment: Environment, step: Step, steerable: SteerableStep
 ) -> tuple[StepOutcome, StepResult]:
     context = step.context
     with span("nighthawk.step_executor", identity_attributes(context.execution_ref)):
-        async with steerable(step.actor):
-            answer = await _call_executor(environment.step_executor, step, program)
+        answer = await _call_executor(environment.step_executor, step)
+        await steerable.end()
     outcome, bindings = _checked_answer(answer, environment.step_executor, context.step_id)
     result = await step.conclude(outcome, bindings)
     return outcome, await _oversee(environment, step, outcome, result)
 
 
-async def _call_executor(executor: StepExecutor, step: Step, program: NaturalProgram) -> object:
+async def _call_executor(executor: StepExecutor, step: Step) -> object:
     context = step.context
     names = list(context.write_names)
     kinds: tuple[str, ...] = context.allowed_kinds
     if isinstance(executor, AsyncStepExecutor):
         answer: object = executor.run_step_async(
-            processed_natural_program=program.text,
+            processed_natural_program=step.program,
             step_context=context,
             binding_names=names,
             allowed_step_kinds=kinds,
@@ -156,7 +158,7 @@ async def _call_executor(executor: StepExecutor, step: Step, program: NaturalPro
     return await anyio.to_thread.run_sync(
         partial(
             executor.run_step,
-            processed_natural_program=program.text,
+            processed_natural_program=step.program,
             step_context=context,
             binding_names=names,
             allowed_step_kinds=kinds,

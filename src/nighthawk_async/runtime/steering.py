@@ -2,17 +2,20 @@
 
 It is plain state that changes at once; the step looks at it at its turn boundaries:
 
-    turn_boundary() -> model request, tool calls -> turn_boundary() -> … -> may_end() -> the step ends
+    begin() -> turn_boundary() -> model request, tool calls -> turn_boundary() -> … -> may_end() -> the end
 
 At a boundary the step waits while it is suspended; then it fails if it was stopped, and ends if its task was
-asked to end. Messages are handed out at the next boundary, in the order of their arrival, each once. A
-message that arrives while the model ends the block makes one more turn due, so that the model sees it before
-anything is committed. From the moment the end is settled, nothing is accepted any more.
+asked to end. Every step has the first boundary, so a task that was asked to end begins no further step,
+whatever carries steps out; for an executor without turns the whole step is one turn. Messages are handed out
+at the next boundary, in the order of their arrival, each once. A message that arrives while the model ends
+the block makes one more turn due, so that the model sees it before anything is committed. From the moment the
+end is settled, nothing is accepted any more.
 """
 
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Awaitable, Sequence
+from typing import Any, TypeVar, cast
 
+import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..errors import ExecutionError, NighthawkError, StepEndedError
@@ -20,6 +23,8 @@ from ..parallel import ParkingPlace, TaskCancelledError, current_task, raise_if_
 from ..types.content import BinaryContent, FileUrl, UploadedFile, UserContent
 
 __all__ = ["Steering", "UndeliveredSteeringWarning"]
+
+Result = TypeVar("Result")
 
 
 class UndeliveredSteeringWarning(RuntimeWarning):
@@ -32,17 +37,30 @@ class UndeliveredSteeringWarning(RuntimeWarning):
 class Steering:
     """What others want of one step. Everything happens on the event loop of the step.
 
+    The step actor is one, so that tools inside the step can steer it as the handle of its task can. What is
+    asked for takes effect at the next turn boundary, when the tools of the present turn have finished; the
+    end of the step, before anything is committed, is one too.
+
     Args:
         step_id: Which block this is, for errors.
     """
 
-    __slots__ = ("_cancel_request", "_is_closed", "_messages", "_place", "_step_id", "stop_reason")
+    __slots__ = (
+        "_cancel_request",
+        "_interruptible",
+        "_is_closed",
+        "_messages",
+        "_place",
+        "_step_id",
+        "stop_reason",
+    )
 
     def __init__(self, step_id: str) -> None:
         self._step_id = step_id
         self._messages: list[UserContent] = []
         self._place: ParkingPlace[object] = ParkingPlace("step")
         self._cancel_request: tuple[str | None] | None = None
+        self._interruptible: anyio.CancelScope | None = None
         self._is_closed = False
         self.stop_reason: str | None = None
 
@@ -52,7 +70,10 @@ class Steering:
         return self._place.is_suspended
 
     def steer(self, *content: UserContent) -> None:
-        """Keep a message for the next turn. Empty texts say nothing and are left out.
+        """Deliver a message to the model at its next turn, in the order of the messages, exactly once.
+
+        A message that arrives during the turn in which the model ends the block gives it one more turn.
+        Empty texts say nothing and are left out.
 
         Raises:
             StepEndedError: The step has ended.
@@ -70,6 +91,7 @@ class Steering:
         self._refuse_ended()
         self.stop_reason = self.stop_reason or reason
         self._place.release()
+        self._interrupt()
 
     def suspend(self) -> None:
         """Ask the step to park at its next boundary. Asking again changes nothing.
@@ -78,9 +100,10 @@ class Steering:
             TaskEndedError: The step has ended.
         """
         self._place.suspend()
+        self._interrupt()
 
     async def wait_suspended(self) -> None:
-        """Wait until the step is parked.
+        """Wait until the step is parked. Not for its own tools: it parks when they have finished.
 
         Raises:
             TaskEndedError: The step ended before.
@@ -105,12 +128,41 @@ class Steering:
         self._messages += message
 
     def request_cancel(self, reason: str | None) -> None:
-        """Ask the step to end at its next boundary, parked or not, as cancelled."""
+        """Ask the step to end at its next boundary, parked or not, as cancelled.
+
+        An outcome that is there counts.
+        """
         self._cancel_request = self._cancel_request or (reason,)
         self._place.release()
+        self._interrupt()
+
+    async def begin(self) -> None:
+        """Wait while the step is suspended, before it begins.
+
+        Raises:
+            ExecutionError: The step was stopped.
+            TaskCancelledError: The task of the step was asked to end.
+        """
+        await self._place.park()
+        self._raise_if_stopped()
+        self._raise_if_cancel_requested()
+
+    async def interruptible(self, waiting: Awaitable[Result]) -> Result | None:
+        """Wait for something before the step begins, but no longer than nobody wants anything else of it.
+
+        Returns:
+            What was waited for; None when the wait was cancelled, because the step is to park, to stop or to
+            end. Either may be the case when both come at the same moment.
+        """
+        try:
+            with anyio.CancelScope() as self._interruptible:
+                return await waiting
+        finally:
+            self._interruptible = None
+        return None
 
     async def turn_boundary(self) -> tuple[UserContent, ...]:
-        """Wait while the step is suspended, before a turn.
+        """Begin a turn: wait while the step is suspended, and take the messages that arrived for the model.
 
         Returns:
             The messages that arrived since the last turn, in order.
@@ -120,9 +172,7 @@ class Steering:
             TaskCancelledError: The task of the step was asked to end.
         """
         await checkpoint_if_cancelled()  # a call in a worker thread may have outlasted a cancellation
-        await self._place.park()
-        self._raise_if_stopped()
-        self._raise_if_cancel_requested()
+        await self.begin()
         messages = tuple(self._messages)
         self._messages.clear()
         return messages
@@ -141,13 +191,17 @@ class Steering:
         self._raise_if_stopped()
         return not self._messages or self._cancel_request is not None
 
-    def close(self) -> tuple[UserContent, ...]:
-        """Accept nothing more; gives the messages that nobody took. Closing twice is fine."""
+    def end_steering(self) -> tuple[UserContent, ...]:
+        """Accept nothing more; gives the messages that nobody took. Doing so twice is fine."""
         self._is_closed = True
         self._place.close()
         messages = tuple(self._messages)
         self._messages.clear()
         return messages
+
+    def _interrupt(self) -> None:
+        if self._interruptible is not None:
+            self._interruptible.cancel()
 
     def _raise_if_stopped(self) -> None:
         if self.stop_reason is not None:

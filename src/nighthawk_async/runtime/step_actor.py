@@ -7,19 +7,19 @@ awaited waits for it, so that calls which depend on each other keep their order 
 wait.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Generic, TypeVar, cast
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from ..actors import Mailbox, MailboxClosedError
 from ..errors import ExecutionError, StepEndedError, ToolEvaluationError
 from ..types.content import UserContent
-from ..types.messages import ToolCall
-from ..types.usage import Usage
+from .admission import Place
 from .assignment import parse_target_path
 from .blocking import BlockingCall
 from .commands import Assign, Awaited, Call, Command, Evaluate, Execute, Resume, StepState
@@ -28,38 +28,11 @@ from .expression import StepNamespace
 from .mutation_guard import MutationGuard
 from .steering import Steering
 from .step_context import StepContext
-from .step_progress import StepProgress, preview_values
+from .step_progress import StepProgress, StepSnapshot, preview_values
 
 __all__ = ["Pending", "StepActor", "StepSnapshot"]
 
 Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepSnapshot:
-    """An immutable view of a step at one moment between two messages.
-
-    Args:
-        step_id: Which block this is, `python_module:line`.
-        locals: The step locals: a copy of the mapping, not of the objects in it.
-        local_previews: Each of them as one short line of text, as it was at that moment.
-        assigned_names: The write bindings assigned so far.
-        turns: How many turns have begun: model requests, those of corrections included.
-        tool_calls: The tool calls in flight, in the order of their beginning.
-        usage: What the step has used so far, together with the steps that its tool calls carried out.
-        is_suspended: Whether it is parked at a turn boundary.
-        stop_reason: Why the step was asked to stop; None while nobody asked.
-    """
-
-    step_id: str
-    locals: Mapping[str, object]
-    local_previews: Mapping[str, str]
-    assigned_names: frozenset[str]
-    turns: int
-    tool_calls: tuple[ToolCall, ...]
-    usage: Usage
-    is_suspended: bool
-    stop_reason: str | None
 
 
 class Pending(Generic[Result]):
@@ -107,20 +80,22 @@ class _Envelope:
     reply: Pending[object]
 
 
-class StepActor:
+class StepActor(Steering):
     """Owns one StepContext while its step runs.
 
     The `post_…` methods are synchronous and fix the order of the messages; `settle` waits for what they
     return. Every reply raises `StepEndedError` when the step ends first.
 
-    Whoever has the actor can steer, suspend and stop the step, as the handle of its task can. All of that
-    happens on the event loop of the step and takes effect at its next turn boundary, when the tools of the
-    present turn have finished; the end of the step, before anything is committed, is one too.
+    Whoever has the actor can steer, suspend and stop the step, as the handle of its task can: see `Steering`.
 
     Args:
         context: The state to own.
         guard: What watches the commands for changes of what other steps bind; None for nothing.
         outer: The actor of the step around it; None for none.
+
+    Attributes:
+        progress: How far the step has come.
+        place: Where it was admitted to the run; None before, and in a run without a limit.
     """
 
     def __init__(
@@ -130,13 +105,15 @@ class StepActor:
         guard: MutationGuard | None = None,
         outer: "StepActor | None" = None,
     ) -> None:
+        super().__init__(context.step_id)
         self._guard = guard or MutationGuard(context, mode="ignore")
         self._state = StepState(context=context, namespace=StepNamespace(context))
         self._mailbox: Mailbox[_Envelope | Callable[[], object]] = Mailbox(capacity=None)
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
-        self._steering = Steering(context.step_id)
         self.progress = StepProgress(None if outer is None else outer.progress)
+        self.place: Place | None = None
+        self._has_begun = False
 
     @property
     def context(self) -> StepContext:
@@ -145,17 +122,8 @@ class StepActor:
 
     def in_flight(self) -> AbstractContextManager[None]:
         """The extent of the step, in which other steps that change what it binds are reported."""
+        self._has_begun = True
         return self._guard.in_flight()
-
-    @property
-    def stop_reason(self) -> str | None:
-        """Why the step was asked to stop; None while nobody asked."""
-        return self._steering.stop_reason
-
-    @property
-    def is_suspended(self) -> bool:
-        """Whether the step is parked and waits to be resumed."""
-        return self._steering.is_suspended
 
     async def serve(self) -> None:
         """Carry out messages until `close`."""
@@ -167,7 +135,7 @@ class StepActor:
 
     def close(self) -> None:
         """Take no more messages and fail those that were not carried out."""
-        self._steering.close()
+        self.end_steering()
         self._mailbox.close()
         left = [*self._deferred, *self._mailbox.drain()]
         self._deferred.clear()
@@ -222,90 +190,21 @@ class StepActor:
                 self._send(lambda: self._release(pending))
 
     async def snapshot(self) -> StepSnapshot:
-        """An immutable view of the step between two messages.
+        """An immutable view of the step between two messages; also of one that waits to be admitted.
 
         Raises:
             StepEndedError: The step has ended.
         """
-        view = await self._post(Call(name="snapshot", call=self._view)).wait()
-        return cast("StepSnapshot", view)
-
-    def steer(self, *content: UserContent) -> None:
-        """Deliver a message to the model at its next turn, in the order of the messages, exactly once.
-
-        A message that arrives during the turn in which the model ends the block gives it one more turn.
-        Empty texts say nothing and are left out.
-
-        Raises:
-            StepEndedError: The step has ended.
-            NighthawkError: It is no content.
-        """
-        self._steering.steer(*content)
-
-    def stop(self, reason: str) -> None:
-        """Ask the step to fail at its next turn boundary, parked or not. The first reason counts.
-
-        Raises:
-            StepEndedError: The step has ended.
-        """
-        self._steering.stop(reason)
-
-    def suspend(self) -> None:
-        """Ask the step to park at its next turn boundary. Asking again changes nothing.
-
-        Raises:
-            TaskEndedError: The step has ended.
-        """
-        self._steering.suspend()
-
-    async def wait_suspended(self) -> None:
-        """Wait until the step is parked. Not for its own tools: it parks when they have finished.
-
-        Raises:
-            TaskEndedError: The step ended before.
-        """
-        await self._steering.wait_suspended()
-
-    def resume(self, input: UserContent | Sequence[UserContent] | None = None) -> None:
-        """Let the step go on, or take back that it was asked to park.
-
-        Args:
-            input: A message for its model, after those that arrived before; None for nothing.
-
-        Raises:
-            NotSuspendedError: Nobody has suspended it.
-            AlreadyResumedError: It was resumed already and has not gone on yet.
-            TaskEndedError: The step has ended.
-            NighthawkError: The input is no content.
-        """
-        self._steering.resume(input)
-
-    def request_cancel(self, reason: str | None) -> None:
-        """Ask the step to end at its next turn boundary as cancelled. An outcome that is there counts."""
-        self._steering.request_cancel(reason)
+        if not self._has_begun:  # nothing has happened yet
+            await checkpoint()
+            return self._view()
+        return cast("StepSnapshot", await self._post(Call(name="snapshot", call=self._view)).wait())
 
     async def turn_boundary(self) -> tuple[UserContent, ...]:
-        """Begin a turn: wait while the step is suspended, and take the messages that arrived for the model.
-
-        Raises:
-            ExecutionError: The step was stopped.
-            TaskCancelledError: The task of the step was asked to end.
-        """
-        messages = await self._steering.turn_boundary()
+        """Begin a turn, and count it; see `Steering.turn_boundary`."""
+        messages = await super().turn_boundary()
         self.progress.turns += 1
         return messages
-
-    async def may_end(self) -> bool:
-        """Wait while the step is suspended, before it ends; False when messages make another turn due.
-
-        Raises:
-            ExecutionError: The step was stopped.
-        """
-        return await self._steering.may_end()
-
-    def end_steering(self) -> tuple[UserContent, ...]:
-        """Accept no more steering; gives the messages that no turn took."""
-        return self._steering.close()
 
     async def _await_value(self, reply: Awaited, *, may_await: bool) -> object:
         if not may_await and type(reply.awaitable) is not BlockingCall:

@@ -1,36 +1,34 @@
 """Who can steer a step, and from when to when. Floor 3.
 
-While its executor works, a step can be steered from the handle of the task it runs in; when the executor has
-its outcome, the step is past its last turn boundary.
+From the moment it waits to be admitted, a step can be steered from the handle of the task it runs in; when
+its executor has its outcome, the step is past its last turn boundary.
 """
 
 import warnings
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 
 from ..parallel.task_current import find_node
 from ..parallel.task_node import TaskNode
+from ..types.content import UserContent
+from .admission import Place, StepAdmission
 from .steering import UndeliveredSteeringWarning
 from .step_actor import StepActor
 
-__all__ = ["on_foreign_loop", "steerable"]
+__all__ = ["SteerableStep", "admitted", "on_foreign_loop"]
 
 _task_of_caller: ContextVar[TaskNode | None] = ContextVar("nighthawk_async_task_of_caller", default=None)
 
 
-class steerable:  # noqa: N801  (a context manager that reads as a function at its call)
-    """Let a step be steered during the `async with` statement, in which its executor works.
+class SteerableStep:
+    """Lets a step be steered during the `with` statement, or until `end`.
 
-    Leaving normally is the last turn boundary: it waits while the step is suspended. Then the step accepts
-    nothing more, and warns about messages that no turn took.
+    From then on the step accepts nothing more. It warns about messages that no turn took, unless it failed.
 
     Args:
         actor: The actor of the step.
-
-    Raises:
-        ExecutionError: The step was stopped.
     """
 
     __slots__ = ("_actor", "_node")
@@ -39,29 +37,71 @@ class steerable:  # noqa: N801  (a context manager that reads as a function at i
         self._actor = actor
         self._node: TaskNode | None = None
 
-    async def __aenter__(self) -> None:
+    def __enter__(self) -> "SteerableStep":
         node = find_node()
         if node is not _task_of_caller.get():
             node.add_control(self._actor)
             self._node = node
+        return self
 
-    async def __aexit__(
+    def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        try:
-            if exc is None:
-                await self._actor.may_end()
-        finally:
-            if self._node is not None:
-                self._node.remove_control(self._actor)
-            undelivered = self._actor.end_steering()
-        if undelivered and exc is None:
+        self._close()
+
+    async def end(self) -> None:
+        """The last turn boundary, when the executor has its outcome: waits while the step is suspended.
+
+        Raises:
+            ExecutionError: The step was stopped.
+        """
+        await self._actor.may_end()
+        undelivered = self._close()
+        if undelivered:
             said = ", ".join(map(repr, undelivered))
             warnings.warn(
                 f"step {self._actor.context.step_id} has ended, its model never saw these messages: {said}",
                 UndeliveredSteeringWarning,
                 stacklevel=1,
             )
+
+    def _close(self) -> tuple[UserContent, ...]:
+        if self._node is not None:
+            self._node.remove_control(self._actor)
+            self._node = None
+        return self._actor.end_steering()
+
+
+@asynccontextmanager
+async def admitted(
+    actor: StepActor, admission: StepAdmission | None, around: Place | None
+) -> AsyncGenerator[None, None]:
+    """Wait until a step may begin, and let the next one in when it has ended.
+
+    A step that waits for a place can be steered like one in flight: it obeys at once. While it is suspended
+    it does not wait for a place; when it is resumed, it asks anew.
+
+    Args:
+        actor: The actor of the step.
+        admission: What gives places; None when any number of steps may be in flight.
+        around: The place of the step that brought this one about; None for none.
+
+    Raises:
+        ExecutionError: The step was stopped before it began.
+        TaskCancelledError: The task of the step was asked to end.
+    """
+    await actor.begin()
+    if admission is None:
+        yield
+        return
+    while (place := await actor.interruptible(admission.enter(around))) is None:
+        await actor.begin()
+    try:
+        await actor.begin()  # it may have been admitted at the moment in which somebody wanted something else
+        actor.place = place
+        yield
+    finally:
+        admission.leave(place)
 
 
 @contextmanager

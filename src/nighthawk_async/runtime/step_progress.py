@@ -1,15 +1,17 @@
-"""How far a step has come: its turns, the tool calls in flight, what it has used. Floor 3."""
+"""How far a step has come: its turns, the tool calls in flight, what it has used; a view of it. Floor 3."""
 
 import reprlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..prompt.plain_text import single_line
 from ..types.messages import ToolCall
+from ..types.usage import Usage
 from .usage_meter import UsageMeter
 
-__all__ = ["StepProgress", "preview_values"]
+__all__ = ["StepProgress", "StepSnapshot", "preview_values"]
 
 _PREVIEW_CHARACTERS = 200
 
@@ -46,6 +48,33 @@ class StepProgress:
             yield
         finally:
             del self._calls[key]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepSnapshot:
+    """An immutable view of a step at one moment between two messages.
+
+    Args:
+        step_id: Which block this is, `python_module:line`.
+        locals: The step locals: a copy of the mapping, not of the objects in it.
+        local_previews: Each of them as one short line of text, as it was at that moment.
+        assigned_names: The write bindings assigned so far.
+        turns: How many turns have begun: model requests, those of corrections included.
+        tool_calls: The tool calls in flight, in the order of their beginning.
+        usage: What the step has used so far, together with the steps that its tool calls carried out.
+        is_suspended: Whether it is parked at a turn boundary.
+        stop_reason: Why the step was asked to stop; None while nobody asked.
+    """
+
+    step_id: str
+    locals: Mapping[str, object]
+    local_previews: Mapping[str, str]
+    assigned_names: frozenset[str]
+    turns: int
+    tool_calls: tuple[ToolCall, ...]
+    usage: Usage
+    is_suspended: bool
+    stop_reason: str | None
 
 
 def preview_values(values: Mapping[str, object]) -> Mapping[str, str]:

@@ -133,20 +133,19 @@ async def test_who_is_cancelled_at_the_moment_of_its_admission_passes_it_on() ->
     entered: list[str] = []
 
     async def enter(name: str) -> None:
-        async with admission.admitted():
-            entered.append(name)
+        place = await admission.enter()
+        entered.append(name)
+        admission.leave(place)
 
     with anyio.fail_after(10):
-        async with (
-            anyio.create_task_group() as outer,
-            anyio.create_task_group() as doomed,
-            admission.admitted(),
-        ):
+        place = await admission.enter()
+        async with anyio.create_task_group() as outer, anyio.create_task_group() as doomed:
             doomed.start_soon(enter, "doomed")
             await anyio.wait_all_tasks_blocked()
             outer.start_soon(enter, "next")
             await anyio.wait_all_tasks_blocked()
             doomed.cancel_scope.cancel()  # and without a checkpoint in between the place becomes free
+            admission.leave(place)
     assert entered == ["next"]
     with anyio.fail_after(1):
         await enter("later")
@@ -167,6 +166,80 @@ async def test_the_steps_that_a_step_in_flight_brings_about_do_not_wait_for_it()
         with nh.scope(implicit_references={"delegate": delegate}), anyio.fail_after(10):
             await work(0)
     assert len(inner.calls) == 3
+
+
+async def test_inner_steps_at_the_same_time_take_no_places() -> None:
+    slow = Slow()
+
+    async def delegate() -> None:
+        with nh.scope(step_executor=slow.executor):
+            await nh.parallel.map(work, range(20))
+
+    steps = ScriptedSteps(evaluating("delegate()"), PASS)
+    async with nh.run(steps.executor, max_concurrent_steps=1), nh.open_tasks() as tasks:
+        with nh.scope(implicit_references={"delegate": delegate}):
+            tasks.start(work, 0)
+        await anyio.wait_all_tasks_blocked()
+        assert slow.in_flight == 20
+        slow.gate.set()
+
+
+class LeavesBehind(Slow):
+    """The step with the number 0 leaves tasks behind that carry out further steps, and ends."""
+
+    def __init__(self, tasks: nh.parallel.Tasks, *, further: int) -> None:
+        super().__init__()
+        self._tasks, self._further = tasks, further
+        self.may_begin = anyio.Event()
+        self.may_end = anyio.Event()
+
+    async def _answer(self, call: StepCall) -> StepResponse:
+        if call.step_locals["number"] != 0:
+            return await super()._answer(call)
+        for number in range(1, self._further + 1):
+            self._tasks.start(self._go_on, number)
+        await self.may_end.wait()
+        return pass_response()
+
+    async def _go_on(self, number: int) -> None:
+        await self.may_begin.wait()
+        await work(number)
+
+
+@pytest.mark.parametrize("is_late", [True, False], ids=["later", "in the moment of its end"])
+async def test_the_tasks_that_an_ended_step_left_behind_ask_like_everybody_else(is_late: bool) -> None:
+    async with nh.open_tasks() as left:
+        slow = LeavesBehind(left, further=6)
+        async with nh.run(slow.executor, max_concurrent_steps=2):
+            slow.may_end.set()
+            if not is_late:
+                slow.may_begin.set()
+            await work(0)
+            slow.may_begin.set()
+            await anyio.wait_all_tasks_blocked()
+            assert len(slow.begun) == 2
+            slow.gate.set()
+            while len(slow.begun) < 6 or slow.in_flight:
+                await anyio.lowlevel.checkpoint()
+    assert slow.most_in_flight == 2
+
+
+async def test_a_place_becomes_free_when_the_last_step_at_it_has_ended() -> None:
+    async with nh.open_tasks() as left:
+        slow = LeavesBehind(left, further=1)
+        async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks() as tasks:
+            first = tasks.start(work, 0)
+            slow.may_begin.set()
+            await anyio.wait_all_tasks_blocked()
+            assert slow.begun == [1]  # part of the first one, which is in flight
+            slow.may_end.set()
+            await first
+            second = tasks.start(work, 2)
+            await anyio.wait_all_tasks_blocked()
+            assert slow.begun == [1]
+            slow.gate.set()
+            await second
+    assert slow.most_in_flight == 1
 
 
 async def test_steps_of_worker_threads_are_admitted_in_turn_with_the_others() -> None:

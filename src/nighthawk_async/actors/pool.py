@@ -48,8 +48,10 @@ class Pool:
     every handle says how its job ended.
 
     A job that waits for its own pool, awaiting another handle or blocked in `submit`, keeps its worker. When
-    all workers are kept so, none would ever be free: the call that would make it so raises
-    `PoolDeadlockError`. (Circles through several pools are not noticed.)
+    all workers are kept so, none would ever be free; when jobs await each other in a circle, they never end.
+    The call that would make it so raises `PoolDeadlockError`. A wait with a deadline of its own, such as
+    `with anyio.fail_after(...)` inside the job, ends anyway: it is let wait, and may be what ends a circle.
+    (Circles through several pools are not noticed.)
 
     Args:
         max_concurrent: How many jobs run at the same time at most.
@@ -133,7 +135,7 @@ class Pool:
 
         Raises:
             PoolClosedError: The pool is not entered, or closed, or was closed while waiting for room.
-            PoolDeadlockError: A job of this pool would wait for room, and every running job waits for it.
+            PoolDeadlockError: A job of this pool would wait for room for ever.
             PoolFullError: There is no place, where the backpressure is `fail` or `fail_fast`.
             TypeError: A key is not hashable, or the priority is no whole number.
         """

@@ -5,7 +5,7 @@ ActorError
     ├── JobCancelledError       the job was cancelled: what those get who await its handle
     ├── JobRejectedError        the job was dropped because the pool was full: likewise
     ├── PoolClosedError         the pool is not entered, or takes nothing more
-    ├── PoolDeadlockError       every running job of a full pool waits for the pool itself
+    ├── PoolDeadlockError       jobs wait for each other, or all of a full pool for the pool itself
     └── PoolFullError           the pool has no place for the job
 """
 
@@ -62,7 +62,11 @@ class PoolClosedError(PoolError):
 
 
 class PoolDeadlockError(PoolError):
-    """A job waits for its own pool, and so does every other running job: none of them would ever end."""
+    """A job would wait for ever for its own pool.
+
+    Either jobs wait for each other in a circle, or every running job of a full pool waits for it. The error
+    is raised in the job whose wait would make it so, and only where that wait has no deadline of its own.
+    """
 
 
 class PoolFullError(PoolError):

@@ -72,7 +72,7 @@ class JobHandle(Generic[Result_co]):
         Raises:
             JobCancelledError: The job was cancelled.
             JobRejectedError: The job was dropped because the pool was full.
-            PoolDeadlockError: The caller is a job of the same pool, and every running job waits for the pool.
+            PoolDeadlockError: The caller is a job of the same pool, and would wait for ever.
             BaseException: Whatever the job raised.
         """
         return await self._job.wait_result()
@@ -81,7 +81,7 @@ class JobHandle(Generic[Result_co]):
         """Wait until the job has ended, in whatever way. Its failure still counts as noticed by nobody.
 
         Raises:
-            PoolDeadlockError: The caller is a job of the same pool, and every running job waits for the pool.
+            PoolDeadlockError: The caller is a job of the same pool, and would wait for ever.
         """
         await self._job.wait_ended()
 

@@ -10,6 +10,7 @@ The pool decides (`pool`), the runner says what happened (`pool_runner`), holder
 """
 
 import logging
+import math
 from collections.abc import Awaitable, Callable, Hashable
 from contextvars import Context
 from types import TracebackType
@@ -66,6 +67,7 @@ class Job(Generic[Result]):
         "admission",
         "args",
         "context",
+        "deadline",
         "error",
         "function",
         "has_begun",
@@ -105,6 +107,7 @@ class Job(Generic[Result]):
         self.is_asked_to_end = False
         self.scope: anyio.CancelScope | None = None
         self.task_id: int | None = None
+        self.deadline = math.inf
         self.error: BaseException | None = None
         self._traceback: TracebackType | None = None
         self._result: Result | None = None
@@ -146,6 +149,7 @@ class Job(Generic[Result]):
         """Its body runs now; what is to be called."""
         self.has_begun = True
         self.task_id = anyio.get_current_task().id
+        self.deadline = anyio.current_effective_deadline()
         assert self.function is not None, "a job begins once"
         return self.function, self.args
 
@@ -185,7 +189,7 @@ class Job(Generic[Result]):
         """Wait until it has ended.
 
         Raises:
-            PoolDeadlockError: The caller is a job of the same pool, and every worker waits for the pool.
+            PoolDeadlockError: The caller is a job of the same pool, and would wait for ever.
         """
         if self.is_ended:
             await checkpoint()
@@ -210,7 +214,7 @@ class Job(Generic[Result]):
         Raises:
             JobCancelledError: It was cancelled.
             JobRejectedError: It was dropped.
-            PoolDeadlockError: The caller is a job of the same pool, and every worker waits for the pool.
+            PoolDeadlockError: The caller is a job of the same pool, and would wait for ever.
             BaseException: Whatever it raised.
         """
         await self.wait_ended()

@@ -101,7 +101,7 @@ class PoolJobs:
 
         Raises:
             PoolClosedError: The pool takes no more jobs.
-            PoolDeadlockError: The caller is a job of the pool, and every running job waits for the pool.
+            PoolDeadlockError: The caller is a job of the pool, and would wait for ever.
         """
         admission = job.admission
         assert admission is not None, "a blocked job has an admission"

@@ -1,13 +1,16 @@
 """Which running jobs of a pool wait for the pool itself, and when that can never end. Floor 1.
 
 A job that awaits the handle of another job of its pool, or submits to its pool and is blocked, holds a worker
-while it waits. When every worker is held so, none of them is ever free again. Each such wait is therefore
-registered, and the one that would make it so raises instead.
+while it waits. When every worker is held so, none of them is ever free again; and jobs that wait for each
+other in a circle never end, whatever is free. Each such wait is therefore registered, and the one that would
+make it so raises instead.
 
-It does not know what is waited for: the pool and its jobs say that.
+A wait with a deadline of its own, inside the job, ends anyway and does not count. One whose only deadline is
+around the pool counts: it would end with everything else that the pool does.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -42,6 +45,11 @@ class Worker(Protocol):
         ...
 
     @property
+    def deadline(self) -> float:
+        """When it is cancelled by a deadline around the pool, as the loop counts time; infinity for never."""
+        ...
+
+    @property
     def waits_of_pool(self) -> "PoolWaits":
         """The waits of its pool."""
         ...
@@ -52,11 +60,18 @@ current_worker: ContextVar[Worker | None] = ContextVar("nighthawk_async_pool_job
 
 
 class PoolWait:
-    """A task of a running job waits for its pool. Ending it twice is fine."""
+    """A task of a running job waits for its pool. Ending it twice is fine.
 
-    __slots__ = ("_task", "_waits", "_worker")
+    Args:
+        waits: All waits of the pool.
+        worker: The job.
+        target: The job that is waited for, or for which there is no place yet.
+    """
 
-    def __init__(self, waits: "dict[Worker, list[PoolWait]]", worker: Worker) -> None:
+    __slots__ = ("_task", "_waits", "_worker", "target")
+
+    def __init__(self, waits: "dict[Worker, list[PoolWait]]", worker: Worker, target: Worker) -> None:
+        self.target = target
         self._waits = waits
         self._worker = worker
         self._task = anyio.get_current_task()
@@ -78,7 +93,7 @@ class PoolWait:
         Args:
             parents: The ids of all tasks, and of the tasks whose task groups they run in.
         """
-        if self._task.has_pending_cancellation():
+        if self._worker.is_asked_to_end or self._task.has_pending_cancellation():
             return False
         task_id: int | None = self._task.id
         while task_id is not None and task_id != self._worker.task_id:
@@ -104,39 +119,66 @@ class PoolWaits:
             return None
         return worker
 
-    def begin(self, target: object) -> PoolWait | None:
+    def begin(self, target: Worker) -> PoolWait | None:
         """Register that the caller waits for the pool; None when the caller is no job of it.
 
         Args:
-            target: The job that is waited for.
+            target: The job that is waited for, or for which there is no place yet.
 
         Raises:
-            PoolDeadlockError: The caller is that job, or every worker waits for the pool now.
+            PoolDeadlockError: The wait closes a circle, or every worker waits for the pool now.
         """
         worker = self.find_worker()
         if worker is None:
             return None
-        if worker is target:
-            raise PoolDeadlockError(f"job {worker.id} waits for its own end, which would never come")
-        wait = PoolWait(self._waits, worker)
+        wait = PoolWait(self._waits, worker, target)
+        if worker.deadline != anyio.current_effective_deadline() < math.inf:
+            return wait  # a deadline inside the job ends it
         self._waits.setdefault(worker, []).append(wait)
-        if self._is_stuck():
+        try:
+            self._check(worker)
+        except PoolDeadlockError:
             wait.end()
-            raise PoolDeadlockError(
-                f"job {worker.id} waits for its own pool, as do all {self._max_concurrent} that run: "
-                "none of them would ever end"
-            )
+            raise
         return wait
 
     def forget(self, worker: Worker) -> None:
         """A job has ended. What its tasks wait for, if some live on, holds no worker."""
         self._waits.pop(worker, None)
 
-    def _is_stuck(self) -> bool:
-        if len(self._waits) < self._max_concurrent:
-            return False
-        parents = {task.id: task.parent_id for task in anyio.get_running_tasks()}
-        return all(
-            not worker.is_asked_to_end and any(wait.holds_worker(parents) for wait in waits)
-            for worker, waits in self._waits.items()
-        )
+    def _check(self, worker: Worker) -> None:
+        if len(self._waits) < self._max_concurrent and not self._find_circle(worker, lambda wait: True):
+            return
+        parents = {task.id: task.parent_id for task in anyio.get_running_tasks()}  # slow where there are many
+        if circle := self._find_circle(worker, lambda wait: wait.holds_worker(parents)):
+            way = " -> ".join(job.id for job in circle)
+            raise PoolDeadlockError(f"jobs would wait for each other for ever: {way}")
+        if len(self._waits) == self._max_concurrent and all(
+            any(wait.holds_worker(parents) for wait in waits) for waits in self._waits.values()
+        ):
+            raise PoolDeadlockError(
+                f"job {worker.id} waits for its own pool, as do all {self._max_concurrent} that run: "
+                "none of them would ever end"
+            )
+
+    def _find_circle(self, worker: Worker, counts: Callable[[PoolWait], bool]) -> list[Worker]:
+        """The jobs from `worker` to `worker` of which each waits for the next; empty when there are none.
+
+        Args:
+            worker: The job.
+            counts: Which waits are looked at.
+        """
+        reached_from: dict[Worker, Worker] = {}
+        unseen = [worker]
+        while unseen and worker not in reached_from:
+            job = unseen.pop()
+            for wait in self._waits.get(job, ()):
+                if wait.target not in reached_from and counts(wait):
+                    reached_from[wait.target] = job
+                    unseen.append(wait.target)
+        if worker not in reached_from:
+            return []
+        circle = [worker, reached_from[worker]]
+        while circle[-1] is not worker:
+            circle.append(reached_from[circle[-1]])
+        return circle[::-1]

@@ -69,8 +69,150 @@ async def test_a_job_may_not_wait_for_its_own_end() -> None:
 
     async with Pool(max_concurrent=2) as pool:
         handles.append(pool.submit_nowait(wait_for_itself))
-        with pytest.raises(PoolDeadlockError, match="its own end"):
+        with pytest.raises(PoolDeadlockError, match=r"for ever: pool\[0\] -> pool\[0\]"):
             await handles[0]
+
+
+@pytest.mark.parametrize("free_workers", [0, 1, 5])
+@pytest.mark.parametrize("size", [2, 4])
+async def test_jobs_may_not_wait_for_each_other_whatever_is_free(size: int, free_workers: int) -> None:
+    """The last of them would close the circle; what it raises goes on to those that wait for it."""
+    handles: list[JobHandle[None]] = []
+    turns = [anyio.Event() for _ in range(size)]
+
+    async def wait_for_the_next(number: int) -> None:
+        await turns[number].wait()
+        await handles[(number + 1) % size]
+
+    async with Pool(max_concurrent=size + free_workers) as pool:
+        handles.extend(pool.submit_nowait(wait_for_the_next, number) for number in range(size))
+        for turn in turns:
+            turn.set()
+            await anyio.wait_all_tasks_blocked()
+    numbers = [size - 1, *range(size)]
+    way = " -> ".join(f"pool[{number}]" for number in numbers)
+    assert [str(handle.error) for handle in handles] == [
+        f"jobs would wait for each other for ever: {way}"
+    ] * size
+
+
+async def test_jobs_may_wait_for_the_same_job_by_different_ways() -> None:
+    held = Held()
+    handles: list[JobHandle[int]] = []
+
+    async def wait_for(*numbers: int) -> int:
+        async with anyio.create_task_group() as task_group:
+            for number in numbers:
+                task_group.start_soon(handles[number].wait)
+        return len(numbers)
+
+    async with Pool(max_concurrent=5) as pool:
+        handles.append(pool.submit_nowait(held.job, 0))
+        handles.extend([pool.submit_nowait(wait_for, *range(number)) for number in (1, 2, 3)])
+        await anyio.wait_all_tasks_blocked()
+        held.release_all()
+    assert [handle.result for handle in handles] == [0, 1, 2, 3]
+
+
+async def test_a_circle_through_a_task_of_a_job_is_one() -> None:
+    handles: list[JobHandle[None]] = []
+
+    async def wait_in_a_task() -> None:
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(handles[1].wait)
+
+    async def wait_late() -> None:
+        await anyio.wait_all_tasks_blocked()
+        await handles[0]
+
+    async with Pool(max_concurrent=3) as pool:
+        handles.append(pool.submit_nowait(wait_in_a_task))
+        handles.append(pool.submit_nowait(wait_late))
+    assert isinstance(handles[1].error, PoolDeadlockError)
+
+
+async def test_a_task_that_outlives_its_job_may_wait_for_it() -> None:
+    results: list[int] = []
+    handles: list[JobHandle[int]] = []
+
+    async def wait_for_it() -> None:
+        results.append(await handles[0])
+
+    async def leave_a_task_behind() -> int:
+        task_group.start_soon(wait_for_it)
+        await anyio.wait_all_tasks_blocked()
+        return 7
+
+    async with anyio.create_task_group() as task_group, Pool(max_concurrent=2) as pool:
+        handles.append(pool.submit_nowait(leave_a_task_behind))
+    assert results == [7]
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("free_workers", [0, 1])
+async def test_a_wait_with_a_deadline_ends_a_circle(free_workers: int) -> None:
+    handles: list[JobHandle[str]] = []
+
+    async def wait_for_a_while() -> str:
+        with anyio.move_on_after(5):
+            return await handles[1]
+        return "went on"
+
+    async def wait() -> str:
+        await anyio.wait_all_tasks_blocked()
+        return await handles[0]
+
+    async with Pool(max_concurrent=2 + free_workers) as pool:
+        handles.append(pool.submit_nowait(wait_for_a_while))
+        handles.append(pool.submit_nowait(wait))
+    assert [handle.result for handle in handles] == ["went on", "went on"]
+
+
+@pytest.mark.virtual_time
+async def test_the_last_free_worker_may_wait_until_a_deadline() -> None:
+    async def wait_for_a_while() -> list[bool]:
+        handle = await pool.submit(nothing)
+        with anyio.move_on_after(5) as waiting_for_a_job:
+            await handle
+        with anyio.move_on_after(5) as waiting_for_room:
+            await pool.submit(nothing)
+        return [waiting_for_a_job.cancelled_caught, waiting_for_room.cancelled_caught]
+
+    async with Pool(max_concurrent=1, max_queued=1) as pool:
+        assert await (await pool.submit(wait_for_a_while)) == [True, True]
+    assert pool.statistics().submitted == 2
+
+
+@pytest.mark.virtual_time
+async def test_a_job_that_waits_for_room_until_a_deadline_gets_it_while_its_pool_is_being_left() -> None:
+    held = Held()
+
+    async def submit() -> int:
+        with anyio.fail_after(5):
+            return await (await pool.submit(held.job, 1))
+
+    async with Pool(max_concurrent=2, max_queued=0) as pool:
+        pool.submit_nowait(held.job, 0)
+        submitting = pool.submit_nowait(submit)
+        await anyio.wait_all_tasks_blocked()
+        held.release_all()
+        pool.close()
+    assert submitting.result == 1
+
+
+@pytest.mark.parametrize("shielded", [False, True])
+async def test_a_deadline_around_the_pool_hides_nothing(shielded: bool) -> None:
+    """It would end everything and say nothing."""
+
+    async def wait_for_another() -> None:
+        handle = await pool.submit(nothing)
+        with anyio.CancelScope(shield=shielded):
+            await handle
+
+    with anyio.fail_after(60):
+        async with Pool(max_concurrent=1) as pool:
+            with pytest.raises(PoolDeadlockError):
+                await (await pool.submit(wait_for_another))
 
 
 async def test_the_last_free_worker_may_not_wait_for_room() -> None:

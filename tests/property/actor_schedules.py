@@ -85,7 +85,7 @@ Step: TypeAlias = Send | CancelAsker | Turns | End
 class World:
     """One supervised actor and its askers."""
 
-    restart: Restart
+    max_restarts: int
     capacity: int
     begun: Counter[int] = field(default_factory=Counter)
     done: Counter[int] = field(default_factory=Counter)
@@ -96,11 +96,12 @@ class World:
     async def play(self, steps: Sequence[Step]) -> None:
         """Carry a schedule out and check what the askers learnt."""
         handles: list[ActorHandle[Handling]] = []
+        restart = Restart(backoff_seconds=0, jitter_seconds=0)
         async with anyio.create_task_group() as task_group:
             try:
-                async with Supervisor(grace_seconds=0) as supervisor:
+                async with Supervisor(max_restarts=self.max_restarts, grace_seconds=0) as supervisor:
                     make = partial(Handling, self)
-                    handle = supervisor.start_actor("a", make, restart=self.restart, capacity=self.capacity)
+                    handle = supervisor.start_actor("a", make, restart=restart, capacity=self.capacity)
                     handles.append(handle)
                     for step in steps:
                         await self._take(step, handle, supervisor, task_group)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from nighthawk_async.actors import Restart, SupervisorEvent, SupervisorStrategy
-from nighthawk_async.actors.supervisor_child import ChildEnding
+from nighthawk_async.actors.restart import RestartLimit
+from nighthawk_async.actors.supervisor_child import ChildEnding, ChildRecord
 from nighthawk_async.actors.supervisor_state import Action, SupervisorState
 
 Kind: TypeAlias = Literal["returned", "failed", "cancelled", "finished"]
@@ -48,7 +49,27 @@ class Stop:
     """The supervisor is stopped."""
 
 
-Step: TypeAlias = End | Obey | StopChild | Pass | Stop
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replace:
+    """A new child gets the name of one, if that is down for good or was forgotten."""
+
+    child: int
+    must_begin: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """A child is forgotten, if it is down for good."""
+
+    child: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hurry:
+    """The next step comes before the supervisor has done anything about the one before."""
+
+
+Step: TypeAlias = End | Obey | StopChild | Pass | Stop | Replace | Forget | Hurry
 
 
 @dataclass(slots=True)
@@ -56,18 +77,21 @@ class World:
     """The children of a supervisor, and checks of what it wants done with them."""
 
     strategy: SupervisorStrategy
+    limit: RestartLimit
     policies: Sequence[Restart]
     now: float = 0.0
     alive: dict[str, None] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     concluded: set[str] = field(default_factory=set)
-    starts: dict[str, list[float]] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
     events: list[SupervisorEvent] = field(default_factory=list)
     names: list[str] = field(init=False)
     state: SupervisorState = field(init=False)
 
     def __post_init__(self) -> None:
-        self.state = SupervisorState(self.strategy, grace_seconds=GRACE_SECONDS, record=self.events.append)
+        self.state = SupervisorState(
+            self.strategy, limit=self.limit, grace_seconds=GRACE_SECONDS, record=self.events.append
+        )
         self.names = [f"child {index}" for index in range(len(self.policies))]
 
     def play(self, steps: Sequence[Step]) -> None:
@@ -76,18 +100,21 @@ class World:
             self.state.add(name, policy, self.now, must_begin=index % 2 == 0)
         self._advance()
         assert list(self.alive) == self.names
+        is_hurried = False
         for step in steps:
             self._take(step)
-            self._advance()
-            self._check_that_nothing_is_forgotten()
+            if not is_hurried:
+                self._advance()
+                self._check_that_nothing_is_forgotten()
+            is_hurried = isinstance(step, Hurry)
         self.state.stop(self.now, GRACE_SECONDS)
         self._advance()
         while not self.state.is_ended:
             self._pass(GRACE_SECONDS)
             self._advance()
         assert not self.alive
-        assert self.concluded == set(self.names)
-        self._check_the_limits()
+        assert self.concluded == {child.name for child in self.state.children}
+        self._check_the_limit()
 
     def _take(self, step: Step) -> None:
         match step:
@@ -97,11 +124,40 @@ class World:
                 kind = "failed" if is_failing else "returned"
                 self._end([name for name in self.alive if name in self.asked], child, kind)
             case StopChild(child=child):
-                self.state.stop_child(self.names[child % len(self.names)], self.now, GRACE_SECONDS)
+                name = self._name(child)
+                if self._find(name) is not None:
+                    self.state.stop_child(name, self.now, GRACE_SECONDS)
+            case Replace(child=child, must_begin=must_begin):
+                self._replace(self._name(child), self.policies[child % len(self.names)], must_begin)
+            case Forget(child=child):
+                self._forget(self._name(child))
             case Pass(seconds=seconds):
                 self._pass(seconds)
             case Stop():
                 self.state.stop(self.now, GRACE_SECONDS)
+            case Hurry():
+                pass
+
+    def _name(self, child: int) -> str:
+        return self.names[child % len(self.names)]
+
+    def _find(self, name: str) -> ChildRecord | None:
+        return next((child for child in self.state.children if child.name == name), None)
+
+    def _replace(self, name: str, policy: Restart, must_begin: bool) -> None:
+        """As the driver does: it concludes the child that is replaced, and adds none when it stops."""
+        known = self._find(name)
+        if self.state.is_stopping or (known is not None and not known.is_down_for_good):
+            return
+        assert self.state.add(name, policy, self.now, must_begin=must_begin) is known
+        self.concluded.discard(name)
+        self.begun.discard(name)
+
+    def _forget(self, name: str) -> None:
+        known = self._find(name)
+        if known is not None and known.is_down_for_good:
+            assert self.state.remove(name) is known
+            self.concluded.discard(name)
 
     def _end(self, names: Sequence[str], child: int, kind: Kind) -> None:
         if names:
@@ -129,7 +185,7 @@ class World:
                 assert name not in self.concluded
                 self._check_the_start(name)
                 self.alive[name] = None
-                self.starts.setdefault(name, []).append(self.now)
+                self.begun.add(name)
             case "ask":
                 assert name in self.alive
                 assert name not in self.asked
@@ -144,11 +200,17 @@ class World:
 
     def _check_the_start(self, name: str) -> None:
         """Children that are restarted together begin when all have stopped, and in their order."""
+        child = self._find(name)
+        assert child is not None
+        if child.is_stopping:
+            assert child.must_begin
+            assert name not in self.begun
+            return
         assert not self.state.is_stopping
         if self.strategy in ("one_for_all", "rest_for_one"):
             assert not self.asked
-            later = self.names[self.names.index(name) + 1 :]
-            if self.strategy == "rest_for_one" and name in self.starts:
+            later = [each.name for each in self.state.children if each.position > child.position]
+            if self.strategy == "rest_for_one" and name in self.begun:
                 assert not [each for each in later if each in self.alive]
 
     def _check_that_nothing_is_forgotten(self) -> None:
@@ -156,21 +218,20 @@ class World:
         for child in self.state.children:
             assert child.is_alive == (child.name in self.alive)
             assert child.is_alive == (child.status == "running")
-            assert not (child.must_stop and not child.is_alive)
+            assert not (child.is_stopping and not child.is_alive)
+            assert child.is_over == (child.name in self.concluded)
             if child.start_at is not None and not child.is_alive:
                 assert self.asked or self.state.next_time() <= child.start_at
+        assert self.state.is_idle == all(child.is_down_for_good for child in self.state.children)
         if self.asked:
             assert self.state.next_time() <= self.now + GRACE_SECONDS
         assert self.state.next_time() > self.now
 
-    def _check_the_limits(self) -> None:
-        """Without companions, no child is restarted more often within its window than it may be."""
-        if self.strategy not in ("one_for_one", "escalate"):
-            return
-        for name, policy in zip(self.names, self.policies, strict=True):
-            if policy.circuit_open_seconds is not None:
-                continue  # each trial of an open circuit is one more
-            restarts = self.starts[name][1:]
-            for index, time in enumerate(restarts):
-                window = [each for each in restarts[: index + 1] if each > time - policy.window_seconds]
-                assert len(window) <= policy.max_restarts + 1
+    def _check_the_limit(self) -> None:
+        """No child is restarted after its delay when there were enough restarts of all within the window."""
+        times: list[float] = []
+        for event in self.events:
+            if event.kind in ("waiting", "circuit_opened"):
+                recent = [time for time in times if time > event.time - self.limit.window_seconds]
+                assert (len(recent) < self.limit.max_restarts) == (event.kind == "waiting")
+                times.append(event.time)

@@ -6,17 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.actors import Restart, SupervisorStrategy
+from nighthawk_async.actors.restart import RestartLimit
 from tests.property import actor_schedules, supervision_schedules
-from tests.property.supervision_schedules import End, Obey, Pass, Stop, StopChild
+from tests.property.supervision_schedules import End, Forget, Hurry, Obey, Pass, Replace, Stop, StopChild
 
 indexes = st.integers(0, 4)
 policies = st.builds(
     Restart,
     mode=st.sampled_from(["never", "on_failure", "on_failure", "always"]),
-    max_restarts=st.integers(0, 3),
-    window_seconds=st.sampled_from([2.0, 20.0]),
     backoff_seconds=st.sampled_from([0.0, 1.0]),
     jitter_seconds=st.sampled_from([0.0, 0.5]),
+)
+limits = st.builds(
+    RestartLimit,
+    max_restarts=st.integers(0, 8),
+    window_seconds=st.sampled_from([2.0, 20.0, float("inf")]),
     circuit_open_seconds=st.sampled_from([None, 3.0, 30.0]),
 )
 steps = st.one_of(
@@ -24,6 +28,9 @@ steps = st.one_of(
     st.builds(End, child=indexes, kind=st.just("failed")),
     st.builds(Obey, child=indexes, is_failing=st.booleans()),
     st.builds(StopChild, child=indexes),
+    st.builds(Replace, child=indexes, must_begin=st.booleans()),
+    st.builds(Forget, child=indexes),
+    st.builds(Hurry),
     st.builds(Pass, seconds=st.sampled_from([0.5, 5.0, 50.0])),
     st.builds(Pass, seconds=st.sampled_from([0.5, 5.0, 50.0])),
     st.builds(Stop),
@@ -31,11 +38,18 @@ steps = st.one_of(
 
 
 @pytest.mark.parametrize("strategy", ["one_for_one", "one_for_all", "rest_for_one", "escalate"])
-@given(policies=st.lists(policies, min_size=1, max_size=4), steps=st.lists(steps, min_size=4, max_size=30))
+@given(
+    limit=limits,
+    policies=st.lists(policies, min_size=1, max_size=4),
+    steps=st.lists(steps, min_size=4, max_size=30),
+)
 def test_a_supervisor_forgets_no_child_and_does_nothing_twice(
-    strategy: SupervisorStrategy, policies: list[Restart], steps: list[supervision_schedules.Step]
+    strategy: SupervisorStrategy,
+    limit: RestartLimit,
+    policies: list[Restart],
+    steps: list[supervision_schedules.Step],
 ) -> None:
-    supervision_schedules.World(strategy, policies).play(steps)
+    supervision_schedules.World(strategy, limit, policies).play(steps)
 
 
 @given(
@@ -71,5 +85,4 @@ actor_steps = st.one_of(
 def test_an_actor_handles_no_message_twice_and_askers_know_what_became_of_theirs(
     backend: str, steps: list[actor_schedules.Step], capacity: int, max_restarts: int
 ) -> None:
-    restart = Restart(max_restarts=max_restarts, backoff_seconds=0, jitter_seconds=0)
-    anyio.run(actor_schedules.World(restart, capacity).play, steps, backend=backend)
+    anyio.run(actor_schedules.World(max_restarts, capacity).play, steps, backend=backend)

@@ -13,7 +13,8 @@ import anyio
 
 from .actor import Actor, make_core
 from .actor_handle import ActorHandle
-from .restart import Restart
+from .argument_checks import check_seconds, check_whole_number
+from .restart import Restart, RestartLimit
 from .supervisor_child import ChildState
 from .supervisor_driver import SupervisorDriver
 from .supervisor_errors import SupervisorEndedError
@@ -27,7 +28,7 @@ __all__ = ["ActorChild", "Child", "Supervisor", "SupervisorStatistics", "Supervi
 Instance = TypeVar("Instance", bound=Actor)
 
 SupervisorStatus: TypeAlias = Literal["new", "running", "stopping", "stopped", "failed"]
-"""`failed`: it gave up, because a child ended too often, or because its strategy is `escalate`."""
+"""`failed`: it gave up, because children ended too often, or because its strategy is `escalate`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +70,13 @@ class SupervisorStatistics:
     Args:
         running: Children that run.
         waiting: Children that will be started or restarted.
-        circuit_open: Children that stay down for a while because they were restarted too often.
+        circuit_open: Children that stay down for a while because there were too many restarts.
         stopped: Children that ended without an error or were stopped.
         failed: Children that failed and are not restarted.
         suppressed: Children that would be restarted if the supervisor went on.
         failures: How often children failed so far.
         restarts: How often children were restarted so far.
-        circuit_openings: How often children were restarted too often so far.
+        circuit_openings: How often a child had to stay down for that reason so far.
     """
 
     running: int
@@ -105,15 +106,24 @@ class Supervisor:
     A cancellation is never a failure. A child that stops on purpose (`stop_child`, a closed actor) is never
     restarted. Children with the mode `never` are stopped with others and not restarted with them.
 
+    Restarts are counted over all children, as in Erlang; one that takes others along counts once. When one
+    more is needed than `max_restarts` within `window_seconds`, the supervisor gives up and raises
+    `RestartLimitError`. With `circuit_open_seconds` it does not: the child that needs it stays down for so
+    long and is tried again, which is a restart, too. Under `escalate` there are no restarts to count.
+
     Args:
         strategy: What a restart takes along.
         children: Children to start when it is entered, in order.
+        max_restarts: How many restarts within the window are not too many.
+        window_seconds: The length of the rolling window, in seconds.
+        circuit_open_seconds: How long a child that needs one more stays down, in seconds. None: the
+            supervisor gives up.
         grace_seconds: How many seconds children have to stop before they are cancelled.
         name: What to call it in logs.
         max_events: How many events are kept.
 
     Raises:
-        ValueError: A value is out of range.
+        ValueError: A value is out of range, or no number.
     """
 
     def __init__(
@@ -121,18 +131,26 @@ class Supervisor:
         *,
         strategy: SupervisorStrategy = "one_for_one",
         children: Iterable[Child | ActorChild[Any]] = (),
+        max_restarts: int = 5,
+        window_seconds: float = 60.0,
+        circuit_open_seconds: float | None = None,
         grace_seconds: float = 5.0,
         name: str = "supervisor",
         max_events: int = 1000,
     ) -> None:
         if strategy not in get_args(SupervisorStrategy):
             raise ValueError(f"strategy must be one of {get_args(SupervisorStrategy)}, not {strategy!r}")
-        if max_events < 1:
-            raise ValueError(f"max_events must be at least 1, not {max_events}")
-        self._grace_seconds = _checked_grace(grace_seconds)
+        check_seconds("grace_seconds", grace_seconds)
+        check_whole_number("max_events", max_events, least=1)
+        limit = RestartLimit(
+            max_restarts=max_restarts,
+            window_seconds=window_seconds,
+            circuit_open_seconds=circuit_open_seconds,
+        )
+        self._grace_seconds = grace_seconds
         self._first_children = tuple(children)
         self._driver = SupervisorDriver(
-            name, strategy, grace_seconds=self._grace_seconds, max_events=max_events
+            name, strategy, limit=limit, grace_seconds=grace_seconds, max_events=max_events
         )
         self._task_group = BareTaskGroup()
 
@@ -239,10 +257,9 @@ class Supervisor:
 
         Raises:
             KeyError: There is no such child.
-            ValueError: The grace is negative.
+            ValueError: The grace is negative, or no number.
         """
-        grace = self._grace_seconds if grace_seconds is None else _checked_grace(grace_seconds)
-        await self._driver.stop_child(name, grace)
+        await self._driver.stop_child(name, self._checked_grace(grace_seconds))
 
     def forget_child(self, name: str) -> None:
         """Forget a child that has ended for good, so that it takes no memory.
@@ -286,12 +303,11 @@ class Supervisor:
 
         Raises:
             SupervisorEndedError: The supervisor is not entered.
-            ValueError: The grace is negative.
+            ValueError: The grace is negative, or no number.
         """
         if self._driver.task_group is None:
             raise SupervisorEndedError(f"the supervisor {self.name!r} is not entered")
-        grace = self._grace_seconds if grace_seconds is None else _checked_grace(grace_seconds)
-        self._driver.request_stop(grace)
+        self._driver.request_stop(self._checked_grace(grace_seconds))
         await self._driver.wait_ended()
 
     async def wait_ended(self) -> None:
@@ -318,8 +334,6 @@ class Supervisor:
         await self.wait_ended()
         scope.cancel()
 
-
-def _checked_grace(seconds: float) -> float:
-    if not seconds >= 0:
-        raise ValueError(f"grace_seconds must be at least 0, not {seconds}")
-    return seconds
+    def _checked_grace(self, seconds: float | None) -> float:
+        check_seconds("grace_seconds", seconds, or_none=True)
+        return self._grace_seconds if seconds is None else seconds

@@ -1,8 +1,12 @@
 """What a supervisor knows of one child: plain state. Floor 1.
 
-waiting ──► running ──► stopped | failed
-   ▲           │
-   └───────────┴──► waiting | circuit_open | suppressed
+    waiting ─► running ─► to_stop ─► asked ─► cancelled        it runs in the last four
+       ▲          │          └─────────┴──────────┤
+       │          └───────────────────────────────┤ it has ended
+       ├──────────────────────────────────────────┤
+       └─ down ◄──────────────────────────────────┴─► over ─► concluded
+
+What has to begin, and is to stop before it has, goes from `waiting` through `begins_to_stop` to `to_stop`.
 """
 
 from dataclasses import dataclass
@@ -10,12 +14,32 @@ from typing import Literal, TypeAlias
 
 from .restart import Restart, RestartHistory
 
-__all__ = ["ChildEnding", "ChildRecord", "ChildState", "ChildStatus"]
+__all__ = [
+    "ALIVE",
+    "STOPPING",
+    "UP",
+    "ChildEnding",
+    "ChildPhase",
+    "ChildRecord",
+    "ChildState",
+    "ChildStatus",
+]
 
 ChildStatus: TypeAlias = Literal["running", "waiting", "circuit_open", "stopped", "failed", "suppressed"]
-"""`waiting`: it is started soon, or restarted after its delay. `circuit_open`: it was restarted too often
-and stays down for a while. `stopped`: it ended without an error, or was stopped. `failed`: it raised, and its
-mode does not restart it. `suppressed`: it raised, and its mode would, but it or the supervisor stops."""
+"""`waiting`: it is started soon, or restarted after its delay. `circuit_open`: there were too many restarts,
+and it stays down for a while. `stopped`: it ended without an error, or was stopped. `failed`: it raised, and
+its mode does not restart it. `suppressed`: it raised, and its mode would, but it or the supervisor stops."""
+
+ChildPhase: TypeAlias = Literal[
+    "waiting", "begins_to_stop", "running", "to_stop", "asked", "cancelled", "down", "over", "concluded"
+]
+"""How far the supervisor is with it. `to_stop`: its turn to be asked has not come. `down`: only a sibling
+that takes it along starts it again. `over`: nothing does; `concluded`: and those who wait for it know."""
+
+ALIVE: tuple[ChildPhase, ...] = ("running", "to_stop", "asked", "cancelled")
+STOPPING: tuple[ChildPhase, ...] = ("begins_to_stop", "to_stop", "asked", "cancelled")
+UP: tuple[ChildPhase, ...] = ("waiting", "begins_to_stop", *ALIVE)
+"""It runs, or is going to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,28 +78,25 @@ class ChildState:
 
 
 class ChildRecord:
-    """A child.
+    """A child. Its phase is changed by `ChildTable.move` only.
 
     Args:
         name: Its name.
         restart: Its policy.
-        now: When it was added.
-        must_begin: Whether it is started even when it is to stop before.
+        history: Its restarts.
+        start_at: When it is to be started.
+        must_begin: Whether it is started even when it is to stop before: it has something to finish.
     """
 
     __slots__ = (
         "has_failed",
         "history",
-        "is_alive",
         "is_alone",
-        "is_asked",
-        "is_cancelled",
-        "is_concluded",
-        "is_over",
         "last_error",
         "must_begin",
-        "must_stop",
         "name",
+        "phase",
+        "position",
         "restart",
         "start_at",
         "start_count",
@@ -83,59 +104,58 @@ class ChildRecord:
         "stop_by",
     )
 
-    def __init__(self, name: str, restart: Restart, now: float, *, must_begin: bool) -> None:
+    def __init__(
+        self, name: str, restart: Restart, history: RestartHistory, start_at: float, *, must_begin: bool
+    ) -> None:
         self.name = name
-        self.must_begin = must_begin
         self.restart = restart
-        self.history = RestartHistory(restart)
+        self.history = history
+        self.must_begin = must_begin
+        self.phase: ChildPhase = "waiting"
+        self.position = 0  # in the order of starting; set by the table
         self.status: ChildStatus = "waiting"
-        self.start_at: float | None = now
+        self.start_at: float | None = start_at  # of one that runs: it is to be stopped and started again then
         self.start_count = 0
+        self.stop_by = 0.0
+        self.is_alone = False  # stopped by itself, and not in its turn with others
         self.last_error: Exception | None = None
         self.has_failed = False  # the last time it ran
-        self.is_alive = False
-        self.must_stop = self.is_asked = self.is_cancelled = False
-        self.is_alone = False  # stopped by itself, and not in its turn with others
-        self.stop_by = 0.0
-        self.is_over = self.is_concluded = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self.phase in ALIVE
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it runs, or is about to, and is to stop."""
+        return self.phase in STOPPING
 
     @property
     def is_down_for_good(self) -> bool:
-        """Whether it does not run and is not going to."""
-        return not self.is_alive and self.start_at is None
+        """Whether it does not run and is not going to, unless a sibling takes it along in a restart."""
+        return self.phase not in UP
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is never started again."""
+        return self.phase in ("over", "concluded")
+
+    @property
+    def is_unbegun(self) -> bool:
+        """Whether it has something to finish and was never started."""
+        return self.must_begin and self.start_count == 0
 
     @property
     def restart_count(self) -> int:
         """How often it has been restarted, by itself or along with others."""
         return max(self.start_count - 1, 0)
 
-    def begin(self) -> None:
-        """It runs from now on."""
-        self.is_alive = True
-        self.is_asked = self.is_cancelled = False
-        self.status, self.start_at = "running", None
-        self.start_count += 1
-
-    def stop(self, stop_by: float) -> None:
-        """It is to stop, and is cancelled when it has not until then."""
-        self.stop_by = min(stop_by, self.stop_by) if self.must_stop else stop_by
-        self.must_stop = True
-
-    def schedule(self, status: ChildStatus, start_at: float) -> None:
-        """It is started again at that time, when it is down."""
-        self.start_at = start_at
-        if not self.is_alive:
-            self.status = status
-
-    def rest(self, status: ChildStatus, *, is_over: bool) -> None:
-        """It is down and not started again.
-
-        Args:
-            status: How it is.
-            is_over: Whether it is over for good, and not merely while no sibling takes it along in a restart.
-        """
-        self.status, self.start_at = status, None
-        self.is_over = is_over
+    def delay_seconds(self, now: float) -> float:
+        """How many seconds it is left down before its next restart."""
+        return self.restart.delay_seconds(
+            self.name, recent_restarts=self.history.recent(now), restart_number=self.history.count + 1
+        )
 
     def view(self) -> ChildState:
         """How it is now."""
@@ -145,5 +165,5 @@ class ChildRecord:
             restart_count=self.restart_count,
             last_error=self.last_error,
             restart_at=None if self.is_alive else self.start_at,
-            is_stopping=self.must_stop,
+            is_stopping=self.is_stopping,
         )

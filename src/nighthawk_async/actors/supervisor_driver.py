@@ -10,7 +10,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from .foreign_cancellation import raising_foreign_cancellations
-from .restart import Restart
+from .restart import Restart, RestartLimit
 from .supervisor_child import ChildEnding
 from .supervisor_errors import SupervisorEndedError
 from .supervisor_events import SupervisorEvent, SupervisorEventLog
@@ -28,16 +28,23 @@ class SupervisorDriver:
     Args:
         name: What the supervisor is called.
         strategy: What a restart takes along.
+        limit: How many restarts are too many.
         grace_seconds: How many seconds children have to stop before they are cancelled.
         max_events: How many events are kept.
     """
 
     def __init__(
-        self, name: str, strategy: SupervisorStrategy, *, grace_seconds: float, max_events: int
+        self,
+        name: str,
+        strategy: SupervisorStrategy,
+        *,
+        limit: RestartLimit,
+        grace_seconds: float,
+        max_events: int,
     ) -> None:
         self.name = name
         self.log = SupervisorEventLog(max_events=max_events)
-        self.state = SupervisorState(strategy, grace_seconds=grace_seconds, record=self._record)
+        self.state = SupervisorState(strategy, limit=limit, grace_seconds=grace_seconds, record=self._record)
         self.runners: dict[str, ChildRunner] = {}
         self.task_group: TaskGroup | None = None
         self._happened = anyio.Event()
@@ -73,10 +80,9 @@ class SupervisorDriver:
 
     async def stop_child(self, name: str, grace_seconds: float) -> None:
         """Stop a child, and wait until it has ended."""
-        child = self.state.stop_child(name, anyio.current_time(), grace_seconds)
+        self.state.stop_child(name, anyio.current_time(), grace_seconds)
         self._happened.set()
-        while not child.is_down_for_good:
-            await self.log.wait_changed()
+        await self.runners[name].has_concluded.wait()
 
     async def wait_children_ended(self) -> None:
         """Wait until every child has ended for good."""

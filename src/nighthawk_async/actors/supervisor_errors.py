@@ -2,7 +2,7 @@
 
 ActorError
 └── SupervisorError
-    ├── RestartLimitError       a child failed more often than its policy allows
+    ├── RestartLimitError       children ended more often than the supervisor allows
     └── SupervisorEndedError    the supervisor is not entered, or starts nothing more
 """
 
@@ -16,17 +16,18 @@ class SupervisorError(ActorError):
 
 
 class RestartLimitError(SupervisorError):
-    """A child ended too often, so the supervisor has given up. The cause is the child's error.
+    """Children ended too often, so the supervisor has given up. The cause is the error of the last one.
 
     Args:
-        child: The name of the child.
-        max_restarts: How many restarts are allowed.
+        child: The name of the child that ended last.
+        max_restarts: How many restarts of all children together are allowed.
         window_seconds: Within how many seconds.
     """
 
     def __init__(self, *, child: str, max_restarts: int, window_seconds: float) -> None:
         super().__init__(
-            f"the child {child!r} needs more than {max_restarts} restarts within {window_seconds:g} seconds"
+            f"the child {child!r} needs a restart, which is one more than the {max_restarts} that its "
+            f"supervisor allows within {window_seconds:g} seconds"
         )
         self.child = child
         self.max_restarts = max_restarts

@@ -25,6 +25,7 @@ class ChildRunner(ABC):
     def __init__(self) -> None:
         self.context = copy_context()
         self.scope = anyio.CancelScope()
+        self.has_concluded = anyio.Event()
 
     def prepare(self) -> None:
         """Get ready to run, again or for the first time."""
@@ -47,13 +48,13 @@ class ChildRunner(ABC):
         """Whether it ended on purpose and cannot be started again."""
         return False
 
-    @abstractmethod
     def conclude(self, error: Exception | None) -> None:
-        """It will not be started again.
+        """It will not be started again. Concluding again changes nothing.
 
         Args:
             error: What it raised last; None for nothing.
         """
+        self.has_concluded.set()
 
 
 class SupervisedChild:
@@ -122,9 +123,6 @@ class FunctionRunner(ChildRunner):
         self._child.request_stop()
         return self._has_asked
 
-    def conclude(self, error: Exception | None) -> None:
-        """Nobody waits for a function."""
-
 
 class ActorRunner(ChildRunner):
     """An actor, one life each time.
@@ -165,6 +163,7 @@ class ActorRunner(ChildRunner):
     def conclude(self, error: Exception | None) -> None:
         """Refuse what waits in the mailbox."""
         self.core.end(error)
+        super().conclude(error)
 
 
 _current: ContextVar[FunctionRunner | None] = ContextVar("nighthawk_async_supervised_child", default=None)

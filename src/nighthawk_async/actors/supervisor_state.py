@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .errors import NameConflictError
-from .restart import Restart
-from .supervisor_child import ChildEnding, ChildRecord, ChildStatus
+from .restart import Restart, RestartHistory, RestartLimit
+from .supervisor_child import STOPPING, UP, ChildEnding, ChildRecord, ChildStatus
 from .supervisor_errors import RestartLimitError
 from .supervisor_events import SupervisorEvent, SupervisorEventKind
+from .supervisor_table import ChildTable
 
 __all__ = ["Action", "SupervisorState", "SupervisorStrategy"]
 
@@ -44,30 +45,40 @@ class SupervisorState:
 
     Args:
         strategy: What a restart takes along.
+        limit: How many restarts are too many.
         grace_seconds: How many seconds children have to stop before they are cancelled.
         record: Takes the events.
     """
 
     def __init__(
-        self, strategy: SupervisorStrategy, *, grace_seconds: float, record: Callable[[SupervisorEvent], None]
+        self,
+        strategy: SupervisorStrategy,
+        *,
+        limit: RestartLimit,
+        grace_seconds: float,
+        record: Callable[[SupervisorEvent], None],
     ) -> None:
         self._strategy = strategy
+        self._limit = limit
+        self._history = RestartHistory(limit)
         self._grace_seconds = grace_seconds
         self._record = record
-        self._children: dict[str, ChildRecord] = {}
+        self._children = ChildTable()
+        self._turns: list[ChildRecord] | None = []  # who is to be asked to stop, the next one last
+        self._in_turn: ChildRecord | None = None  # who was asked to stop last
         self.is_stopping = False
         self.failure: Exception | None = None
-        self.failures = self.restarts = self.suppressions = self.circuit_openings = 0
+        self.failures = self.restarts = self.circuit_openings = 0
 
     @property
     def children(self) -> tuple[ChildRecord, ...]:
         """The children, in the order in which they were first started."""
-        return tuple(self._children.values())
+        return tuple(self._children)
 
     @property
     def is_idle(self) -> bool:
         """Whether no child runs, or will be started."""
-        return all(child.is_down_for_good for child in self._children.values())
+        return not self._children.are_any(*UP)
 
     @property
     def is_ended(self) -> bool:
@@ -77,7 +88,7 @@ class SupervisorState:
     # ---- what happens
 
     def add(self, name: str, restart: Restart, now: float, *, must_begin: bool = False) -> ChildRecord | None:
-        """A child is to be started; it may replace one of its name that is down for good, which is given back.
+        """A child is to be started. One of its name that is down for good is replaced, and given back.
 
         Args:
             name: Its name.
@@ -88,11 +99,13 @@ class SupervisorState:
         Raises:
             NameConflictError: Another child has the name.
         """
-        known = self._children.get(name)
-        if known is not None and not known.is_down_for_good:
-            raise NameConflictError(f"the supervisor has a child {name!r} already")
-        self._children.pop(name, None)
-        self._children[name] = ChildRecord(name, restart, now, must_begin=must_begin)
+        known = self._children.find(name)
+        if known is not None:
+            if not known.is_down_for_good:
+                raise NameConflictError(f"the supervisor has a child {name!r} already")
+            self._children.remove(known)
+        history = RestartHistory(self._limit)
+        self._children.add(ChildRecord(name, restart, history, now, must_begin=must_begin))
         return known
 
     def remove(self, name: str) -> ChildRecord:
@@ -102,11 +115,13 @@ class SupervisorState:
             KeyError: There is no such child.
             NameConflictError: It is not down for good.
         """
-        if not self._children[name].is_down_for_good:
+        child = self._children[name]
+        if not child.is_down_for_good:
             raise NameConflictError(f"the child {name!r} runs, or is going to")
-        return self._children.pop(name)
+        self._children.remove(child)
+        return child
 
-    def stop_child(self, name: str, now: float, grace_seconds: float) -> ChildRecord:
+    def stop_child(self, name: str, now: float, grace_seconds: float) -> None:
         """A child is to stop, and not to be started again.
 
         Raises:
@@ -115,30 +130,26 @@ class SupervisorState:
         child = self._children[name]
         child.is_alone = True
         self._take_down(child, now, grace_seconds)
-        return child
 
     def stop(self, now: float, grace_seconds: float) -> None:
         """All children are to stop, the last one first."""
         if not self.is_stopping:
             self.is_stopping = True
             self._tell("stopping", now)
-        for child in self._children.values():
+        for child in self._children:
             self._take_down(child, now, grace_seconds)
-            child.is_over = child.is_over or child.is_down_for_good
 
     def end(self, now: float) -> None:
         """Nothing runs any more: what runs at this moment was cancelled from outside before it began."""
         self.stop(now, 0)
-        for child in self._children.values():
+        for child in self._children:
             if not child.is_down_for_good:
-                child.is_alive = False
-                child.rest("stopped", is_over=True)
+                self._rest(child, "stopped", is_over=True)
         self._tell("ended", now)
 
     def child_ended(self, name: str, ending: ChildEnding, now: float) -> None:
         """A child that was started has ended."""
         child = self._children[name]
-        child.is_alive = False
         child.has_failed = ending.error is not None
         if ending.error is not None:
             child.last_error = ending.error
@@ -146,7 +157,7 @@ class SupervisorState:
             self._tell("failed", now, child, ending.error)
         else:
             self._tell("stopped", now, child)
-        if child.must_stop:
+        if child.is_stopping:
             self._settle_stopped(child, ending)
         else:
             self._settle_ended(child, ending, now)
@@ -155,144 +166,178 @@ class SupervisorState:
 
     def advance(self, now: float) -> list[Action]:
         """What is to be done now. When that is done, there may be more."""
-        return [*self._stops(now), *self._starts(now), *self._conclusions()]
+        return [*self._asks(), *self._cancels(now), *self._starts(now), *self._conclusions()]
 
     def next_time(self) -> float:
         """When there will be something to be done though nothing happens; infinity for never."""
-        deadlines = [
-            child.stop_by
-            for child in self._children.values()
-            if child.is_alive and child.is_asked and not child.is_cancelled
-        ]
-        starts = [
-            child.start_at
-            for child in self._children.values()
-            if child.start_at is not None and not child.is_alive and self._may_start()
-        ]
+        deadlines = [child.stop_by for child in self._children.in_phase("asked")]
+        waiting = self._children.in_phase("waiting") if self._may_start() else ()
+        starts = [child.start_at for child in waiting if child.start_at is not None]
         return min([*deadlines, *starts], default=math.inf)
 
-    def _stops(self, now: float) -> Iterable[Action]:
-        is_blocked = False  # by one that has to stop first
-        for child in reversed(self._children.values()):
-            if not (child.is_alive and child.must_stop):
-                continue
-            if is_blocked and not child.is_alone:
-                continue
-            is_blocked = is_blocked or not child.is_alone
-            if not child.is_asked:
-                child.is_asked = True
+    def _asks(self) -> Iterable[Action]:
+        """Ask those to stop that are stopped alone, and of the others the next one."""
+        if self._turns is None:  # others are to stop than before
+            to_stop = self._children.in_phase("to_stop")
+            self._turns = sorted(to_stop, key=lambda child: (child.is_alone, child.position))
+        while self._turns:
+            child = self._turns[-1]
+            if child.phase == "to_stop":
+                if not child.is_alone:
+                    if self._is_turn_taken():
+                        return
+                    self._in_turn = child
+                self._children.move(child, "asked")
                 yield Action(kind="ask", child=child.name, is_final=child.start_at is None)
-            if now >= child.stop_by and not child.is_cancelled:
-                child.is_cancelled = True
+            self._turns.pop()
+
+    def _is_turn_taken(self) -> bool:
+        child = self._in_turn
+        return child is not None and child.phase in ("asked", "cancelled") and not child.is_alone
+
+    def _cancels(self, now: float) -> Iterable[Action]:
+        for child in self._children.in_phase("asked"):
+            if child.stop_by <= now:
+                self._children.move(child, "cancelled")
                 yield Action(kind="cancel", child=child.name)
 
     def _starts(self, now: float) -> Iterable[Action]:
-        may_start = self._may_start()
-        for child in self._children.values():
-            if child.is_alive or child.start_at is None or child.start_at > now:
-                continue
-            if may_start or child.must_stop:
-                is_restart = child.start_count > 0
-                child.begin()
-                self.restarts += is_restart
-                self._tell("restarted" if is_restart else "started", now, child)
-                yield Action(kind="start", child=child.name)
+        due = list(self._children.in_phase("begins_to_stop"))
+        if self._may_start():
+            waiting = self._children.in_phase("waiting")
+            due += [child for child in waiting if child.start_at is not None and child.start_at <= now]
+        for child in sorted(due, key=lambda child: child.position):
+            self._begin(child, now)
+            yield Action(kind="start", child=child.name)
 
     def _may_start(self) -> bool:
         """Children that are restarted together start when all of them have stopped."""
-        if self._strategy in ("one_for_one", "escalate"):
-            return True
-        return not any(child.is_alive and child.must_stop for child in self._children.values())
+        return self._strategy in ("one_for_one", "escalate") or not self._children.are_any(*STOPPING)
 
     def _conclusions(self) -> Iterable[Action]:
-        for child in self._children.values():
-            if child.is_over and child.is_down_for_good and not child.is_concluded:
-                child.is_concluded = True
-                yield Action(kind="conclude", child=child.name, error=child.last_error)
+        for child in self._children.in_phase("over"):
+            self._children.move(child, "concluded")
+            yield Action(kind="conclude", child=child.name, error=child.last_error)
 
     # ---- how an ending is settled
 
     def _settle_stopped(self, child: ChildRecord, ending: ChildEnding) -> None:
         """It was to stop, and has."""
-        child.must_stop = False
         if child.start_at is not None and ending.kind != "finished":
-            child.status = "waiting"
+            self._wait(child, "waiting", child.start_at)
         else:
-            child.rest("failed" if ending.error is not None else "stopped", is_over=True)
+            self._rest(child, "failed" if ending.error is not None else "stopped", is_over=True)
 
     def _settle_ended(self, child: ChildRecord, ending: ChildEnding, now: float) -> None:
         """It ended by itself."""
         error = ending.error
         if error is not None and self._strategy == "escalate":
-            child.rest("failed", is_over=True)
+            self._rest(child, "failed", is_over=True)
             self._give_up(child, error, now)
-        elif ending.kind == "finished" or not child.restart.applies_to(is_failure=error is not None):
-            child.rest("stopped" if error is None else "failed", is_over=ending.kind != "returned")
+        elif ending.kind in ("returned", "failed") and child.restart.applies_to(is_failure=error is not None):
+            self._restart(child, error, now)
         else:
-            self._restart(child, ending, now)
+            self._rest(child, "stopped" if error is None else "failed", is_over=ending.kind != "returned")
 
-    def _restart(self, child: ChildRecord, ending: ChildEnding, now: float) -> None:
-        restart = child.restart
-        recent = child.history.recent(now)
-        if recent < restart.max_restarts:
-            number = child.history.count + 1
-            delay = restart.delay_seconds(child.name, recent_restarts=recent, restart_number=number)
-            self._schedule(child, "waiting", now + delay, now)
-        elif restart.circuit_open_seconds is not None:
+    def _restart(self, child: ChildRecord, error: Exception | None, now: float) -> None:
+        limit = self._limit
+        if self._history.recent(now) < limit.max_restarts:
+            self._schedule(child, "waiting", now + child.delay_seconds(now), now)
+        elif limit.circuit_open_seconds is not None:
             self.circuit_openings += 1
-            self._schedule(child, "circuit_open", now + restart.circuit_open_seconds, now)
-        elif ending.kind == "cancelled":
-            child.rest("stopped", is_over=True)  # no reason to give up
+            self._schedule(child, "circuit_open", now + limit.circuit_open_seconds, now)
         else:
             self._suppress(child, now)
-            limit = RestartLimitError(
-                child=child.name, max_restarts=restart.max_restarts, window_seconds=restart.window_seconds
+            reason = RestartLimitError(
+                child=child.name, max_restarts=limit.max_restarts, window_seconds=limit.window_seconds
             )
-            limit.__cause__ = ending.error
-            self._give_up(child, limit, now)
+            reason.__cause__ = error
+            self._give_up(child, reason, now)
 
     def _schedule(self, child: ChildRecord, status: ChildStatus, start_at: float, now: float) -> None:
         """It is restarted, and takes others along."""
         companions = self._companions(child)
         start_at = max([start_at, *(each.start_at for each in companions if each.start_at is not None)])
-        child.history.add(start_at)
-        child.schedule(status, start_at)
-        kind: SupervisorEventKind = "waiting" if status == "waiting" else "circuit_opened"
-        self._tell(kind, now, child, child.last_error)
+        self._history.add(now)
+        child.history.add(now)
+        self._wait(child, status, start_at)
+        self._tell("waiting" if status == "waiting" else "circuit_opened", now, child, child.last_error)
         for companion in companions:
-            if companion.is_alive:
-                companion.stop(now + self._grace_seconds)
-            if companion.restart.mode != "never" and not companion.is_over and not companion.is_alone:
-                circuit_open = companion.status == "circuit_open"
-                companion.schedule("circuit_open" if circuit_open else "waiting", start_at)
+            self._take_along(companion, start_at, now)
 
     def _companions(self, child: ChildRecord) -> list[ChildRecord]:
-        children = list(self._children.values())
         if self._strategy == "one_for_all":
-            return [each for each in children if each is not child]
+            return [each for each in self._children if each is not child]
         if self._strategy == "rest_for_one":
-            return children[children.index(child) + 1 :]
+            return [each for each in self._children if each.position > child.position]
         return []
 
-    def _take_down(self, child: ChildRecord, now: float, grace_seconds: float) -> None:
-        """It is to be down for good."""
+    def _take_along(self, child: ChildRecord, start_at: float, now: float) -> None:
+        """It is stopped, and restarted with another child, unless it is not to run again."""
         if child.is_alive:
+            self._stop(child, now + self._grace_seconds)
+        if child.restart.mode == "never" or child.is_over or child.is_alone:
+            return
+        if child.is_alive:
+            child.start_at = start_at
+        else:
+            self._wait(child, "circuit_open" if child.status == "circuit_open" else "waiting", start_at)
+
+    # ---- how a child is changed
+
+    def _wait(self, child: ChildRecord, status: ChildStatus, start_at: float) -> None:
+        """It does not run, and is started at that time."""
+        child.status, child.start_at = status, start_at
+        self._children.move(child, "waiting")
+
+    def _begin(self, child: ChildRecord, now: float) -> None:
+        """It runs from now on."""
+        is_restart = child.start_count > 0
+        child.status, child.start_at = "running", None
+        child.start_count += 1
+        if child.phase == "begins_to_stop":
+            self._turns = None
+            self._children.move(child, "to_stop")
+        else:
+            self._children.move(child, "running")
+        self.restarts += is_restart
+        self._tell("restarted" if is_restart else "started", now, child)
+
+    def _stop(self, child: ChildRecord, stop_by: float) -> None:
+        """It is to stop, and is cancelled when it has not until then."""
+        self._turns = None
+        if child.is_stopping:
+            child.stop_by = min(stop_by, child.stop_by)
+        else:
+            child.stop_by = stop_by
+            self._children.move(child, "to_stop" if child.is_alive else "begins_to_stop")
+
+    def _take_down(self, child: ChildRecord, now: float, grace_seconds: float) -> None:
+        """It is to be down, and never to be started again."""
+        if child.is_alive or child.is_stopping or (child.phase == "waiting" and child.is_unbegun):
             child.start_at = None
-            child.stop(now + grace_seconds)
-        elif child.start_at is not None and child.must_begin and child.start_count == 0:
-            child.start_at = now
-            child.stop(now + grace_seconds)
-        elif child.start_at is not None:
+            self._stop(child, now + grace_seconds)
+        elif child.phase == "waiting":
             self._suppress(child, now)
+        elif child.phase == "down":
+            self._children.move(child, "over")
 
     def _suppress(self, child: ChildRecord, now: float) -> None:
         """It would be started, and is not."""
-        if not child.has_failed:
-            child.rest("stopped", is_over=True)
-            return
-        child.rest("suppressed", is_over=True)
-        self.suppressions += 1
-        self._tell("suppressed", now, child, child.last_error)
+        self._rest(child, "suppressed" if child.has_failed else "stopped", is_over=True)
+        if child.has_failed:
+            self._tell("suppressed", now, child, child.last_error)
+
+    def _rest(self, child: ChildRecord, status: ChildStatus, *, is_over: bool) -> None:
+        """It does not run, and is not started again.
+
+        Args:
+            child: The child.
+            status: How it is.
+            is_over: Whether it is over for good, and not merely while no sibling takes it along in a restart.
+        """
+        child.status, child.start_at = status, None
+        self._children.move(child, "over" if is_over else "down")
 
     def _give_up(self, child: ChildRecord, error: Exception, now: float) -> None:
         self.failure = error

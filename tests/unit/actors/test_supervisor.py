@@ -20,12 +20,14 @@ from nighthawk_async.actors import (
     SupervisorStrategy,
     current_child,
 )
+from nighthawk_async.actors.restart import RestartLimit
 from nighthawk_async.actors.supervisor_child import ChildEnding
 from nighthawk_async.actors.supervisor_state import SupervisorState
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
 STEADY = Restart(backoff_seconds=1, jitter_seconds=0)
+AT_ONCE = Restart(backoff_seconds=0, jitter_seconds=0)
 
 
 class Plan:
@@ -90,10 +92,8 @@ async def test_a_child_that_fails_is_restarted_after_a_growing_delay() -> None:
 
 async def test_delays_have_a_maximum_and_shrink_when_the_window_has_passed() -> None:
     plan = Plan()
-    restart = Restart(
-        backoff_seconds=1, max_backoff_seconds=3, jitter_seconds=0, max_restarts=100, window_seconds=30
-    )
-    async with Supervisor() as supervisor:
+    restart = Restart(backoff_seconds=1, max_backoff_seconds=3, jitter_seconds=0)
+    async with Supervisor(max_restarts=100, window_seconds=30) as supervisor:
         supervisor.start("a", plan.child("a", *"12345"), restart=restart)
         await anyio.sleep(20)
         assert [line for line in plan.log if "starts" in line] == [
@@ -152,17 +152,16 @@ async def test_a_failure_that_is_not_raised_anywhere_is_logged(caplog: pytest.Lo
 
 async def test_a_supervisor_gives_up_when_a_child_fails_too_often() -> None:
     plan = Plan()
-    supervisor = Supervisor(grace_seconds=2)
+    supervisor = Supervisor(max_restarts=2, grace_seconds=2)
 
     async def run() -> None:
         async with supervisor:
             supervisor.start("first", plan.child("first"))
-            restart = Restart(max_restarts=2, backoff_seconds=0, jitter_seconds=0)
-            supervisor.start("bad", plan.child("bad", *"123"), restart=restart)
+            supervisor.start("bad", plan.child("bad", *"123"), restart=AT_ONCE)
             supervisor.start("last", plan.child("last"))
             await anyio.sleep_forever()
 
-    with pytest.raises(RestartLimitError, match="'bad' needs more than 2 restarts within 60 s") as caught:
+    with pytest.raises(RestartLimitError, match=r"'bad' .* the 2 that .* within 60 seconds") as caught:
         await run()
     assert str(caught.value.__cause__) == "3"
     assert plan.log[-3:] == ["3 bad ends", "3 last ends", "3 first ends"]
@@ -171,20 +170,73 @@ async def test_a_supervisor_gives_up_when_a_child_fails_too_often() -> None:
     assert kinds(supervisor, "bad")[-3:] == ["failed", "suppressed", "escalated"]
 
 
+async def test_restarts_of_all_children_count_together() -> None:
+    plan = Plan()
+    supervisor = Supervisor(max_restarts=3)
+
+    async def run() -> None:
+        async with supervisor:
+            for number in range(4):
+                supervisor.start(f"{number}", plan.child(f"{number}", "oops"), restart=STEADY)
+            await anyio.sleep_forever()
+
+    with pytest.raises(RestartLimitError) as caught:
+        await run()
+    assert supervisor.statistics().failures == 4
+    assert caught.value.child in "0123"
+    assert [event.kind for event in supervisor.events].count("waiting") == 3
+
+
+@pytest.mark.parametrize("strategy", ["one_for_all", "rest_for_one"])
+async def test_a_restart_that_takes_others_along_counts_once(strategy: SupervisorStrategy) -> None:
+    plan = Plan()
+    async with Supervisor(strategy=strategy, max_restarts=2) as supervisor:
+        supervisor.start("bad", plan.child("bad", *"12"), restart=STEADY)
+        for name in "abc":
+            supervisor.start(name, plan.child(name), restart=STEADY)
+        await anyio.sleep(10)
+        assert [child.restart_count for child in supervisor.children] == [2, 2, 2, 2]
+
+
+async def test_each_child_has_a_delay_of_its_own() -> None:
+    plan = Plan()
+    async with Supervisor() as supervisor:
+        supervisor.start("often", plan.child("often", *"12"), restart=STEADY)
+        supervisor.start("once", plan.child("once", "1", seconds=10), restart=STEADY)
+        await anyio.sleep(20)
+    assert [line for line in plan.log if "starts" in line] == [
+        "0 often starts",
+        "0 once starts",
+        "2 often starts",
+        "5 often starts",
+        "11 once starts",
+    ]
+
+
+async def test_with_an_open_circuit_other_children_run_on() -> None:
+    plan = Plan()
+    async with Supervisor(max_restarts=1, circuit_open_seconds=10) as supervisor:
+        supervisor.start("a", plan.child("a", *"12"), restart=AT_ONCE)
+        supervisor.start("b", plan.child("b", "1", seconds=3), restart=AT_ONCE)
+        supervisor.start("c", plan.child("c"))
+        await anyio.sleep(5)
+        assert [child.status for child in supervisor.children] == ["circuit_open", "circuit_open", "running"]
+        await anyio.sleep(10)
+        assert [child.status for child in supervisor.children] == ["running"] * 3
+
+
 async def test_restarts_beyond_the_window_do_not_count() -> None:
     plan = Plan()
-    restart = Restart(max_restarts=1, window_seconds=5, backoff_seconds=0, jitter_seconds=0)
-    async with Supervisor() as supervisor:
-        supervisor.start("a", plan.child("a", *"1234", seconds=6), restart=restart)
+    async with Supervisor(max_restarts=1, window_seconds=5) as supervisor:
+        supervisor.start("a", plan.child("a", *"1234", seconds=6), restart=AT_ONCE)
         await anyio.sleep(60)
         assert supervisor.children[0].restart_count == 4
 
 
 async def test_an_open_circuit_keeps_a_child_down_and_then_tries_again() -> None:
     plan = Plan()
-    restart = Restart(max_restarts=1, backoff_seconds=0, jitter_seconds=0, circuit_open_seconds=10)
-    async with Supervisor() as supervisor:
-        supervisor.start("a", plan.child("a", *"123"), restart=restart)
+    async with Supervisor(max_restarts=1, circuit_open_seconds=10) as supervisor:
+        supervisor.start("a", plan.child("a", *"123"), restart=AT_ONCE)
         await anyio.sleep(5)
         (child,) = supervisor.children
         assert (child.status, child.restart_at) == ("circuit_open", plan.begin + 12)
@@ -197,9 +249,8 @@ async def test_an_open_circuit_keeps_a_child_down_and_then_tries_again() -> None
 
 async def test_a_supervisor_that_is_left_does_not_wait_for_a_delay() -> None:
     plan = Plan()
-    async with Supervisor() as supervisor:
-        restart = Restart(max_restarts=0, circuit_open_seconds=1000)
-        supervisor.start("a", plan.child("a", "1"), restart=restart)
+    async with Supervisor(max_restarts=0, circuit_open_seconds=1000) as supervisor:
+        supervisor.start("a", plan.child("a", "1"))
         await anyio.sleep(5)
     assert anyio.current_time() == plan.begin + 5
     assert supervisor.children[0].status == "suppressed"
@@ -406,9 +457,9 @@ async def test_supervisors_supervise_each_other() -> None:
     plan = Plan()
 
     async def inner() -> None:
-        restart = Restart(max_restarts=1, backoff_seconds=0, jitter_seconds=0)
-        bad = Child(name="bad", function=plan.child("bad", *"12"), restart=restart)
-        await Supervisor(children=[Child(name="good", function=plan.child("good")), bad]).run()
+        bad = Child(name="bad", function=plan.child("bad", *"12"), restart=AT_ONCE)
+        good = Child(name="good", function=plan.child("good"))
+        await Supervisor(children=[good, bad], max_restarts=1).run()
 
     async with Supervisor() as outer:
         outer.start("inner", inner, restart=STEADY)
@@ -475,9 +526,9 @@ async def test_children_have_the_context_of_whoever_started_them_each_time() -> 
         variable.set("child")
         raise ValueError
 
-    async with Supervisor() as supervisor:
+    async with Supervisor(max_restarts=1, circuit_open_seconds=100) as supervisor:
         variable.set("starter")
-        supervisor.start("a", read, restart=Restart(max_restarts=1, circuit_open_seconds=100))
+        supervisor.start("a", read)
         variable.set("later")
         await anyio.sleep(5)
     assert seen == ["starter", "starter"]
@@ -504,7 +555,23 @@ async def test_the_current_child_is_known_in_children_only() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"strategy": "none_for_all"}, {"grace_seconds": -1}, {"max_events": 0}],
+    [
+        {"strategy": "none_for_all"},
+        {"grace_seconds": -1},
+        {"grace_seconds": float("nan")},
+        {"grace_seconds": "5"},
+        {"max_events": 0},
+        {"max_events": 2.5},
+        {"max_restarts": -1},
+        {"max_restarts": 1.5},
+        {"max_restarts": True},
+        {"window_seconds": 0},
+        {"window_seconds": float("nan")},
+        {"window_seconds": "60"},
+        {"circuit_open_seconds": -1},
+        {"circuit_open_seconds": float("inf")},
+        {"circuit_open_seconds": True},
+    ],
 )
 async def test_bad_arguments_of_a_supervisor_are_refused(arguments: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(arguments))):
@@ -515,13 +582,16 @@ async def test_bad_arguments_of_a_supervisor_are_refused(arguments: dict[str, ob
     "arguments",
     [
         {"mode": "sometimes"},
-        {"max_restarts": -1},
-        {"window_seconds": 0},
         {"backoff_seconds": -1},
+        {"backoff_seconds": True},
+        {"backoff_seconds": None},
         {"max_backoff_seconds": float("inf")},
         {"jitter_seconds": float("nan")},
-        {"circuit_open_seconds": -1},
         {"factor": 0.5},
+        {"factor": float("inf")},
+        {"factor": float("nan")},
+        {"factor": True},
+        {"factor": "2"},
     ],
 )
 async def test_bad_policies_are_refused(arguments: dict[str, object]) -> None:
@@ -531,8 +601,9 @@ async def test_bad_policies_are_refused(arguments: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("mode", ["on_failure", "always"])
 async def test_a_child_that_ends_cancelled_has_not_failed(mode: RestartMode) -> None:
-    state = SupervisorState("one_for_one", grace_seconds=1, record=lambda event: None)
-    state.add("a", Restart(mode=mode, max_restarts=0), 0)
+    limit = RestartLimit(max_restarts=0, window_seconds=1, circuit_open_seconds=None)
+    state = SupervisorState("one_for_one", limit=limit, grace_seconds=1, record=lambda event: None)
+    state.add("a", Restart(mode=mode), 0)
     state.advance(0)
     state.child_ended("a", ChildEnding(kind="cancelled"), 1)
     assert state.failure is None
@@ -541,5 +612,9 @@ async def test_a_child_that_ends_cancelled_has_not_failed(mode: RestartMode) -> 
 
 
 async def test_a_delay_beyond_all_numbers_is_the_longest_one() -> None:
-    restart = Restart(max_restarts=10_000, jitter_seconds=0)
+    restart = Restart(jitter_seconds=0)
     assert restart.delay_seconds("a", recent_restarts=9_999, restart_number=10_000) == 30
+
+
+async def test_no_delay_is_no_delay_after_any_number_of_restarts() -> None:
+    assert AT_ONCE.delay_seconds("a", recent_restarts=9_999, restart_number=10_000) == 0

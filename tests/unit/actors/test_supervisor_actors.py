@@ -64,8 +64,11 @@ async def test_when_the_supervisor_gives_up_what_waits_gets_the_reason() -> None
             errors.append(error)
 
     async def run() -> None:
-        child = ActorChild(name="counter", make=partial(Counter, gate=gate), restart=Restart(max_restarts=0))
-        async with Supervisor(children=[child]) as supervisor, anyio.create_task_group() as task_group:
+        child = ActorChild(name="counter", make=partial(Counter, gate=gate))
+        async with (
+            Supervisor(children=[child], max_restarts=0) as supervisor,
+            anyio.create_task_group() as task_group,
+        ):
             counter = supervisor.find_actor("counter")
             assert counter is not None
             await counter.tell(Counter.wait)
@@ -139,9 +142,11 @@ async def test_a_sibling_that_is_restarted_along_finishes_its_message_and_keeps_
         await anyio.sleep(1)
         raise ValueError
 
-    restart = Restart(max_restarts=1, circuit_open_seconds=100, jitter_seconds=0)
+    restart = Restart(jitter_seconds=0)
     async with (
-        Supervisor(strategy="one_for_all", grace_seconds=50) as supervisor,
+        Supervisor(
+            strategy="one_for_all", max_restarts=1, circuit_open_seconds=100, grace_seconds=50
+        ) as supervisor,
         anyio.create_task_group() as task_group,
     ):
         counter = supervisor.start_actor("counter", partial(Counter, log, gate=gate))
@@ -165,9 +170,11 @@ async def test_a_sibling_that_does_not_finish_its_message_in_time_is_interrupted
         await anyio.sleep(1)
         raise ValueError
 
-    restart = Restart(max_restarts=1, circuit_open_seconds=100)
+    restart = Restart(jitter_seconds=0)
     async with (
-        Supervisor(strategy="one_for_all", grace_seconds=3) as supervisor,
+        Supervisor(
+            strategy="one_for_all", max_restarts=1, circuit_open_seconds=100, grace_seconds=3
+        ) as supervisor,
         anyio.create_task_group() as task_group,
     ):
         counter = supervisor.start_actor("counter", partial(Counter, gate=anyio.Event()))

@@ -146,6 +146,24 @@ class _Entries:
                 yield f"[{key!r}]" if type(key) in _SCALARS else "[…]", item
 
 
+class _OrderedEntries(_Entries):
+    """What an `OrderedDict` or a subclass of one holds, in its own order, which `move_to_end` changes.
+
+    Asking for that order asks the keys for their hashes; no other than texts and numbers are asked.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(OrderedDict)
+
+    def read(self, value: Any) -> tuple[list[Any], list[Any]]:
+        keys, values = super().read(value)
+        if not _SCALARS.issuperset(map(type, keys)):
+            return keys, values
+        items = dict(zip(keys, values, strict=True))
+        ordered = list(OrderedDict[Any, Any].__iter__(value))
+        return ordered, [items.get(key) for key in ordered]
+
+
 class _Attributes:
     """The instance dictionary and the slots of an object.
 
@@ -210,7 +228,7 @@ class _Attributes:
 
 _CONTAINERS: Mapping[type, Shape] = {
     list: _Items(list),
-    OrderedDict: _Entries(OrderedDict),
+    OrderedDict: _OrderedEntries(),
     dict: _Entries(dict),
     set: _Members(set),
     tuple: _Items(tuple, is_mutable=False),

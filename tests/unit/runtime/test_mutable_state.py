@@ -117,7 +117,10 @@ CHANGES: list[tuple[Callable[[], Any], Callable[[Any], object]]] = [
     (Numbers, set_name),
     (lambda: {"a": 1}, lambda value: value.update(a=2)),
     (lambda: {"a": 1, "b": 2}, lambda value: value.pop("a")),
+    (lambda: {"a": 1, "b": 2}, lambda value: value.update(a=value.pop("a"))),
     (lambda: OrderedDict(a=1), lambda value: value.update(b=2)),
+    (lambda: OrderedDict(a=1, b=2), lambda value: value.move_to_end("a")),
+    (lambda: OrderedDict(a=1, b=2, c=3), lambda value: value.move_to_end("c", last=False)),
     (lambda: defaultdict(list, a=1), lambda value: value["b"]),
     (lambda: Counter("a"), lambda value: value.update("b")),
     (lambda: {1, "a"}, lambda value: value.discard("a")),
@@ -193,6 +196,26 @@ def test_what_a_cached_property_adds_is_no_change_and_is_forgotten_with_one(kind
     for shape, state in zip(shapes_of(kind), before, strict=True):
         shape.restore(value, state)
     assert "total" not in vars(value)
+
+
+class Key:
+    """A key whose hash nobody may ask for."""
+
+    is_known = False
+
+    def __hash__(self) -> int:
+        assert not self.is_known, "no code of the object runs"
+        return 1
+
+
+def test_the_order_of_other_keys_than_texts_and_numbers_is_not_asked_for() -> None:
+    key = Key()
+    value = OrderedDict[object, int]({key: 1, "a": 2})
+    key.is_known = True
+    before = read(value)
+    assert is_same(value, before, read(value))
+    dict.update(value, a=3)
+    assert not is_same(value, before, read(value))
 
 
 def test_equal_texts_and_numbers_in_place_of_each_other_are_no_change() -> None:

@@ -17,21 +17,33 @@ the inner step may change what the outer one has bound.
 **What counts as a change.** Around each tool call (`nh_eval`, `nh_assign`, `nh_exec`, tools, return
 expressions), and around each stretch between two awaits of what such a call awaits, the objects that two
 steps bind are compared by identity with what they held before, and so is what is reached from them: lists,
-dictionaries, sets, deques, bytearrays, dataclasses, pydantic models, objects of your classes; four objects
-deep, at most 250 objects that hold 20,000 things. An object bound by one step alone costs one dictionary
-operation and is never looked into. Binding a name to another object is no change of an object.
+dictionaries, sets, deques, bytearrays, dataclasses, pydantic models, objects of your classes with or without
+`__slots__`; four objects deep, at most 250 objects that hold 20,000 things. The order counts where there is
+one, in dictionaries too. Binding a name to another object is no change of an object.
 
-**Limits.** Not noticed: changes by code that is no tool call (the Python code around blocks, executors of
+**Cost.** A bound object that can change costs a step one dictionary operation when it begins and one when it
+ends, and each tool call one look at each name the step has. An object bound by one step alone is never looked
+into. One that two steps bind is read before and after each tool call and each stretch between two awaits:
+time that grows with what it holds, up to the limits above (`benchmarks/cases/guard.py` has the figures).
+
+**What is not noticed.** Changes by code that is no tool call (the Python code around blocks, executors of
 your own); changes made in other tasks that a binding function starts, and in worker threads
 (`nighthawk_async.blocking`); two steps that reach one object from different bound objects, unless a dotted
-`nh_assign` leads to it and another step binds it; state that Python code cannot see (arrays, data frames,
-files, objects of the standard library other than collections); beyond 20,000 things, changes that keep the
-size. Attributes that reading creates are no change when they belong to a `cached_property`; a class that
-fills a cache by hand is to be declared with `shared`. What another thread changes during a tool call is
-taken for that call's change. With `"error"`, an object that is too large to be remembered, or that steps of
-two threads may have changed at once, is not put back; the message says so. What the call did besides to
-objects that no other step binds stays, except that names bound by a synchronous call are as they were. What a
-call awaits goes on when a change of it was undone, and the call fails when it has ended.
+`nh_assign` leads to it and another step binds it. State that Python code cannot see: arrays, data frames,
+tensors, files, how far an iterator or generator is, exceptions, and objects of the standard library other
+than collections. Objects that are keys of a dictionary, and what is reached through them alone; the order of
+an `OrderedDict` that has other keys than texts and numbers. Beyond 20,000 things, changes that keep the size.
+
+**What is reported and is none.** Attributes that reading creates are no change when they belong to a
+`cached_property`; a class that fills a cache by hand, in a property for instance, is to be declared with
+`shared`. So is one that guards itself: that it holds a lock is not taken for a declaration, and the lock is
+neither looked into nor put back. What another thread changes during a tool call is taken for that call's
+change.
+
+**What is not undone.** With `"error"`, an object that is too large to be remembered, or that steps of two
+threads may have changed at once, is not put back; the message says so. What the call did besides to objects
+that no other step binds stays, except that names bound by a synchronous call are as they were. What a call
+awaits goes on when a change of it was undone, and the call fails when it has ended.
 """
 
 import warnings

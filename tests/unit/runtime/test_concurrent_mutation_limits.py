@@ -1,5 +1,11 @@
 """How far the guard looks, and what it says when it cannot put an object back."""
 
+import ctypes
+import io
+import threading
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -108,3 +114,78 @@ async def test_a_step_that_has_ended_is_nobody_s_caller() -> None:
         await step(thing, play)
         may_go_on.set()
     assert isinstance(told[0], ConcurrentMutationError)
+
+
+# ---- the limits that the guard's documentation names
+
+
+class Counter:
+    """Guards itself with a lock, and keeps what it has computed."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.count = 0
+        self._square: int | None = None
+
+    def increase(self) -> None:
+        with self.lock:
+            self.count += 1
+
+    @property
+    def square(self) -> int:
+        if self._square is None:
+            self._square = self.count**2
+        return self._square
+
+
+class Label:
+    """A key that can change."""
+
+    text = "a"
+
+
+def columns() -> Any:
+    return ctypes.create_string_buffer(4)  # as arrays and data frames do, it holds what no attribute shows
+
+
+@pytest.mark.parametrize(
+    ("make", "expression"),
+    [
+        pytest.param(lambda: array("i", [1]), "thing.append(2)", id="array"),
+        pytest.param(columns, "thing.__setitem__(0, b'x')", id="memory of an extension type"),
+        pytest.param(lambda: iter([1, 2]), "next(thing)", id="iterator"),
+        pytest.param(lambda: (number for number in (1, 2)), "next(thing)", id="generator"),
+        pytest.param(lambda: [iter([1, 2])], "next(thing[0])", id="iterator in a list"),
+        pytest.param(lambda: io.StringIO(), "thing.write('x')", id="file"),
+        pytest.param(lambda: ValueError([1]), "thing.args[0].append(2)", id="exception"),
+        pytest.param(lambda: {Label(): 1}, "setattr(next(iter(thing)), 'text', 'b')", id="key"),
+        pytest.param(
+            lambda: OrderedDict([((1,), 1), ((2,), 2)]), "thing.move_to_end((1,))", id="order of other keys"
+        ),
+    ],
+)
+async def test_what_python_code_cannot_see_is_not_noticed(make: Callable[[], Any], expression: str) -> None:
+    thing = make()
+    async with strict_run(), holding(thing):
+        assert await refusal_of(expression, thing) is None
+
+
+async def test_a_cache_that_is_filled_by_hand_is_taken_for_a_change_unless_it_is_declared() -> None:
+    thing = Counter()
+    async with strict_run(), holding(thing):
+        assert await refusal_of("thing.square", thing) is not None
+        nh.shared(thing)
+        assert await refusal_of("thing.square", thing) is None
+
+
+async def test_an_object_that_holds_a_lock_is_put_back_and_its_lock_let_be() -> None:
+    thing = Counter()
+    lock = thing.lock
+    async with strict_run(), holding(thing):
+        assert await refusal_of("thing.lock.acquire()", thing) is None
+        lock.release()
+        error = await refusal_of("thing.increase()", thing)
+    assert error is not None
+    assert error.is_restored
+    assert (thing.count, thing.lock) == (0, lock)
+    assert not lock.locked()

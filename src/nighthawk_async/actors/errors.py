@@ -2,7 +2,7 @@
 
     ActorError
     ├── ChannelClosedError          nothing can be sent through the channel any more
-    ├── LockReentryError            a task waits for a mutex that it holds
+    ├── LockReentryError            a task in a block that holds a mutex asks for it again
     ├── LockTimeoutError            a lock was not there in time
     ├── MailboxClosedError          nothing can be sent to the mailbox, or nothing is left to receive
     ├── MailboxFullError            the mailbox holds as many messages as it may
@@ -39,7 +39,7 @@ class ChannelClosedError(ActorError):
 
 
 class LockReentryError(ActorError):
-    """A task asked for a mutex that it holds already: it would wait for itself."""
+    """A task in a block that holds a mutex asked for it again: it would wait for itself."""
 
 
 class LockTimeoutError(ActorError, TimeoutError):

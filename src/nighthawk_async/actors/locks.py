@@ -61,7 +61,7 @@ def mutex(
         scope: In the innermost extent of this kind around the caller the key means this mutex.
 
     Raises:
-        LockReentryError: On entering: the task that runs holds this mutex.
+        LockReentryError: On entering: the task that runs is in a block that holds this mutex.
         LockTimeoutError: On entering: the time is over.
         NamespaceLeftError: On entering: the extent has ended.
         UnknownNamespaceError: On entering: no such extent surrounds the caller.
@@ -81,7 +81,7 @@ def acquire_mutex(
         scope: In the innermost extent of this kind around the caller the key means this mutex.
 
     Raises:
-        LockReentryError: The task that runs holds this mutex.
+        LockReentryError: The task that runs is in a block that holds this mutex.
         NamespaceLeftError: The extent has ended.
         UnknownNamespaceError: No such extent surrounds the caller.
         ValueError: The timeout is not a number of at least 0.

@@ -78,11 +78,10 @@ class _Counts:
 class LockRequest:
     """A request for permits, from the moment it is made until its task takes them or gives it up."""
 
-    __slots__ = ("_granted", "is_granted", "permits", "since", "task")
+    __slots__ = ("_granted", "is_granted", "permits", "since")
 
-    def __init__(self, *, permits: int, task: object, since: float) -> None:
+    def __init__(self, *, permits: int, since: float) -> None:
         self.permits = permits
-        self.task = task
         self.since = since
         self.is_granted = False
         self._granted: anyio.Event | None = None
@@ -139,18 +138,27 @@ class NamedLock:
             The request: granted, or standing last in the queue.
 
         Raises:
-            LockReentryError: This is a mutex, and the task that runs is the one that acquired it.
+            LockReentryError: This is a mutex, and the task that runs is in a block that holds it.
         """
-        task = self._identify_task()
-        if task is not None and task is self._holder:
+        if self._holder is not None and self._holder is anyio.get_current_task().coro:
             raise LockReentryError(
                 f"the task holds the {self.kind} {self.key!r} already: it would wait for ever"
             )
-        request = LockRequest(permits=permits, task=task, since=anyio.current_time())
+        request = LockRequest(permits=permits, since=anyio.current_time())
         self._waiting[request] = None
         self._admit()
         self._counts.greatest_waiting = max(self._counts.greatest_waiting, len(self._waiting))
         return request
+
+    def hold(self) -> None:
+        """Note that the task that runs enters a block that holds a permit.
+
+        Only there, and only of a mutex, is it always an error when that task waits for the lock again: who
+        acquired a permit without a block may hand it to a task that releases it. The coroutine is noted, and
+        not the task's id, which another task may have after this one ended.
+        """
+        if self.kind == "mutex":
+            self._holder = anyio.get_current_task().coro
 
     def take(self, request: LockRequest) -> "Permit":
         """Hand out what a granted request asked for."""
@@ -198,13 +206,6 @@ class NamedLock:
             total_held_seconds=counts.total_held_seconds,
         )
 
-    def _identify_task(self) -> object | None:
-        """What stands for the task that runs, for a mutex: only there is waiting for oneself always an error.
-
-        The coroutine is held instead of the task's id, which another task may have after this one ended.
-        """
-        return anyio.get_current_task().coro if self.kind == "mutex" else None
-
     def _give_back(self, permits: int) -> None:
         self._held -= permits
         self._holder = None
@@ -220,7 +221,6 @@ class NamedLock:
                 return
             del self._waiting[request]
             self._held += request.permits
-            self._holder = request.task
             request.grant()
 
 
@@ -228,7 +228,8 @@ class Permit:
     """Permits of a lock that its user holds until they are released.
 
     Given by `async with` a lock, or by acquiring it, and never made by hand. It is a context manager that
-    releases on leaving. It may be handed to another task of the same event loop, which then releases it.
+    releases on leaving; while its block runs, the task of the block is the holder. A permit without a block
+    may be handed to another task of the same event loop, which then releases it.
 
     Attributes:
         permits: How many permits of the lock it stands for.
@@ -270,6 +271,8 @@ class Permit:
         return True
 
     def __enter__(self) -> Self:
+        if not self._is_released:
+            self._lock.hold()
         return self
 
     def __exit__(

@@ -300,6 +300,44 @@ async def test_a_task_that_holds_a_mutex_cannot_wait_for_it(key: str) -> None:
         assert held(key) == 1
 
 
+async def test_a_task_that_handed_its_permit_over_waits_for_who_releases_it(key: str) -> None:
+    order: list[str] = []
+
+    async def work(permit: Permit) -> None:
+        await anyio.wait_all_tasks_blocked()
+        assert waiting(key) == 1
+        order.append("released")
+        permit.release()
+
+    permit = await acquire_mutex(key)
+    assert permit is not None
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(work, permit)
+        async with mutex(key):
+            order.append("entered")
+    assert order == ["released", "entered"]
+
+
+async def test_the_task_in_the_block_of_a_permit_holds_the_mutex(key: str) -> None:
+    async def work(permit: Permit) -> None:
+        with permit:
+            with pytest.raises(LockReentryError):
+                await acquire_mutex(key)
+            await anyio.wait_all_tasks_blocked()
+
+    permit = await acquire_mutex(key)
+    assert permit is not None
+    async with anyio.create_task_group() as task_group:
+        task_group.start_soon(work, permit)
+        await anyio.wait_all_tasks_blocked()
+        async with mutex(key):
+            assert permit.is_released
+    with permit:  # released before: its block holds nothing
+        async with mutex(key):
+            assert held(key) == 1
+    assert held(key) == 0
+
+
 async def test_a_child_of_the_holder_waits_like_any_other_task(key: str) -> None:
     entered: list[str] = []
 
@@ -316,10 +354,12 @@ async def test_a_child_of_the_holder_waits_like_any_other_task(key: str) -> None
 
 
 async def test_a_task_is_not_taken_for_a_holder_that_has_ended(key: str) -> None:
-    permits: list[Permit | None] = []
+    permits: list[Permit] = []
 
     async def acquire_and_end() -> None:
-        permits.append(await acquire_mutex(key))
+        permit = await acquire_mutex(key)
+        assert permit is not None
+        permits.append(permit.__enter__())
 
     async def enter() -> None:
         async with mutex(key):
@@ -333,9 +373,7 @@ async def test_a_task_is_not_taken_for_a_holder_that_has_ended(key: str) -> None
             task_group.start_soon(enter)
             await anyio.wait_all_tasks_blocked()
         assert waiting(key) == 50
-        permit = permits.pop()
-        assert permit is not None
-        assert permit.release()
+        assert permits.pop().release()
     assert held(key) == 0
 
 

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
+from .argument_checks import check_whole_number
 from .pool_orders import OrderedQueue, Queueable, QueueOrder, make_queue
 
 __all__ = ["Backpressure", "Placement", "PoolQueue"]
@@ -159,14 +160,7 @@ _BLOCKED: Placement[Any] = Placement("blocked")
 def _check(max_concurrent: int, backpressure: Backpressure, max_queued: int | None) -> None:
     if backpressure not in get_args(Backpressure):
         raise ValueError(f"backpressure must be one of {get_args(Backpressure)}, not {backpressure!r}")
-    _check_number("max_concurrent", max_concurrent, 1)
+    check_whole_number("max_concurrent", max_concurrent, least=1)
     drops_queued = backpressure in ("drop_oldest", "ring_buffer")
-    if max_queued is not None:
-        _check_number("max_queued", max_queued, 1 if drops_queued else 0)
-    elif backpressure == "ring_buffer":
-        raise ValueError("a ring buffer has a size: max_queued must not be None")
-
-
-def _check_number(name: str, number: int, least: int) -> None:
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {number!r}")
+    least = 1 if drops_queued else 0
+    check_whole_number("max_queued", max_queued, least=least, or_none=backpressure != "ring_buffer")

@@ -39,8 +39,8 @@ class Pool:
     """Runs jobs, a bounded number at the same time. Use it once, with `async with`.
 
     Every job is a task of the pool, in the context variables that its submitter had. What a job raises goes
-    to those who await its handle: it neither ends the pool nor disturbs other jobs. (When nobody ever asks
-    how a failed job ended, a warning is logged once its handle is gone.) Only what ends the program, such as
+    to those who await its handle: it neither ends the pool nor disturbs other jobs. (When
+    a job fails, and nobody asks how it ended before its handle is gone, a warning is logged.) Only what ends the program, such as
     Ctrl-C, ends the pool.
 
     Leaving the block waits for everything queued and running; meanwhile only jobs of the pool submit more.

@@ -27,11 +27,14 @@ class JobHandle(Generic[Result_co]):
     def __init__(self, job: Job[Result_co]) -> None:
         self._job = job
 
+    def __del__(self) -> None:
+        self._job.abandon()
+
     def __repr__(self) -> str:
         return f"<job {self.id}, {self.status}>"
 
     def __await__(self) -> Generator[Any, Any, Result_co]:
-        return self._job.wait_result().__await__()
+        return self.wait().__await__()
 
     @property
     def id(self) -> str:

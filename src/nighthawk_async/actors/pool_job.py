@@ -59,6 +59,7 @@ class Job(Generic[Result]):
 
     __slots__ = (
         "_ended",
+        "_is_abandoned",
         "_is_claimed",
         "_reason",
         "_result",
@@ -113,12 +114,9 @@ class Job(Generic[Result]):
         self._result: Result | None = None
         self._reason: str | None = None
         self._is_claimed = False
+        self._is_abandoned = False
         self._ended: anyio.Event | None = None
         self._waits: list[PoolWait] | None = None
-
-    def __del__(self) -> None:
-        if self.phase == "failed" and not self._is_claimed:
-            _logger.warning("job %s failed, and nobody asked how it ended", self.id, exc_info=self.error)
 
     @property
     def id(self) -> str:
@@ -144,6 +142,11 @@ class Job(Generic[Result]):
         """Somebody has learned how it ended."""
         if self.is_ended:
             self._is_claimed = True
+
+    def abandon(self) -> None:
+        """Its handle is gone: nobody can ask any more how it ended, or will end."""
+        self._is_abandoned = True
+        self._warn_of_lost_failure()
 
     def begin(self) -> tuple[Callable[..., Awaitable[Result]], tuple[Any, ...]]:
         """Its body runs now; what is to be called."""
@@ -232,3 +235,9 @@ class Job(Generic[Result]):
         for wait in self._waits or ():
             wait.end()  # at once: whoever waited goes on, though it has not run yet
         self._waits = None
+        self._warn_of_lost_failure()
+
+    def _warn_of_lost_failure(self) -> None:
+        is_lost = self._is_abandoned and not self._is_claimed
+        if is_lost and isinstance(self.error, Exception) and self.phase == "failed":  # others end the pool
+            _logger.warning("job %s failed, and nobody asked how it ended", self.id, exc_info=self.error)

@@ -2,7 +2,6 @@
 
 import gc
 import logging
-import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from functools import partial
@@ -293,12 +292,34 @@ async def test_a_failure_that_nobody_asks_for_is_logged_as_soon_as_its_handle_is
         assert caplog.records == []
         without_collector()
         del asked, looked_at, lost, pool
-        if sys.version_info >= (3, 13):  # there the traceback of the failure keeps its job until a collection
-            gc.collect()
     assert [record.getMessage() for record in caplog.records] == [
         "job quiet[2] failed, and nobody asked how it ended"
     ]
     assert "OSError: lost" in caplog.text
+
+
+async def test_a_failure_whose_handle_nobody_kept_is_logged_when_it_happens(
+    caplog: pytest.LogCaptureFixture, without_collector: Callable[[], None]
+) -> None:
+    without_collector()
+    with caplog.at_level(logging.WARNING, logger="nighthawk"):
+        async with Pool(max_concurrent=1, name="quiet") as pool:
+            pool.submit_nowait(fail, "lost")
+            await pool.submit_nowait(double, 1)
+            assert "OSError: lost" in caplog.text
+    assert [record.getMessage() for record in caplog.records] == [
+        "job quiet[0] failed, and nobody asked how it ended"
+    ]
+
+
+async def test_whoever_waits_for_a_job_keeps_its_handle(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, logger="nighthawk"):
+        async with Pool(max_concurrent=1) as pool:
+            with pytest.raises(OSError, match="awaited"):
+                await pool.submit_nowait(fail, "awaited")
+            with pytest.raises(OSError, match="waited for"):
+                await pool.submit_nowait(fail, "waited for").wait()
+    assert caplog.records == []
 
 
 async def test_a_job_that_has_ended_holds_on_to_nothing_it_was_given() -> None:
@@ -343,11 +364,13 @@ async def test_statistics_tell_where_every_job_is() -> None:
         {"max_concurrent": -1},
         {"max_concurrent": True},
         {"max_concurrent": 1.5},
+        {"max_concurrent": "3"},
         {"max_concurrent": None},
         {"queue": "stack"},
         {"backpressure": "drop"},
         {"max_queued": -1},
         {"max_queued": 2.0},
+        {"max_queued": True},
         {"max_queued": 0, "backpressure": "drop_oldest"},
         {"max_queued": 0, "backpressure": "ring_buffer"},
         {"max_queued": None, "backpressure": "ring_buffer"},

@@ -325,6 +325,19 @@ async def test_what_ends_the_program_ends_the_pool() -> None:
     assert isinstance(handles[1].error, End)
 
 
+async def test_what_ends_the_program_is_not_lost_without_a_handle(caplog: pytest.LogCaptureFixture) -> None:
+    class End(BaseException):
+        """Like `KeyboardInterrupt`, which would end the test run."""
+
+    async def leave() -> None:
+        raise End
+
+    with pytest.raises(End):
+        async with Pool(max_concurrent=1) as pool:
+            pool.submit_nowait(leave)
+    assert caplog.records == []
+
+
 async def test_handles_are_awaited_after_the_pool_too() -> None:
     async def answer() -> int:
         return 42

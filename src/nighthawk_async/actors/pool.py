@@ -38,10 +38,13 @@ Result = TypeVar("Result")
 class Pool:
     """Runs jobs, a bounded number at the same time. Use it once, with `async with`.
 
-    Every job is a task of the pool, in the context variables that its submitter had. What a job raises goes
-    to those who await its handle: it neither ends the pool nor disturbs other jobs. (When
-    a job fails, and nobody asks how it ended before its handle is gone, a warning is logged.) Only what ends the program, such as
-    Ctrl-C, ends the pool.
+    Every job is a task of the pool, in a copy of the context variables that its submitter had when it asked.
+    Nothing else ties it to the submitter: not its deadlines, its cancellation or its end. What a variable
+    stands for, such as a namespace, may thus have ended when the job looks.
+
+    What a job raises goes to those who await its handle: it neither ends the pool nor disturbs other jobs.
+    When the handle of a failed job is gone, and nobody has asked how the job ended, a warning is logged. Only
+    what ends the program, such as Ctrl-C, ends the pool.
 
     Leaving the block waits for everything queued and running; meanwhile only jobs of the pool submit more.
     When the block raises or is cancelled, the rest is cancelled. Either way nothing runs afterwards, and

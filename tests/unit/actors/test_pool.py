@@ -14,9 +14,12 @@ from anyio.lowlevel import checkpoint
 from nighthawk_async.actors import (
     JobCancelledError,
     JobHandle,
+    NamespaceKind,
     Pool,
     PoolClosedError,
     QueueOrder,
+    find_namespace,
+    open_namespace,
 )
 
 from .pool_jobs import Held
@@ -161,6 +164,23 @@ async def test_a_job_has_the_context_variables_its_submitter_had() -> None:
         held.release(0)
         assert [await one, await two] == ["one", "two"]
         assert VARIABLE.get() == "two"
+
+
+async def test_nothing_but_its_context_variables_ties_a_job_to_its_submitter() -> None:
+    async def look_around() -> tuple[NamespaceKind, bool]:
+        await checkpoint()
+        return find_namespace().kind, find_namespace().is_left
+
+    held = Held()
+    async with Pool(max_concurrent=1) as pool:
+        pool.submit_nowait(held.job, 0)
+        with anyio.CancelScope() as scope, open_namespace("run"):
+            handle = pool.submit_nowait(look_around)
+            scope.cancel()
+            await checkpoint()
+        assert scope.cancelled_caught
+        held.release(0)
+        assert await handle == ("run", True)
 
 
 async def test_a_queued_job_that_is_cancelled_never_begins() -> None:

@@ -2,11 +2,14 @@
 
 A message is a pair: who sent it, and its number. Whatever is cancelled when, a message that was sent is
 received exactly once or still there, one whose sending did not succeed is never received, and the messages of
-one sender are received in their order.
+one sender are received in their order. Only a sender that asyncio itself cancels, and no cancel scope, may be
+cancelled although its message was received before; it is taken back if it was not.
 """
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -75,6 +78,13 @@ class Cancel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CancelNatively:
+    """Cancel a task by asyncio's own means."""
+
+    task: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Close:
     """Close a mailbox or channel."""
 
@@ -88,15 +98,26 @@ class Turns:
     count: int
 
 
-Event: TypeAlias = Send | Receive | SelectAmong | SendNow | ReceiveNow | Drain | Cancel | Close | Turns
+Event: TypeAlias = (
+    Send | Receive | SelectAmong | SendNow | ReceiveNow | Drain | Cancel | CancelNatively | Close | Turns
+)
 
 
 @dataclass(slots=True)
 class World:
-    """Mailboxes and channels, the tasks that use them, and a ledger of what they did."""
+    """Mailboxes and channels, the tasks that use them, and a ledger of what they did.
+
+    Args:
+        queues: The mailboxes and channels.
+        is_native: Whether tasks can be cancelled by asyncio's own means.
+    """
 
     queues: Sequence[Queue]
     scopes: list[anyio.CancelScope] = field(default_factory=list)
+    is_native: bool = False
+    tasks: list["asyncio.Task[object] | None"] = field(default_factory=list)
+    cancelled: set["asyncio.Task[object] | None"] = field(default_factory=set)
+    attempts: list[Sequence[Message]] = field(default_factory=list)
     senders: int = 0
     sent: list[Message] = field(default_factory=list)
     received: defaultdict[int, list[Message]] = field(default_factory=lambda: defaultdict(list))
@@ -111,6 +132,7 @@ class World:
             self._check_that_nobody_waits_in_vain()
             for queue in self.queues:
                 queue.close()
+        self._count_attempts()
         for index in range(len(self.queues)):
             while self._receive_now(index):
                 pass
@@ -134,6 +156,11 @@ class World:
                 self.received[queue] += mailbox.drain() if isinstance(mailbox, Mailbox) else []
             case Cancel(task=task) if self.scopes:
                 self.scopes[task % len(self.scopes)].cancel()
+            case CancelNatively(task=index) if self.tasks:
+                task = self.tasks[index % len(self.tasks)]
+                assert task is not None
+                self.cancelled.add(task)
+                task.cancel()
             case Close(queue=queue):
                 self.queues[queue].close()
             case Turns(count=count):
@@ -146,11 +173,16 @@ class World:
         self.scopes.append(scope)
 
         async def run() -> None:
+            if self.is_native:
+                self.tasks.append(asyncio.current_task())
             with scope:
                 try:
                     await work()
                 except ActorError:
                     assert any(queue.is_closed for queue in self.queues)
+                except asyncio.CancelledError:
+                    if asyncio.current_task() not in self.cancelled:
+                        raise
 
         task_group.start_soon(run)
 
@@ -160,7 +192,8 @@ class World:
 
     async def _send(self, queue: int, sender: int, count: int) -> None:
         for number in range(count):
-            await self.queues[queue].send((sender, number))
+            with self._attempt([(sender, number)]):
+                await self.queues[queue].send((sender, number))
             self.sent.append((sender, number))
 
     async def _receive(self, queue: int, count: int) -> None:
@@ -179,17 +212,35 @@ class World:
                     for index, (queue, is_sending) in enumerate(arms)
                 )
             )
-            async with selecting as fired:
-                match fired:
-                    case Sent(index=index):
-                        self.sent.append((sender, index))
-                    case Received(index=index, message=message):
-                        self.received[arms[index][0]].append(message)
-                    case SourceClosed(source=source):
-                        assert source.is_closed
-                        return
-                    case _:
-                        raise AssertionError(f"{fired} fired")
+            with self._attempt([(sender, index) for index in range(len(arms))]):
+                async with selecting as fired:
+                    match fired:
+                        case Sent(index=index):
+                            self.sent.append((sender, index))
+                        case Received(index=index, message=message):
+                            self.received[arms[index][0]].append(message)
+                        case SourceClosed(source=source):
+                            assert source.is_closed
+                            return
+                        case _:
+                            raise AssertionError(f"{fired} fired")
+
+    @contextmanager
+    def _attempt(self, messages: Sequence[Message]) -> Generator[None, None, None]:
+        try:
+            yield
+        except asyncio.CancelledError:
+            if asyncio.current_task() in self.cancelled:
+                self.attempts.append(messages)
+            raise
+
+    def _count_attempts(self) -> None:
+        """Count what was received of cancelled sends. What is still there was to be taken back."""
+        received = {message for messages in self.received.values() for message in messages}
+        for messages in self.attempts:
+            sent = received.intersection(messages)
+            assert len(sent) <= 1
+            self.sent += sent
 
     def _send_now(self, queue: int) -> None:
         mailbox = self.queues[queue]

@@ -1,8 +1,8 @@
 """What the gather-safety guard adds to a step that binds lists, alone or beside another step that does."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import anyio
 
@@ -61,7 +61,7 @@ async def bind_ten(
     """
 
 
-FUNCTIONS: dict[int, Callable[..., Awaitable[None]]] = {0: bind_none, 1: bind_one, 10: bind_ten}
+FUNCTIONS: dict[int, Callable[..., Coroutine[Any, Any, None]]] = {0: bind_none, 1: bind_one, 10: bind_ten}
 
 
 def look(request: nh.ModelRequest) -> ModelResponse:

@@ -17,6 +17,7 @@ from nighthawk_async.actors import (
     JobHandle,
     Pool,
     PoolClosedError,
+    PoolDeadlockError,
     PoolFullError,
     QueueOrder,
 )
@@ -154,7 +155,7 @@ def advance(queue: PoolQueue[Item], plain: PlainQueue) -> None:
 
 @dataclass(kw_only=True, eq=False)
 class Submission:
-    """A task that submits a job, and the job."""
+    """A task that submits a job, and the job, which may submit another one and wait for it."""
 
     number: int
     key: int
@@ -166,6 +167,7 @@ class Submission:
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     may_end: anyio.Event = field(default_factory=anyio.Event)
     raises: bool = False
+    child: "Submission | None" = None
 
 
 class World:
@@ -177,6 +179,7 @@ class World:
         self.submissions: list[Submission] = []
         self.running = 0
         self.waiters = 0
+        self.waits: list[anyio.CancelScope] = []
 
     async def job(self, submission: Submission) -> int:
         """What is submitted."""
@@ -184,6 +187,8 @@ class World:
         self.running += 1
         assert self.running <= self.pool.statistics().running
         try:
+            if submission.child is not None:
+                await self.run_child(submission.child)
             await submission.may_end.wait()
         except BaseException:
             submission.end = "cancelled"
@@ -194,6 +199,14 @@ class World:
         if submission.raises:
             raise OSError(submission.number)
         return submission.number
+
+    async def run_child(self, child: Submission) -> None:
+        """Submit a job from inside another one, and wait for it."""
+        self.submissions.append(child)
+        await self.submit(child)
+        if child.handle is not None:
+            with suppress(PoolDeadlockError):
+                await child.handle.wait_ended()
 
     async def submit(self, submission: Submission) -> None:
         """Submit a job."""
@@ -207,13 +220,14 @@ class World:
                     idempotency_key=submission.key if submission.is_keyed else None,
                 )
                 submission.outcome = "submitted"
-            except (PoolFullError, PoolClosedError):
+            except (PoolFullError, PoolClosedError, PoolDeadlockError):
                 submission.outcome = "refused"
-        if submission.outcome == "waiting":
-            submission.outcome = "cancelled"
+            finally:
+                if submission.outcome == "waiting":
+                    submission.outcome = "cancelled"
 
     async def wait_for(self, handle: JobHandle[int], scope: anyio.CancelScope) -> None:
-        """Wait for a job, for one moment or until it has ended."""
+        """Wait for a job, until it has ended or the wait is cancelled."""
         self.waiters += 1
         with scope:
             await handle.wait_ended()
@@ -228,14 +242,12 @@ class World:
         """Let something happen."""
         handles = self.handles()
         alive = [handle for handle in handles if handle.status in ("queued", "running")] or handles
-        if action in ("submit", "submit keyed"):
-            submission = Submission(
-                number=len(self.submissions), key=number % 3, is_keyed=action == "submit keyed"
-            )
+        if action in ("submit", "submit keyed", "submit parent"):
+            submission = self.make_submission(number % 3, is_keyed=action == "submit keyed")
+            if action == "submit parent":
+                submission.child = self.make_submission(number // 3 % 3, is_keyed=number % 2 == 0)
             self.submissions.append(submission)
             task_group.start_soon(self.submit, submission)
-        elif action == "close":
-            self.pool.close()
         elif not self.submissions:
             return
         elif action in ("return", "raise"):
@@ -245,13 +257,18 @@ class World:
         elif action == "cancel submitter":
             waiting = [each for each in self.submissions if each.outcome == "waiting"] or self.submissions
             waiting[number % len(waiting)].scope.cancel()
+        elif action == "cancel wait":
+            if self.waits:
+                self.waits[number % len(self.waits)].cancel()
         elif handles and action == "cancel job":
             alive[number % len(alive)].cancel()
         elif handles:
-            scope = anyio.CancelScope()
-            task_group.start_soon(self.wait_for, handles[number % len(handles)], scope)
-            if number % 2:
-                scope.cancel()
+            self.waits.append(anyio.CancelScope())
+            task_group.start_soon(self.wait_for, handles[number % len(handles)], self.waits[-1])
+
+    def make_submission(self, key: int, *, is_keyed: bool) -> Submission:
+        """A submission that has not begun."""
+        return Submission(number=len(self.submissions), key=key, is_keyed=is_keyed)
 
     def check(self) -> None:
         """Check what is always true."""
@@ -297,8 +314,8 @@ CROWD = 5  # those who submit before anything else happens: more than there is r
 ACTIONS = st.one_of(
     st.tuples(st.sampled_from(("submit", "submit keyed")), NUMBER),
     st.tuples(st.sampled_from(("submit", "submit keyed")), NUMBER),
-    st.tuples(st.sampled_from(("submit", "return", "raise")), NUMBER),
-    st.tuples(st.sampled_from(("cancel job", "cancel submitter", "wait")), NUMBER),
+    st.tuples(st.sampled_from(("submit", "submit parent", "return", "raise")), NUMBER),
+    st.tuples(st.sampled_from(("cancel job", "cancel submitter", "wait", "cancel wait")), NUMBER),
     st.tuples(st.sampled_from(("turn", "settle")), NUMBER),
 )
 
@@ -316,7 +333,8 @@ async def settle() -> None:
     policy=MOSTLY_BLOCKING,
     max_queued=st.integers(1, 2),
     schedule=st.lists(ACTIONS, min_size=15, max_size=40),
-    leaving=st.sampled_from(("wait", "cancel", "raise", "close")),
+    closes_after=st.none() | st.integers(0, 40),
+    leaving=st.sampled_from(("wait", "cancel", "raise")),
 )
 async def test_no_schedule_loses_a_job_runs_one_twice_or_leaves_one_running(
     max_concurrent: int,
@@ -324,6 +342,7 @@ async def test_no_schedule_loses_a_job_runs_one_twice_or_leaves_one_running(
     policy: Backpressure,
     max_queued: int,
     schedule: list[tuple[str, int]],
+    closes_after: int | None,
     leaving: str,
 ) -> None:
     pool = Pool(max_concurrent=max_concurrent, queue=order, backpressure=policy, max_queued=max_queued)
@@ -334,7 +353,9 @@ async def test_no_schedule_loses_a_job_runs_one_twice_or_leaves_one_running(
             for _ in range(CROWD):
                 world.act(task_group, "submit", 0)
             await settle()
-            for action, number in schedule:
+            for step, (action, number) in enumerate(schedule):
+                if step == closes_after:
+                    pool.close()
                 if action == "turn":
                     await checkpoint()
                 elif action == "settle":
@@ -350,8 +371,6 @@ async def test_no_schedule_loses_a_job_runs_one_twice_or_leaves_one_running(
             if leaving == "cancel":
                 scope.cancel()
                 return
-            if leaving == "close":
-                pool.close()
             for submission in world.submissions:
                 submission.may_end.set()
 

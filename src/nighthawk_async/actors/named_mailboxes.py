@@ -14,7 +14,8 @@ def open_mailbox(
 ) -> Mailbox[Any]:
     """The mailbox of a name; made when the name is free, or that of a closed mailbox.
 
-    The mailbox is closed, and its name free, when the extent is left.
+    The mailbox is closed, and its name free, when the extent is left. What was sent to a closed mailbox whose
+    name is opened again is still received by those who have that mailbox; by name only the new one is found.
 
     Args:
         name: Its name.
@@ -42,13 +43,16 @@ def open_mailbox(
 def find_mailbox(name: str) -> Mailbox[Any] | None:
     """The mailbox of a name, closed or not; None when no extent around the caller has one.
 
-    Of several with the same name it is that of the innermost extent.
+    Of several with the same name it is that of the innermost extent: a closed one, too, hides an open one of
+    an outer extent until its name is opened again.
     """
     return find_namespace().search(MAILBOXES, name)
 
 
 async def send(name: str, message: object) -> None:
-    """Send a message to the mailbox of a name, waiting while that is full. A cancelled wait sends nothing.
+    """Send a message to the mailbox that `find_mailbox` finds, waiting while that is full.
+
+    A cancelled wait sends nothing.
 
     Raises:
         UnknownMailboxError: No mailbox has the name.
@@ -61,6 +65,6 @@ async def send(name: str, message: object) -> None:
 
 
 def try_send(name: str, message: object) -> bool:
-    """Send a message to the mailbox of a name; False when there is none, or it is closed or full."""
+    """Send a message to the mailbox that `find_mailbox` finds; False when none is, or when it takes none."""
     mailbox = find_mailbox(name)
     return mailbox is not None and mailbox.try_send(message)

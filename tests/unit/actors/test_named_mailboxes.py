@@ -63,6 +63,24 @@ async def test_opening_a_name_again_gives_the_same_mailbox_until_it_is_closed() 
         second = open_mailbox("reviewer", capacity=3)
         assert second is find_mailbox("reviewer")
         assert second is not first
+        assert try_send("reviewer", "new")
+        assert [message async for message in first] == ["left"], (
+            "who has the old one still gets what is in it"
+        )
+        assert second.drain() == ["new"]
+
+
+async def test_a_closed_mailbox_of_an_inner_extent_hides_an_open_one_of_an_outer_extent() -> None:
+    with open_namespace("run"):
+        outer = open_mailbox("reviewer")
+        with open_namespace("task_group"):
+            open_mailbox("reviewer").close()
+            with pytest.raises(MailboxClosedError):
+                await send("reviewer", 1)
+            assert not try_send("reviewer", 1)
+        assert outer.drain() == []
+        assert try_send("reviewer", 2)
+        assert outer.drain() == [2]
 
 
 async def test_a_refused_capacity_leaves_the_name_free() -> None:

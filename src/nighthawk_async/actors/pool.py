@@ -52,9 +52,9 @@ class Pool:
 
     A job that waits for its own pool, awaiting another handle or blocked in `submit`, keeps its worker. When
     all workers are kept so, none would ever be free; when jobs await each other in a circle, they never end.
-    The call that would make it so raises `PoolDeadlockError`. A wait with a deadline of its own, such as
-    `with anyio.fail_after(...)` inside the job, ends anyway: it is let wait, and may be what ends a circle.
-    (Circles through several pools are not noticed.)
+    The call that would make it so raises `PoolDeadlockError`, even when another task would cancel it later,
+    which nobody can know. A wait with a deadline of its own, such as `with anyio.fail_after(...)` inside the
+    job, ends anyway and is let wait. (Circles through several pools are not noticed.)
 
     Args:
         max_concurrent: How many jobs run at the same time at most.

@@ -6,7 +6,8 @@ other in a circle never end, whatever is free. Each such wait is therefore regis
 make it so raises instead.
 
 A wait with a deadline of its own, inside the job, ends anyway and does not count. One whose only deadline is
-around the pool counts: it would end with everything else that the pool does.
+around the pool counts: it would end with everything else that the pool does. That somebody might cancel a
+wait later cannot be known; until then it counts.
 """
 
 import math

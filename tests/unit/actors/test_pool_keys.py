@@ -147,6 +147,21 @@ async def test_a_key_is_free_when_all_who_waited_with_it_were_cancelled() -> Non
     assert held.begun == [0, 2]
 
 
+async def test_a_key_is_free_when_a_place_came_too_late_for_all_who_waited_with_it() -> None:
+    held = Held()
+    async with anyio.create_task_group() as task_group, Pool(max_concurrent=1, max_queued=1) as pool:
+        pool.submit_nowait(held.job, 0)
+        queued = pool.submit_nowait(held.job, 1)
+        waiting = await start(task_group, lambda: pool.submit(held.job, 2, idempotency_key="key"))
+        waiting.scope.cancel()
+        queued.cancel()
+        await anyio.wait_all_tasks_blocked()
+        assert waiting.result == "cancelled"
+        held.release_all()
+        assert await pool.submit_nowait(held.job, 3, idempotency_key="key") == 3
+    assert held.begun == [0, 3]
+
+
 async def test_closing_sends_all_away_who_wait_with_a_key() -> None:
     held = Held()
     async with anyio.create_task_group() as task_group, Pool(max_concurrent=1, max_queued=0) as pool:

@@ -283,6 +283,21 @@ async def test_nobody_else_submits_while_a_pool_is_being_left() -> None:
     assert held.begun == [0]
 
 
+async def test_whoever_waits_for_room_is_sent_away_when_the_pool_is_cancelled() -> None:
+    """Also while its block goes on for a while."""
+    held = Held()
+    async with anyio.create_task_group() as task_group:
+        with anyio.CancelScope() as scope:
+            async with Pool(max_concurrent=1, max_queued=0) as pool:
+                pool.submit_nowait(held.job, 0)
+                waiting = await start(task_group, lambda: pool.submit(held.job, 1))
+                scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await anyio.wait_all_tasks_blocked()
+        assert isinstance(waiting.result, PoolClosedError)
+    assert held.begun == [0]
+
+
 async def test_a_cancelled_pool_takes_nothing_from_its_jobs_either() -> None:
     errors: list[Exception] = []
     pool = Pool(max_concurrent=2)

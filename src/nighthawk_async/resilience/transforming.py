@@ -17,7 +17,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 from ..parallel import is_async_callable
 from ..runtime.awaitable import is_awaitable
 
-__all__ = ["Call", "Transformer", "function_name", "transform"]
+__all__ = ["Call", "Transformer", "function_name"]
 
 Owner = TypeVar("Owner")
 Parameters = ParamSpec("Parameters")
@@ -98,7 +98,29 @@ class Transformer(ABC):
         Raises:
             TypeError: It cannot be called, or it is a generator, which hands out values while it runs.
         """
-        return transform(function, title=self.title, run=self.run, run_async=self.run_async)
+        if isinstance(function, staticmethod | classmethod):
+            descriptor = cast("Any", function)
+            return type(descriptor)(self(descriptor.__func__))
+        self.check(function)
+        return _transform(function, self)
+
+    def check(self, function: object) -> None:
+        """Refuse a function that cannot be transformed. Subclasses may have more reasons.
+
+        Args:
+            function: The function.
+
+        Raises:
+            TypeError: It cannot be called, or it is a generator.
+        """
+        if not callable(function):
+            raise TypeError(f"{self.title} needs a function, not {function!r}")
+        for each in (function, inspect.getattr_static(type(function), "__call__", None)):
+            if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
+                raise TypeError(
+                    f"{self.title} cannot take {function_name(function)}: it is a generator, which hands out "
+                    "values while it runs; transform what consumes it"
+                )
 
     @abstractmethod
     def run(self, call: Call[Any]) -> Any:
@@ -117,43 +139,6 @@ class Transformer(ABC):
         """
 
 
-def transform(
-    function: Any,
-    *,
-    title: str,
-    run: Callable[[Call[Any]], Any],
-    run_async: Callable[[Call[Awaitable[Any]]], Awaitable[Any]],
-) -> Any:
-    """A function with the same signature whose calls are carried out in another way.
-
-    Args:
-        function: The function: async or not, a static or class method, or any other callable.
-        title: What transforms it, for error messages.
-        run: Carries out a call when the function is synchronous.
-        run_async: Carries out a call when it is asynchronous.
-
-    Raises:
-        TypeError: The function cannot be called, or is a generator.
-    """
-    if isinstance(function, staticmethod | classmethod):
-        kind = cast("type[Any]", type(cast("object", function)))
-        return kind(transform(cast("Any", function).__func__, title=title, run=run, run_async=run_async))
-    _check(function, title)
-    if is_async_callable(function):
-
-        @functools.wraps(function)
-        async def carry_out(*args: Any, **kwargs: Any) -> Any:
-            return await run_async(Call(function=function, args=args, kwargs=kwargs))
-
-        return carry_out
-
-    @functools.wraps(function)
-    def carry_out_here(*args: Any, **kwargs: Any) -> Any:
-        return run(Call(function=function, args=args, kwargs=kwargs))
-
-    return carry_out_here
-
-
 def function_name(function: object) -> str:
     """What a function is called, for messages.
 
@@ -166,12 +151,17 @@ def function_name(function: object) -> str:
     return name if isinstance(name, str) else type(function).__qualname__
 
 
-def _check(function: object, title: str) -> None:
-    if not callable(function):
-        raise TypeError(f"{title} needs a function, not {function!r}")
-    for each in (function, inspect.getattr_static(type(function), "__call__", None)):
-        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
-            raise TypeError(
-                f"{title} cannot take {function_name(function)}: it is a generator, which hands out values "
-                "while it runs; transform what consumes it"
-            )
+def _transform(function: Callable[..., Any], transformer: Transformer) -> Callable[..., Any]:
+    if is_async_callable(function):
+
+        @functools.wraps(function)
+        async def carry_out(*args: Any, **kwargs: Any) -> Any:
+            return await transformer.run_async(Call(function=function, args=args, kwargs=kwargs))
+
+        return carry_out
+
+    @functools.wraps(function)
+    def carry_out_here(*args: Any, **kwargs: Any) -> Any:
+        return transformer.run(Call(function=function, args=args, kwargs=kwargs))
+
+    return carry_out_here

@@ -1,0 +1,97 @@
+"""Waiting in synchronous code as asynchronous code does: within deadlines, cancellable. Floor 5.
+
+In a worker thread of an event loop the waiting is done on that loop, so the cancellation of whoever waits
+for the thread reaches it. Any other thread gets an event loop for as long as it waits. A thread that runs an
+event loop is blocked, as by every synchronous function that waits, and warned.
+"""
+
+import warnings
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, TypeVarTuple, cast
+
+import anyio
+from anyio import NoEventLoopError, from_thread
+from anyio.from_thread import start_blocking_portal
+
+from ..parallel import under_thread_deadlines
+from ..runtime.portals import is_loop_thread
+
+__all__ = ["is_worker_thread", "raise_if_cancelled", "sleep_from_sync", "wait_from_sync"]
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
+
+
+def wait_from_sync(
+    function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments
+) -> Result:
+    """Carry out an async function that waits, and wait for it.
+
+    Args:
+        function: The async function.
+        args: Its arguments.
+
+    Raises:
+        DeadlineExceededError: A deadline around the caller came first.
+    """
+    bounded = cast("Callable[[*Arguments], Coroutine[Any, Any, Result]]", under_thread_deadlines(function))
+    if is_loop_thread():
+        warnings.warn(
+            "A synchronous function waits on the thread of a running event loop and blocks it; make the "
+            "function `async def`, or call it with anyio.to_thread.run_sync.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return _wait_elsewhere(bounded, *args)
+    if is_worker_thread():
+        return from_thread.run(bounded, *args)
+    return anyio.run(bounded, *args)
+
+
+def sleep_from_sync(seconds: float) -> None:
+    """Sleep.
+
+    Args:
+        seconds: For how long.
+
+    Raises:
+        DeadlineExceededError: A deadline around the caller came first.
+    """
+    if seconds > 0:
+        wait_from_sync(anyio.sleep, seconds)
+    else:
+        raise_if_cancelled()
+
+
+def is_worker_thread() -> bool:
+    """Whether the present thread works for an event loop in another thread, which waits for it.
+
+    Raises:
+        BaseException: The cancellation of whoever waits for it.
+    """
+    try:
+        from_thread.check_cancelled()
+    except NoEventLoopError:
+        return False
+    return True
+
+
+def raise_if_cancelled() -> None:
+    """Do nothing, unless whoever waits for the present worker thread was cancelled.
+
+    Raises:
+        BaseException: The cancellation.
+    """
+    if not is_loop_thread():
+        is_worker_thread()
+
+
+def _wait_elsewhere(
+    function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments
+) -> Result:
+    with start_blocking_portal(name="nighthawk-async waiter") as portal:
+        future = portal.start_task_soon(function, *args)
+        try:
+            return future.result()
+        finally:
+            future.cancel()  # interrupted by Ctrl-C: otherwise the portal would wait for the end

@@ -9,7 +9,7 @@ import anyio
 
 from .human_errors import RequestClosedError
 from .human_home import HomeLoop
-from .human_votes import ApprovalStatus, Votes
+from .human_votes import ApprovalStatus, EndStatus, Votes
 
 __all__ = ["Ballot"]
 
@@ -58,10 +58,9 @@ class Ballot:
         """
         self._call_home(self._deny, approver, reason)
 
-    def end(self) -> None:
-        """End it, if it is pending: nobody waits for it any more, or its time is over."""
-        if self.is_pending:
-            self.votes.close("expired" if self.remaining_seconds <= 0 else "cancelled")
+    def end(self, status: EndStatus) -> None:
+        """End it without an answer; nothing when it has ended before."""
+        if self.votes.end(status):
             self._tell_change()
 
     async def wait_changed(self) -> None:
@@ -87,7 +86,7 @@ class Ballot:
     def _end_when_late(self) -> None:
         """The answer may come before who waits has noticed that the time is over."""
         if self.remaining_seconds <= 0:
-            self.end()
+            self.end("expired")
 
     def _tell_change(self) -> None:
         self._changed.set()

@@ -6,7 +6,7 @@ from ..errors import NighthawkError
 from .human_question import Question
 from .human_request import ApprovalRequest
 
-__all__ = ["HumanHandler", "check_human_handler"]
+__all__ = ["HumanHandler", "checked_human_handler"]
 
 
 @runtime_checkable
@@ -26,17 +26,20 @@ class HumanHandler(Protocol):
         """See to it that the request is answered.
 
         The method may answer it itself, give it to others and wait with `request.wait_closed()`, or return:
-        the request stays open until enough people approved, somebody denied, its time is over, or nobody waits
+        the request stays open until enough people approved, somebody denied, time is over, or nobody waits
         for it any more.
         """
         ...
 
 
-def check_human_handler(handler: object) -> None:
-    """Refuse what cannot ask people.
+def checked_human_handler(handler: object) -> HumanHandler | None:
+    """What asks people; None for nobody.
 
     Raises:
-        NighthawkError: A method is missing.
+        NighthawkError: It is neither; a method is missing, or it is a class.
     """
+    if handler is None:
+        return None
     if isinstance(handler, type) or not isinstance(handler, HumanHandler):
         raise NighthawkError(f"{handler!r} is no human handler: it needs the methods ask and approve.")
+    return handler

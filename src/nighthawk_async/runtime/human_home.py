@@ -9,6 +9,7 @@ from anyio import from_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
 from ..errors import NighthawkError
+from .portals import is_loop_thread
 
 __all__ = ["HomeLoop"]
 
@@ -54,8 +55,4 @@ class HomeLoop:
 
 
 def _find_loop() -> EventLoopToken | None:
-    try:
-        return current_token()
-    except RuntimeError:
-        # NoEventLoopError, or what AnyIO raises in a thread that inherited the context of a loop's thread.
-        return None
+    return current_token() if is_loop_thread() else None

@@ -1,7 +1,7 @@
 """Who said yes and who said no, and what follows from it. Plain state, no waiting. Floor 3.
 
     pending ── enough different approvers said yes ──> approved
-       ├────── somebody said no who had not said yes ──> denied
+       ├────── somebody said no who had not said yes, or nobody can be asked ──> denied
        ├────── its time is over ──> expired
        └────── nobody waits for it any more ──> cancelled
 
@@ -15,9 +15,10 @@ from typing import Literal, TypeAlias
 
 from .human_errors import RequestClosedError, UnknownApproverError
 
-__all__ = ["ApprovalStatus", "Vote", "Votes"]
+__all__ = ["ApprovalStatus", "EndStatus", "Vote", "Votes"]
 
 ApprovalStatus: TypeAlias = Literal["pending", "approved", "denied", "expired", "cancelled"]
+EndStatus: TypeAlias = Literal["denied", "expired", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +63,9 @@ class Votes:
 
     @property
     def denial(self) -> Vote | None:
-        """The answer that denied the request."""
-        return self.given[-1] if self.status == "denied" else None
+        """The answer that denied the request; None when nobody did."""
+        last = self.given[-1:]
+        return last[0] if last and last[0].answer == "denied" else None
 
     def approve(self, approver: str) -> None:
         """Count an approval. The second one of the same person changes nothing.
@@ -93,8 +95,8 @@ class Votes:
         if not is_withdrawal:
             self.status = "denied"
 
-    def close(self, status: Literal["expired", "cancelled"]) -> bool:
-        """End a pending request; False when it had ended before."""
+    def end(self, status: EndStatus) -> bool:
+        """End a pending request without an answer; False when it had ended before."""
         if self.status != "pending":
             return False
         self.status = status

@@ -1,0 +1,25 @@
+"""Who asks people in the present extent, and who looks on. Floor 3."""
+
+from ..types.execution import ExecutionRef
+from .environment import find_environment
+from .human_events import NotifyHumanEvent
+from .human_handler import HumanHandler
+
+__all__ = ["find_execution", "find_human_handler", "find_human_observer"]
+
+
+def find_human_handler() -> HumanHandler | None:
+    """The handler in force; None without one, and outside every run."""
+    environment = find_environment()
+    return None if environment is None else getattr(environment.policies, "human", None)
+
+
+def find_human_observer() -> NotifyHumanEvent | None:
+    """Who looks on; None for nobody."""
+    return None
+
+
+def find_execution() -> ExecutionRef | None:
+    """Which run, scope and step asks; None outside a run."""
+    environment = find_environment()
+    return None if environment is None else environment.execution_ref

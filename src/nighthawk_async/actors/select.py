@@ -117,7 +117,8 @@ _AnyWait: TypeAlias = ReceiveWait[Any] | SendWait[Any]
 def select(*arms: Arm[Message_co], timeout: float | None = None, default: bool = False) -> Select[Message_co]:
     """Wait until one of several messages can be received or sent, and do that; the others are not touched.
 
-    Enter it with `async with`: that waits, and gives what fired. A cancelled wait receives and sends nothing.
+    Enter it with `async with`: that waits, and gives what fired. A cancelled wait receives and sends nothing
+    (`MessageQueue.send` names the one exception).
     Of the arms that can fire at once the first listed does, so list first what matters most (a stop before
     work): an arm that can always fire keeps those after it from firing. A select that has to wait fires for
     what comes first, wherever that is listed.

@@ -115,6 +115,7 @@ class World:
     queues: Sequence[Queue]
     scopes: list[anyio.CancelScope] = field(default_factory=list)
     is_native: bool = False
+    running: int = 0
     tasks: list["asyncio.Task[object] | None"] = field(default_factory=list)
     cancelled: set["asyncio.Task[object] | None"] = field(default_factory=set)
     attempts: list[Sequence[Message]] = field(default_factory=list)
@@ -132,6 +133,8 @@ class World:
             self._check_that_nobody_waits_in_vain()
             for queue in self.queues:
                 queue.close()
+            await let_run(ENOUGH_TURNS)
+            assert not self.running, "somebody waits at what is closed"
         self._count_attempts()
         for index in range(len(self.queues)):
             while self._receive_now(index):
@@ -175,6 +178,7 @@ class World:
         async def run() -> None:
             if self.is_native:
                 self.tasks.append(asyncio.current_task())
+            self.running += 1
             with scope:
                 try:
                     await work()
@@ -183,6 +187,7 @@ class World:
                 except asyncio.CancelledError:
                     if asyncio.current_task() not in self.cancelled:
                         raise
+            self.running -= 1
 
         task_group.start_soon(run)
 

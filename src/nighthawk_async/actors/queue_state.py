@@ -76,11 +76,10 @@ class QueueState(Generic[Message]):
         return number
 
     def take_back(self, number: int) -> None:
-        """Hold a message no more, unless it was received."""
-        if number in self.messages:
-            del self.messages[number]
-            self.admit_senders()
-            self.wake_receivers()
+        """Hold a message no more, if it was not received yet."""
+        self.messages.pop(number, None)
+        self.admit_senders()
+        self.wake_receivers()
 
     def take(self) -> Message:
         """Give the oldest message away.

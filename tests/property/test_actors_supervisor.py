@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nighthawk_async.actors import Restart, SupervisorStrategy
 from nighthawk_async.actors.restart import RestartLimit
-from tests.property import actor_schedules, supervision_schedules
+from tests.property import actor_schedules, supervision_schedules, supervisor_schedules
 from tests.property.supervision_schedules import End, Forget, Hurry, Obey, Pass, Replace, Stop, StopChild
 
 indexes = st.integers(0, 4)
@@ -86,3 +86,40 @@ def test_an_actor_handles_no_message_twice_and_askers_know_what_became_of_theirs
     backend: str, steps: list[actor_schedules.Step], capacity: int, max_restarts: int
 ) -> None:
     anyio.run(actor_schedules.World(max_restarts, capacity).play, steps, backend=backend)
+
+
+children = st.integers(0, 2)
+live_steps = st.one_of(
+    st.builds(
+        supervisor_schedules.Start,
+        child=children,
+        kind=st.sampled_from(["deaf", "polite", "actor"]),
+        is_patient=st.booleans(),
+        is_restarted=st.booleans(),
+    ),
+    st.builds(supervisor_schedules.End, child=children, is_failing=st.booleans()),
+    st.builds(supervisor_schedules.End, child=children, is_failing=st.just(True)),
+    st.builds(supervisor_schedules.StopChild, child=children),
+    st.builds(supervisor_schedules.Forget, child=children),
+    st.builds(supervisor_schedules.Turns, count=st.integers(0, 3)),
+    st.builds(supervisor_schedules.Turns, count=st.integers(0, 3)),
+    st.builds(supervisor_schedules.Stop),
+)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@given(
+    strategy=st.sampled_from(["one_for_one", "one_for_all", "rest_for_one", "escalate"]),
+    steps=st.lists(live_steps, min_size=10, max_size=60),
+    max_restarts=st.integers(0, 6),
+    circuit_open_seconds=st.sampled_from([None, 0.0, 1000.0]),
+)
+def test_a_child_runs_once_at_a_time_whatever_is_started_stopped_and_forgotten_meanwhile(
+    backend: str,
+    strategy: SupervisorStrategy,
+    steps: list[supervisor_schedules.Step],
+    max_restarts: int,
+    circuit_open_seconds: float | None,
+) -> None:
+    world = supervisor_schedules.World(strategy, max_restarts, circuit_open_seconds)
+    anyio.run(world.play, steps, backend=backend)

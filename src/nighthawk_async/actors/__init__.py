@@ -46,7 +46,12 @@ from .shared_maps import SharedMap, shared_map
 from .shared_state import SharedStatistics, Snapshot
 from .supervisor import ActorChild, Child, Supervisor, SupervisorStatistics, SupervisorStatus
 from .supervisor_child import ChildState, ChildStatus
-from .supervisor_errors import RestartLimitError, SupervisorEndedError, SupervisorError
+from .supervisor_errors import (
+    RestartLimitError,
+    SupervisorDeadlockError,
+    SupervisorEndedError,
+    SupervisorError,
+)
 from .supervisor_events import SupervisorEvent, SupervisorEventKind, SupervisorEventStream
 from .supervisor_runners import SupervisedChild, current_child
 from .supervisor_state import SupervisorStrategy
@@ -114,6 +119,7 @@ __all__ = [
     "SourceClosed",
     "SupervisedChild",
     "Supervisor",
+    "SupervisorDeadlockError",
     "SupervisorEndedError",
     "SupervisorError",
     "SupervisorEvent",

@@ -213,7 +213,8 @@ class Supervisor:
             NameConflictError: Another child has the name.
             SupervisorEndedError: The supervisor is not entered, or is stopping.
         """
-        self._driver.add(name, restart, FunctionRunner(name, function))
+        self._driver.check_running()
+        self._driver.add(name, restart or Restart(), FunctionRunner(name, function))
 
     def start_actor(
         self,
@@ -239,8 +240,9 @@ class Supervisor:
             SupervisorEndedError: The supervisor is not entered, or is stopping.
             ValueError: The capacity is not at least 1.
         """
+        self._driver.check_running()
         core = make_core(make, name=name, capacity=capacity)
-        self._driver.add(name, restart, ActorRunner(core))
+        self._driver.add(name, restart or Restart(), ActorRunner(core))
         return ActorHandle(core)
 
     def find_actor(self, name: str) -> ActorHandle[Any] | None:
@@ -257,6 +259,7 @@ class Supervisor:
 
         Raises:
             KeyError: There is no such child.
+            SupervisorDeadlockError: The caller is this child, or runs somewhere below it.
             ValueError: The grace is negative, or no number.
         """
         await self._driver.stop_child(name, self._checked_grace(grace_seconds))
@@ -275,13 +278,13 @@ class Supervisor:
     async def __aenter__(self) -> Self:
         if self._driver.task_group is not None:
             raise SupervisorEndedError("a supervisor can be entered once")
-        self._driver.task_group = await self._task_group.__aenter__()
-        for child in self._first_children:
+        for child in self._first_children:  # before anything is entered, since one may be refused
             if isinstance(child, Child):
-                self.start(child.name, child.function, restart=child.restart)
+                self._driver.add(child.name, child.restart, FunctionRunner(child.name, child.function))
             else:
-                self.start_actor(child.name, child.make, restart=child.restart, capacity=child.capacity)
-        self._driver.task_group.start_soon(self._driver.drive, name=f"supervisor {self.name}")
+                core = make_core(child.make, name=child.name, capacity=child.capacity)
+                self._driver.add(child.name, child.restart, ActorRunner(core))
+        self._driver.start_in(await self._task_group.__aenter__())
         return self
 
     async def __aexit__(
@@ -302,16 +305,35 @@ class Supervisor:
                 of the supervisor. Of two calls the shorter one counts.
 
         Raises:
+            SupervisorDeadlockError: The caller is a child, or runs somewhere below one; see `request_stop`.
             SupervisorEndedError: The supervisor is not entered.
             ValueError: The grace is negative, or no number.
         """
-        if self._driver.task_group is None:
-            raise SupervisorEndedError(f"the supervisor {self.name!r} is not entered")
-        self._driver.request_stop(self._checked_grace(grace_seconds))
+        self._driver.check_waiter()
+        self.request_stop(grace_seconds)
         await self._driver.wait_ended()
 
+    def request_stop(self, grace_seconds: float | None = None) -> None:
+        """Stop the children, the last one first, without waiting. A child may do this, too.
+
+        Args:
+            grace_seconds: As with `stop`.
+
+        Raises:
+            SupervisorEndedError: The supervisor is not entered.
+            ValueError: The grace is negative, or no number.
+        """
+        grace = self._checked_grace(grace_seconds)
+        if self._driver.task_group is None:
+            raise SupervisorEndedError(f"the supervisor {self.name!r} is not entered")
+        self._driver.request_stop(grace)
+
     async def wait_ended(self) -> None:
-        """Wait until every child has ended for good."""
+        """Wait until every child has ended for good.
+
+        Raises:
+            SupervisorDeadlockError: The caller is a child, or runs somewhere below one.
+        """
         await self._driver.wait_children_ended()
 
     async def run(self) -> None:

@@ -12,9 +12,9 @@ from anyio.abc import TaskGroup
 from .foreign_cancellation import raising_foreign_cancellations
 from .restart import Restart, RestartLimit
 from .supervisor_child import ChildEnding
-from .supervisor_errors import SupervisorEndedError
+from .supervisor_errors import SupervisorDeadlockError, SupervisorEndedError
 from .supervisor_events import SupervisorEvent, SupervisorEventLog
-from .supervisor_runners import ChildRunner
+from .supervisor_runners import ChildRunner, SupervisorPlace, runners_around
 from .supervisor_state import Action, SupervisorState, SupervisorStrategy
 
 __all__ = ["SupervisorDriver"]
@@ -47,6 +47,7 @@ class SupervisorDriver:
         self.state = SupervisorState(strategy, limit=limit, grace_seconds=grace_seconds, record=self._record)
         self.runners: dict[str, ChildRunner] = {}
         self.task_group: TaskGroup | None = None
+        self._place = SupervisorPlace()
         self._happened = anyio.Event()
         self._has_begun = anyio.Event()  # the child that was started last
         self._has_begun.set()
@@ -57,14 +58,24 @@ class SupervisorDriver:
         """Whether nothing runs any more."""
         return self._has_ended.is_set()
 
-    def add(self, name: str, restart: Restart | None, runner: ChildRunner) -> None:
-        """Start a child soon."""
+    def check_running(self) -> None:
+        """Refuse to start children in a supervisor that is not entered, or is stopping."""
         if self.task_group is None or self.state.is_stopping:
             raise SupervisorEndedError(f"the supervisor {self.name!r} does not run, and starts nothing")
+
+    def start_in(self, task_group: TaskGroup) -> None:
+        """Run in a task group from now on, and so do the children."""
+        self.task_group = task_group
+        self._place.outer = next(runners_around(), None)
+        task_group.start_soon(self.drive, name=f"supervisor {self.name}")
+
+    def add(self, name: str, restart: Restart, runner: ChildRunner) -> None:
+        """Start a child soon."""
         must_begin = runner.must_begin
-        replaced = self.state.add(name, restart or Restart(), anyio.current_time(), must_begin=must_begin)
+        replaced = self.state.add(name, restart, anyio.current_time(), must_begin=must_begin)
         if replaced is not None:
             self.runners[name].conclude(replaced.last_error)
+        runner.place = self._place
         self.runners[name] = runner
         self._happened.set()
 
@@ -80,18 +91,31 @@ class SupervisorDriver:
 
     async def stop_child(self, name: str, grace_seconds: float) -> None:
         """Stop a child, and wait until it has ended."""
+        runner = self.runners[name]
+        if runner in runners_around():
+            raise SupervisorDeadlockError(f"the child {name!r} waits for its own end")
         self.state.stop_child(name, anyio.current_time(), grace_seconds)
         self._happened.set()
-        await self.runners[name].has_concluded.wait()
+        await runner.has_concluded.wait()
 
     async def wait_children_ended(self) -> None:
         """Wait until every child has ended for good."""
+        self.check_waiter()
         while not (self.state.is_idle or self.has_ended):
             await self.log.wait_changed()
 
     async def wait_ended(self) -> None:
         """Wait until nothing runs any more."""
         await self._has_ended.wait()
+
+    def check_waiter(self) -> None:
+        """Refuse to let a child wait for all children, and so for itself."""
+        for runner in runners_around():
+            if runner.place is self._place:
+                raise SupervisorDeadlockError(
+                    f"a child of the supervisor {self.name!r} waits for the end of all its children, and so "
+                    "for its own; `request_stop` does not wait"
+                )
 
     async def drive(self) -> None:
         """Do what the state decides, until it has ended.
@@ -149,7 +173,7 @@ class SupervisorDriver:
     ) -> None:
         ending = ChildEnding(kind="cancelled")
         try:
-            with runner.scope:
+            with runner.scope, runner.owned():
                 await _take_turn(earlier, has_begun)
                 with raising_foreign_cancellations():
                     await runner.run()

@@ -3,12 +3,13 @@
 ActorError
 └── SupervisorError
     ├── RestartLimitError       children ended more often than the supervisor allows
+    ├── SupervisorDeadlockError a child waits for its own end
     └── SupervisorEndedError    the supervisor is not entered, or starts nothing more
 """
 
 from .errors import ActorError
 
-__all__ = ["RestartLimitError", "SupervisorEndedError", "SupervisorError"]
+__all__ = ["RestartLimitError", "SupervisorDeadlockError", "SupervisorEndedError", "SupervisorError"]
 
 
 class SupervisorError(ActorError):
@@ -32,6 +33,10 @@ class RestartLimitError(SupervisorError):
         self.child = child
         self.max_restarts = max_restarts
         self.window_seconds = window_seconds
+
+
+class SupervisorDeadlockError(SupervisorError):
+    """A child would wait for its own end: directly, or for the end of the supervisor that runs it."""
 
 
 class SupervisorEndedError(SupervisorError):

@@ -4,7 +4,8 @@ It does not decide when: `supervisor_state` does.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import ClassVar
 
@@ -13,7 +14,25 @@ import anyio
 from .actor_core import ActorCore
 from .errors import ActorError
 
-__all__ = ["ActorRunner", "ChildRunner", "FunctionRunner", "SupervisedChild", "current_child", "find_child"]
+__all__ = [
+    "ActorRunner",
+    "ChildRunner",
+    "FunctionRunner",
+    "SupervisedChild",
+    "SupervisorPlace",
+    "current_child",
+    "find_child",
+    "runners_around",
+]
+
+
+class SupervisorPlace:
+    """Where a supervisor runs: the child of another supervisor that has entered it, if one has."""
+
+    __slots__ = ("outer",)
+
+    def __init__(self) -> None:
+        self.outer: ChildRunner | None = None
 
 
 class ChildRunner(ABC):
@@ -26,6 +45,23 @@ class ChildRunner(ABC):
         self.context = copy_context()
         self.scope = anyio.CancelScope()
         self.has_concluded = anyio.Event()
+        self.place = SupervisorPlace()
+        self._task_id: int | None = None
+
+    @property
+    def is_caller(self) -> bool:
+        """Whether the caller is the child, and not merely a task that it started."""
+        return self._task_id is not None and self._task_id == anyio.get_current_task().id
+
+    @contextmanager
+    def owned(self) -> Generator[None, None, None]:
+        """The current task, which ends with the child, runs it."""
+        _current.set(self)
+        self._task_id = anyio.get_current_task().id
+        try:
+            yield
+        finally:
+            self._task_id = None
 
     def prepare(self) -> None:
         """Get ready to run, again or for the first time."""
@@ -115,7 +151,6 @@ class FunctionRunner(ChildRunner):
 
     async def run(self) -> None:
         """Call the function."""
-        _current.set(self)  # in the child's own task, which ends with it
         await self._function()
 
     def ask_to_stop(self, *, is_final: bool) -> bool:
@@ -149,7 +184,6 @@ class ActorRunner(ChildRunner):
 
     async def run(self) -> None:
         """Live."""
-        _current.set(None)
         await self.core.live()
 
     def ask_to_stop(self, *, is_final: bool) -> bool:
@@ -166,13 +200,23 @@ class ActorRunner(ChildRunner):
         super().conclude(error)
 
 
-_current: ContextVar[FunctionRunner | None] = ContextVar("nighthawk_async_supervised_child", default=None)
+_current: ContextVar[ChildRunner | None] = ContextVar("nighthawk_async_supervised_child", default=None)
 
 
 def find_child() -> SupervisedChild | None:
     """The child of a supervisor in which the caller runs; None when it runs in none."""
     runner = _current.get()
-    return None if runner is None else runner.find_child()
+    return runner.find_child() if isinstance(runner, FunctionRunner) else None
+
+
+def runners_around() -> Iterator[ChildRunner]:
+    """The child that is the caller, the one that has entered the supervisor of that child, and so on."""
+    runner = _current.get()
+    if runner is None or not runner.is_caller:
+        return
+    while runner is not None:
+        yield runner
+        runner = runner.place.outer
 
 
 def current_child() -> SupervisedChild:

@@ -548,6 +548,18 @@ async def test_a_supervisor_runs_once_and_not_before_it_is_entered() -> None:
     assert supervisor.status == "stopped"
 
 
+async def test_a_supervisor_whose_first_children_have_one_name_is_not_entered() -> None:
+    plan = Plan()
+    children = [Child(name="a", function=plan.child("a")), Child(name="a", function=plan.child("a"))]
+    with anyio.CancelScope() as scope:  # in good order only when nothing is left entered
+        supervisor = Supervisor(children=children)
+        with pytest.raises(NameConflictError):
+            await supervisor.__aenter__()
+        assert supervisor.status == "new"
+        scope.cancel()
+    assert plan.log == []
+
+
 async def test_the_current_child_is_known_in_children_only() -> None:
     with pytest.raises(Exception, match="not a function that a supervisor runs"):
         current_child()

@@ -35,7 +35,9 @@ class Actor:
             total = await counter.ask(Counter.add, 5)
 
     An exception that a handler raises goes to the asker and ends the actor: its state may be broken. A
-    supervisor then makes another instance. Exceptions that are mere answers are named by the class.
+    supervisor then makes another instance. Exceptions that are mere answers are named by the class. A handler
+    fails too, with `ForeignCancellationError`, when it awaits what others cancel, which on asyncio looks like
+    a cancellation of the actor.
 
     A context variable that a handler sets stays set for the next message, like every state of the actor.
     """
@@ -103,15 +105,14 @@ class OpenedActor(Generic[Instance]):
             self._core.end(None)  # when it was cancelled before it began
 
     async def _own(self) -> None:
-        cause = None
         try:
             await self._core.live()
         except Exception as error:
-            cause = error
-            if not self._core.is_told(error):
+            self._core.end(error)
+            if not await self._core.wait_told(error):
                 raise
         finally:
-            self._core.end(cause)
+            self._core.end(None)
 
 
 def open_actor(
@@ -120,8 +121,9 @@ def open_actor(
     """Start an actor that lives as long as the `async with` block, at most.
 
     Leaving the block closes the actor and waits until it has handled what was sent before; leaving it with an
-    error or a cancellation cancels the actor. A crash whose error an asker got ends the actor and nothing
-    else; a crash that nobody was told (of a `tell`, or a hook) is raised from the block.
+    error or a cancellation cancels the actor, but waits for a function that runs in a worker thread. A crash
+    whose error an asker got ends the actor and nothing else; a crash that nobody was told (of a `tell`, of a
+    hook, or because the asker was cancelled) is raised from the block.
 
     Args:
         make: Makes the instance: the class, or a function without arguments.

@@ -103,7 +103,7 @@ class ActorCore:
                 await self._send(message)
                 return await message.wait()
         finally:
-            message.abandon()  # if it was not answered
+            message.leave()
 
     async def tell(self, message: ActorMessage) -> None:
         """Wait for room in the mailbox and send a message."""
@@ -168,9 +168,9 @@ class ActorCore:
         """End this life after the message in hand. The mailbox stays open for the next life."""
         self._life.pause()
 
-    def is_told(self, error: Exception) -> bool:
-        """Whether the error with which this life ended has arrived at an asker."""
-        return self._life.is_told(error)
+    async def wait_told(self, error: Exception) -> bool:
+        """Wait until it is clear whether the error with which this life ended has arrived at an asker."""
+        return await self._life.wait_told(error)
 
     def end(self, cause: Exception | None) -> None:
         """End for good: what waits is refused. Ending again changes nothing.

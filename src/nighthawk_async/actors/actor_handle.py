@@ -23,7 +23,8 @@ class ActorHandle(Generic[Actor_co]):
     A message is a function and its arguments: a method of the actor's class, as overridden in the class of
     the actor at hand, or any other function that takes the actor first. It is called in the actor's own task,
     one message at a time, in the order of sending. A function that is not async is called in a worker thread,
-    because it may block.
+    because it may block. It cannot be cancelled there: whatever cancels the actor waits until it returns, and
+    the asker gets the reply.
 
     The handle of a supervised actor stays the same when the actor is restarted.
     """
@@ -139,7 +140,10 @@ class ActorHandle(Generic[Actor_co]):
         await self._core.stop()
 
     def stop_now(self) -> None:
-        """Cancel what the actor is handling, and refuse what waits. A supervisor does not restart it."""
+        """Cancel what the actor is handling, and refuse what waits. A supervisor does not restart it.
+
+        A function in a worker thread is not cancelled: the actor ends when it returns.
+        """
         self._core.stop_now()
 
     async def wait_ended(self) -> None:

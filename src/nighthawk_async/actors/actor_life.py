@@ -11,6 +11,7 @@ from anyio.lowlevel import checkpoint
 from .actor_errors import ActorInterruptedError
 from .actor_messages import ActorMessage
 from .errors import MailboxClosedError
+from .foreign_cancellation import raising_foreign_cancellations
 from .mailbox import Mailbox
 
 __all__ = ["ActorFigures", "ActorInstance", "ActorLife"]
@@ -66,11 +67,13 @@ class ActorLife:
         self._scope = anyio.CancelScope()
         self._idle: anyio.CancelScope | None = None
         self._is_paused = False
-        self._told_error: Exception | None = None
+        self._crash: tuple[Exception, ActorMessage] | None = None
 
-    def is_told(self, error: Exception) -> bool:
-        """Whether the error with which it crashed has arrived at an asker."""
-        return self._told_error is error
+    async def wait_told(self, error: Exception) -> bool:
+        """Wait until it is clear whether the error with which it crashed has arrived at an asker."""
+        if self._crash is None or self._crash[0] is not error:
+            return False  # a hook raised it
+        return await self._crash[1].wait_told()
 
     def pause(self) -> None:
         """End after the message in hand."""
@@ -91,7 +94,8 @@ class ActorLife:
         self._figures.lives += 1
         with self._scope:
             instance = make()
-            await instance.started()
+            with raising_foreign_cancellations():
+                await instance.started()
             try:
                 await self._serve(instance)
             finally:
@@ -108,7 +112,8 @@ class ActorLife:
                 await self._handle(instance, message)
 
     async def _stop(self, instance: ActorInstance) -> None:
-        with anyio.move_on_after(instance.stopping_seconds, shield=True) as bound:
+        bound = anyio.move_on_after(instance.stopping_seconds, shield=True)
+        with bound, raising_foreign_cancellations():
             await instance.stopping()
         if bound.cancelled_caught:
             _logger.warning("actor %s: `stopping` was cut off after its time", self._name)
@@ -138,14 +143,15 @@ class ActorLife:
 
     async def _handle(self, instance: ActorInstance, message: ActorMessage) -> None:
         try:
-            value = await message.carry_out(instance, self._limiter)
+            with raising_foreign_cancellations():
+                value = await message.carry_out(instance, self._limiter)
         except Exception as error:
             self._figures.failed += 1
-            is_told = message.fail(error)
+            message.fail(error)
             if not isinstance(error, instance.answers):
-                self._told_error = error if is_told else None
+                self._crash = (error, message)
                 raise
-            if not is_told:
+            if not await message.wait_told():
                 _logger.warning("actor %s: %s failed, and nobody asked", self._name, message, exc_info=error)
         except BaseException:  # cancelled, or the program is to end
             self._figures.failed += 1

@@ -59,8 +59,11 @@ class ActorMessage:
     def resolve(self, value: object) -> None:
         """The function gave this."""
 
-    def fail(self, error: Exception) -> bool:
-        """The function raised this, or was not called for this reason; whether somebody is told."""
+    def fail(self, error: Exception) -> None:
+        """The function raised this, or was not called for this reason."""
+
+    async def wait_told(self) -> bool:
+        """Wait until whoever sent it has the reply, or will never have; whether somebody has it."""
         return False
 
 
@@ -70,14 +73,15 @@ class Ask(ActorMessage):
     Who is cancelled while waiting has abandoned it: when the actor has not taken it yet, it never does.
     """
 
-    __slots__ = ("_answered", "_error", "_is_abandoned", "_traceback", "_value")
+    __slots__ = ("_answered", "_error", "_is_told", "_left", "_traceback", "_value")
 
     def __init__(
         self, function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
         super().__init__(function, args, kwargs)
         self._answered = anyio.Event()
-        self._is_abandoned = False
+        self._left = anyio.Event()
+        self._is_told = False
         self._value: object = None
         self._error: Exception | None = None
         self._traceback: TracebackType | None = None
@@ -85,7 +89,7 @@ class Ask(ActorMessage):
     @property
     def is_abandoned(self) -> bool:
         """Whether the asker waits no more."""
-        return self._is_abandoned
+        return self._left.is_set()
 
     def is_answered(self) -> bool:
         """Whether there is a reply, although the asker may not have read it yet."""
@@ -96,15 +100,23 @@ class Ask(ActorMessage):
         self._value = value
         self._answered.set()
 
-    def fail(self, error: Exception) -> bool:
-        """Give the asker an error; False when nobody waits for it."""
+    def fail(self, error: Exception) -> None:
+        """Give the asker an error."""
         self._error, self._traceback = error, error.__traceback__
         self._answered.set()
-        return not self._is_abandoned
 
-    def abandon(self) -> None:
-        """The asker waits no more."""
-        self._is_abandoned = True
+    async def wait_told(self) -> bool:
+        """Wait until the asker goes on; whether it does so with the reply.
+
+        It has been woken: it goes on in its next turn, although it may be cancelled there.
+        """
+        with anyio.CancelScope(shield=True):
+            await self._left.wait()
+        return self._is_told
+
+    def leave(self) -> None:
+        """The asker goes on, with the reply or without."""
+        self._left.set()
 
     async def wait(self) -> Any:
         """Wait for the reply.
@@ -115,6 +127,7 @@ class Ask(ActorMessage):
             Exception: Whatever the handler raised.
         """
         await self._answered.wait()
+        self._is_told = True
         if self._error is not None:
             # The asker sees where it was raised, and not the way it took through the actor's owner.
             raise self._error.with_traceback(self._traceback)

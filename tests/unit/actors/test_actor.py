@@ -1,12 +1,10 @@
 """Actors: one owner task, messages in order, and how an actor ends."""
 
 import logging
-import threading
 from contextvars import ContextVar
 from functools import partial
 
 import anyio
-import anyio.from_thread
 import pytest
 from anyio.lowlevel import checkpoint
 
@@ -42,6 +40,28 @@ async def test_messages_are_handled_one_at_a_time_and_in_order() -> None:
     assert (log[0], log[-1]) == ("started", "stopping")
 
 
+async def test_handlers_of_different_actors_interleave() -> None:
+    class Player(Actor):
+        async def play(self, game: int, side: int) -> None:
+            for turn in range(3):
+                if side or turn:
+                    await balls[game, side].wait()
+                    balls[game, side] = anyio.Event()
+                log.append((game, side))
+                balls[game, 1 - side].set()
+
+    log: list[tuple[int, int]] = []
+    balls = {(game, side): anyio.Event() for game in range(2) for side in range(2)}
+    async with open_actor(Player) as one, open_actor(Player) as other:
+        for game in range(2):
+            await one.tell(Player.play, game, 0)
+            await other.tell(Player.play, game, 1)
+    for game in range(2):
+        assert [side for played, side in log if played == game] == [0, 1, 0, 1, 0, 1]
+    for player in range(2):
+        assert [game for game, side in log if side == player] == [0, 0, 0, 1, 1, 1]
+
+
 async def test_ask_gives_what_the_handler_gives_and_tell_does_not_wait() -> None:
     async with open_actor(Counter) as counter:
         await counter.tell(Counter.add, 1)
@@ -50,49 +70,6 @@ async def test_ask_gives_what_the_handler_gives_and_tell_does_not_wait() -> None
         assert (counter.name, counter.status) == ("Counter", "running")
         assert repr(counter) == "<actor 'Counter', running>"
     assert counter.status == "ended"
-
-
-async def test_an_overridden_method_is_called_as_overridden() -> None:
-    class Doubling(Counter):
-        async def add(self, number: int) -> int:
-            return await super().add(2 * number)
-
-    async with open_actor(Doubling) as counter:
-        assert await counter.ask(Counter.add, 2) == 4
-
-
-async def test_any_function_that_takes_the_actor_may_be_asked() -> None:
-    async def add_twice(counter: Counter, number: int) -> int:
-        await counter.add(number)
-        return await counter.add(number)
-
-    async with open_actor(Counter) as counter:
-        assert await counter.ask(add_twice, 2) == 4
-        assert await counter.ask(lambda counter: counter.total) == 4
-        assert await counter.ask(lambda counter: counter.add(1)) == 5
-
-
-async def test_a_method_that_is_not_async_runs_in_a_worker_thread() -> None:
-    class Reader(Actor):
-        def thread(self) -> int:
-            return threading.get_ident()
-
-    async with open_actor(Reader) as reader:
-        assert await reader.ask(Reader.thread) != threading.get_ident()
-
-
-async def test_a_cancelled_actor_waits_for_its_worker_thread_and_that_is_no_crash() -> None:
-    class Blocking(Actor):
-        def wait(self, has_begun: anyio.Event) -> None:
-            anyio.from_thread.run_sync(has_begun.set)
-            anyio.from_thread.run(anyio.sleep_forever)
-
-    async with open_actor(Blocking) as blocking, anyio.create_task_group() as task_group:
-        has_begun = anyio.Event()
-        waiting = await start(task_group, partial(blocking.ask, Blocking.wait, has_begun))
-        await has_begun.wait()
-        blocking.stop_now()
-    assert isinstance(waiting.result, ActorInterruptedError)
 
 
 async def test_an_error_goes_to_the_asker_and_ends_the_actor() -> None:

@@ -1,5 +1,7 @@
 """Pools that are full: who waits, who is dropped, and who gets an error."""
 
+import asyncio
+
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
@@ -124,6 +126,24 @@ async def test_a_submitter_that_is_cancelled_after_it_was_let_in_has_submitted()
     assert held.begun == ([0, 2] if submitted else [0])
     figures = pool.statistics()
     assert figures.submitted == figures.completed + figures.cancelled
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_submitter_that_asyncio_cancels_after_it_was_let_in_has_its_job_cancelled() -> None:
+    """Not by a scope, which lets its call return, but by itself, which does not: nobody has the handle."""
+    held = Held()
+    async with Pool(max_concurrent=1, max_queued=1) as pool:
+        await pool.submit(held.job, 0)
+        queued = await pool.submit(held.job, 1)
+        submitting = asyncio.ensure_future(pool.submit(held.job, 2))
+        await anyio.wait_all_tasks_blocked()
+        queued.cancel()
+        submitting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await submitting
+        assert (pool.statistics().queued, pool.statistics().cancelled) == (0, 2)
+        held.release_all()
+    assert held.begun == [0]
 
 
 async def test_submit_is_a_checkpoint_even_when_there_is_room() -> None:

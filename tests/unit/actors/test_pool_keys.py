@@ -175,6 +175,25 @@ async def test_closing_sends_all_away_who_wait_with_a_key() -> None:
         held.release_all()
 
 
+async def test_a_key_is_free_for_the_jobs_of_a_pool_when_closing_sent_away_who_waited_with_it() -> None:
+    held = Held()
+
+    async def submit() -> int:
+        await held.job(0)
+        return await pool.submit_nowait(held.job, 2, idempotency_key="key")
+
+    async with anyio.create_task_group() as task_group, Pool(max_concurrent=2, max_queued=0) as pool:
+        submitting = pool.submit_nowait(submit)
+        first = pool.submit_nowait(held.job, 1)
+        await start(task_group, lambda: pool.submit(held.job, 3, idempotency_key="key"))
+        pool.close()
+        held.release(1)
+        await first
+        held.release_all()
+        assert await submitting == 2
+    assert sorted(held.begun) == [0, 1, 2]
+
+
 async def test_the_keys_used_last_are_remembered() -> None:
     calls: list[int] = []
 

@@ -319,6 +319,37 @@ async def test_a_wait_that_is_being_cancelled_does_not_count() -> None:
     assert [handle.status for handle in handles] == ["completed"] * 3
 
 
+@pytest.mark.parametrize("what", ["room", "job"])
+async def test_a_wait_that_was_cancelled_does_not_count(what: str) -> None:
+    held = Held()
+    scope = anyio.CancelScope()
+
+    async def wait() -> None:
+        await (pool.submit(held.job, 2) if what == "room" else queued)
+
+    async def give_up() -> int:
+        with scope:
+            await wait()
+        return await held.job(0)
+
+    async def wait_late() -> None:
+        await held.job(1)
+        await wait()
+
+    async with Pool(max_concurrent=2, max_queued=1) as pool:
+        giving_up = pool.submit_nowait(give_up)
+        waiting = pool.submit_nowait(wait_late)
+        queued = pool.submit_nowait(nothing)
+        await anyio.wait_all_tasks_blocked()
+        scope.cancel()
+        await anyio.wait_all_tasks_blocked()
+        held.release(1)
+        await anyio.wait_all_tasks_blocked()
+        assert (giving_up.status, waiting.status) == ("running", "running")
+        held.release_all()
+    assert (giving_up.status, waiting.status) == ("completed", "completed")
+
+
 async def test_jobs_of_another_pool_and_outsiders_wait_as_they_like() -> None:
     held = Held()
 

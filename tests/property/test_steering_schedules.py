@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 import nighthawk_async as nh
 from nighthawk_async.parallel import NothingToControlError
 from nighthawk_async.runtime.admission import StepAdmission
-from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
+from nighthawk_async.testing import (
+    CallbackExecutor,
+    ModelResponse,
+    ScriptedModel,
+    StepCall,
+    StepResponse,
+    model_response,
+    pass_response,
+    tool_call,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -48,17 +57,24 @@ class Record:
     turns=st.lists(WAITS, min_size=1, max_size=4),
     acts=st.lists(st.tuples(WAITS, ACTS), max_size=10),
     end=ENDS,
+    occupied=st.none() | st.integers(0, 30),
 )
 async def test_messages_reach_the_model_once_and_in_order_or_are_reported(
-    turns: list[int], acts: list[tuple[int, str]], end: str
+    turns: list[int], acts: list[tuple[int, str]], end: str, occupied: int | None
 ) -> None:
+    """`occupied`: for how long another step has the only place of the run; None for not at all."""
     model, record = _model_of(turns), Record()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        async with nh.run(nh.AgentStepExecutor.from_model(model=model)), nh.open_tasks() as tasks:
+        executor = nh.AgentStepExecutor.from_model(model=model)
+        async with nh.run(executor, max_concurrent_steps=1), nh.open_tasks() as tasks:
+            if occupied is not None:
+                await _occupy(tasks, occupied)
             handle = tasks.start(work, checkpoint)
             await _play(handle, acts, record)
             await _finish(handle, end, record)
+            with anyio.fail_after(30), nh.scope(step_executor=_busy(0)):
+                await work(checkpoint)  # the place is free
     delivered = _delivered(model)
     assert delivered == record.accepted[: len(delivered)]
     reported = " ".join(str(warning.message) for warning in caught)
@@ -69,6 +85,23 @@ async def test_messages_reach_the_model_once_and_in_order_or_are_reported(
     else:
         assert end != "go on"
         assert not caught
+
+
+def _busy(checkpoints: int) -> CallbackExecutor:
+    async def answer(call: StepCall) -> StepResponse:
+        for _ in range(checkpoints):
+            await checkpoint()
+        return pass_response()
+
+    return CallbackExecutor(answer)
+
+
+async def _occupy(tasks: nh.parallel.Tasks, checkpoints: int) -> None:
+    executor = _busy(checkpoints)
+    with nh.scope(step_executor=executor):
+        tasks.start(work, checkpoint)
+    while not executor.calls:
+        await checkpoint()
 
 
 def _model_of(turns: list[int]) -> ScriptedModel:

@@ -166,24 +166,34 @@ async def test_a_snapshot_of_a_waiting_step_shows_what_it_will_begin_with() -> N
         assert not view.is_suspended
 
 
+@pytest.mark.parametrize("is_first", [True, False], ids=["before it is woken", "after it was woken"])
 @pytest.mark.parametrize("checkpoints", range(8))
-async def test_a_step_that_is_suspended_around_its_admission_commits_only_when_resumed(
-    checkpoints: int,
+async def test_a_step_that_is_suspended_around_its_admission_parks_where_it_is(
+    checkpoints: int, is_first: bool
 ) -> None:
-    async with queue() as steps:
-        waiting = await steps.start(1)
-        steps.freed.set()
+    async def suspend_in_time() -> None:
         for _ in range(checkpoints):
             await anyio.lowlevel.checkpoint()
         if waiting.status == "completed":
             return
+        begun = list(steps.begun)
         try:
             waiting.suspend()
         except nh.parallel.NothingToControlError:  # past its last boundary
             return
+        await waiting.wait_suspended()
+        assert steps.begun == begun
+
+    async with queue() as steps, anyio.create_task_group() as task_group:
+        waiting = await steps.start(1)
+        if is_first:
+            task_group.start_soon(suspend_in_time)
+        steps.freed.set()
+        if not is_first:
+            task_group.start_soon(suspend_in_time)
         await anyio.wait_all_tasks_blocked()
-        assert waiting.status == "suspended"
-        waiting.resume()
+        if waiting.status == "suspended":
+            waiting.resume()
         await waiting
         assert steps.begun == [0, 1]
 

@@ -63,8 +63,9 @@ class AgentTask:
 class StepExecutionAgent(Protocol):
     """Carries one step to its outcome, by whatever means.
 
-    An agent that never calls `turn_boundary` has no turns: its step can be suspended and stopped only at its
-    end, before anything is committed, and messages for its model are reported as undelivered.
+    An agent that never calls `turn_boundary` has no turns: its step can be suspended and stopped only before
+    it begins and at its end, before anything is committed; when its task is asked to end it finishes, and its
+    outcome counts. Messages for its model are reported as undelivered.
     """
 
     async def run(self, task: AgentTask) -> StepOutcome:

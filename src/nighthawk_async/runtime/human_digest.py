@@ -22,14 +22,14 @@ from pathlib import PurePath
 from typing import cast
 from uuid import UUID
 
-from pydantic import AnyUrl, BaseModel, Secret, SecretBytes, SecretStr
-from pydantic_core import to_jsonable_python
+from pydantic import AnyUrl, BaseModel, ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 
 from ..types.json import JsonableValue
 from .human_errors import UndigestibleArgumentError
 
 __all__ = ["DigestedAction", "digest_action"]
 
+_ANY: TypeAdapter[object] = TypeAdapter(object, config=ConfigDict(ser_json_bytes="base64"))
 _SCALARS = (
     *(bytes, bytearray, date, time, timedelta, Decimal, UUID, AnyUrl),
     *(IPv4Address, IPv4Network, IPv6Address, IPv6Network),
@@ -127,7 +127,7 @@ def _form_of_object(value: object, path: str) -> JsonableValue:
     if is_dataclass(value) and not isinstance(value, type):
         return _form_of_fields(value, [field.name for field in fields(value)], path)
     if isinstance(value, _SCALARS):
-        return cast("str", to_jsonable_python(value, bytes_mode="base64"))
+        return cast("str", _ANY.dump_python(value, mode="json"))
     raise UndigestibleArgumentError(
         f"{path} has no stable JSON form for an approval to be bound to: it is a {type(value).__qualname__}"
     )

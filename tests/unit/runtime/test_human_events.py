@@ -1,0 +1,206 @@
+"""Every question, request and answer is an event on the span of who asks, without texts and arguments."""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from nighthawk_async.errors import AnswerTimeoutError, ApprovalDeniedError, ApprovalExpiredError, NoHumanError
+from nighthawk_async.runtime import human_approvals, human_questions
+from nighthawk_async.runtime.human_approvals import request_approval
+from nighthawk_async.runtime.human_digest import digest_action
+from nighthawk_async.runtime.human_events import (
+    ApprovalAnswered,
+    ApprovalClosed,
+    ApprovalRequested,
+    HumanEvent,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
+)
+from nighthawk_async.runtime.human_questions import ask_user
+from nighthawk_async.runtime.human_request import ApprovalRequest
+
+from .human_handlers import Handler, answering, approving, deciding, run_asking
+
+pytestmark = pytest.mark.anyio
+
+
+async def _never(question: object) -> object:
+    return await anyio.sleep_forever()
+
+
+class Observed:
+    """The events on a span, in order: their names without the prefix, and their attributes."""
+
+    def __init__(self) -> None:
+        self._exporter = InMemorySpanExporter()
+        provider = TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
+        self._tracer = provider.get_tracer("tests")
+
+    def __enter__(self) -> "Observed":
+        self._context = self._tracer.start_as_current_span("who asks", record_exception=False)
+        self._context.__enter__()
+        return self
+
+    def __exit__(self, *exc_details: object) -> None:
+        self._context.__exit__(None, None, None)
+
+    @property
+    def events(self) -> list[tuple[str, Mapping[str, object]]]:
+        (span,) = self._exporter.get_finished_spans()
+        return [
+            (event.name.removeprefix("nighthawk."), dict(event.attributes or {})) for event in span.events
+        ]
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.events]
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[HumanEvent]:
+    """What whoever looks on is told."""
+    events: list[HumanEvent] = []
+    for module in (human_questions, human_approvals):
+        monkeypatch.setattr(module, "find_human_observer", lambda: events.append)
+    return events
+
+
+async def test_a_question_and_its_answers_are_events() -> None:
+    async with run_asking(answering("secret word", "3")):
+        with Observed() as observed:
+            await ask_user("How many secrets?", schema=int)
+    assert observed.names == ["question.asked", "question.answered", "question.answered", "question.closed"]
+    attributes = [attributes for _, attributes in observed.events]
+    assert [each.get("nighthawk.question.is_accepted") for each in attributes] == [None, False, True, None]
+    assert attributes[-1]["nighthawk.question.status"] == "answered"
+    assert len({each["nighthawk.question.id"] for each in attributes}) == 1
+    assert "secret" not in json.dumps(attributes)
+
+
+@pytest.mark.parametrize(
+    ("handler", "arguments", "error", "status"),
+    [
+        pytest.param(None, {}, NoHumanError, "no_human", id="nobody"),
+        pytest.param(None, {"default": 1}, None, "default", id="a default"),
+        pytest.param(Handler(answer=_never), {"timeout": 0}, AnswerTimeoutError, "timed_out", id="no time"),
+        pytest.param(Handler(), {}, AssertionError, "failed", id="a handler that fails"),
+    ],
+)
+async def test_how_a_question_ended_is_an_event(
+    told: list[HumanEvent],
+    handler: Handler | None,
+    arguments: dict[str, object],
+    error: type[Exception] | None,
+    status: str,
+) -> None:
+    async with run_asking(handler):
+        if error is None:
+            await ask_user("?", schema=object, **arguments)
+        else:
+            with pytest.raises(error):
+                await ask_user("?", schema=object, **arguments)
+    assert isinstance(told[0], QuestionAsked)
+    assert isinstance(told[-1], QuestionClosed)
+    assert told[-1].status == status
+
+
+async def test_a_request_and_its_answers_are_events() -> None:
+    def decide(request: ApprovalRequest) -> None:
+        request.approve("ada", digest=request.digest)
+        request.deny("ada", "a secret reason")
+        request.approve("bob", digest=request.digest)
+        request.approve("ada", digest=request.digest)
+
+    async with run_asking(deciding(decide)):
+        with Observed() as observed:
+            await request_approval("send mail", arguments={"body": "secret"}, quorum=2)
+    answered = ["approval.answered"] * 4
+    assert observed.names == ["approval.requested", *answered, "approval.closed"]
+    answers = [
+        (each["nighthawk.approval.approver"], each["nighthawk.approval.answer"])
+        for _, each in observed.events[1:-1]
+    ]
+    assert answers == [("ada", "approved"), ("ada", "withdrawn"), ("bob", "approved"), ("ada", "approved")]
+    for _, each in observed.events:
+        assert each["nighthawk.approval.action"] == "send mail"
+        assert each["nighthawk.approval.digest"] == digest_action("send mail", {"body": "secret"}).digest
+    assert observed.events[-1][1]["nighthawk.approval.status"] == "approved"
+    assert "secret" not in json.dumps(observed.events)
+
+
+@pytest.mark.parametrize(
+    ("handler", "expires", "error", "status"),
+    [
+        pytest.param(None, None, NoHumanError, "denied", id="nobody"),
+        pytest.param(
+            deciding(lambda request: request.deny("ada")), None, ApprovalDeniedError, "denied", id="a denial"
+        ),
+        pytest.param(approving([]), 0, ApprovalExpiredError, "expired", id="no time"),
+    ],
+)
+async def test_how_a_request_ended_is_an_event(
+    told: list[HumanEvent],
+    handler: Handler | None,
+    expires: float | None,
+    error: type[Exception],
+    status: str,
+) -> None:
+    async with run_asking(handler):
+        with pytest.raises(error):
+            await request_approval("send mail", expires=expires)
+    assert isinstance(told[0], ApprovalRequested)
+    assert isinstance(told[-1], ApprovalClosed)
+    assert told[-1].request.status == status
+
+
+async def test_a_cancelled_wait_is_an_event(told: list[HumanEvent]) -> None:
+    handler = Handler(answer=_never)
+    async with run_asking(handler), anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(request_approval, "send mail", quorum=2))
+        tasks.start_soon(ask_user, "Now?")
+        while not (handler.requests and handler.questions):
+            await checkpoint()
+        handler.requests[0].approve("ada", digest=handler.requests[0].digest)
+        tasks.cancel_scope.cancel()
+    closed = [event for event in told if isinstance(event, QuestionClosed)]
+    assert [event.status for event in closed] == ["cancelled"]
+    assert sum(isinstance(event, ApprovalAnswered) for event in told) == 1
+    assert sum(isinstance(event, ApprovalClosed) for event in told) == 1
+
+
+async def test_who_looks_on_sees_the_answer_and_what_was_wrong_with_it(told: list[HumanEvent]) -> None:
+    async with run_asking(answering("three", "3")):
+        await ask_user("How many?", schema=int)
+    answers = [event for event in told if isinstance(event, QuestionAnswered)]
+    assert [(event.answer, event.error is None) for event in answers] == [("three", False), (3, True)]
+
+
+async def test_what_looking_on_raises_reaches_who_asks_and_nothing_stays_pending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(event: HumanEvent) -> None:
+        if isinstance(event, ApprovalAnswered):
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(human_approvals, "find_human_observer", lambda: refuse)
+    handler = Handler()
+
+    async def answer() -> None:
+        while not handler.requests:
+            await checkpoint()
+        handler.requests[0].approve("ada", digest=handler.requests[0].digest)
+
+    async with run_asking(handler), anyio.create_task_group() as tasks:
+        tasks.start_soon(answer)
+        with pytest.raises(ZeroDivisionError):
+            await request_approval("send mail", quorum=2)
+    assert handler.requests[0].status == "cancelled"

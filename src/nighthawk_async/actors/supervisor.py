@@ -94,17 +94,19 @@ class Supervisor:
     """Runs children and restarts those that fail; enter it once, with `async with`.
 
     Leaving the block stops the children, the last one first: each is asked to end, and cancelled when it has
-    not after the grace. An error or a cancellation in the block cancels them all at once. A supervisor that
-    gives up stops its children likewise and raises from the block, so that supervisors can supervise each
-    other: run the inner one with `run`.
+    not after the grace. What a child does in a worker thread cannot be cancelled and is waited for. An error
+    or a cancellation in the block cancels all children at once. A supervisor that gives up stops them as
+    leaving does and raises from the block, so that supervisors can supervise each other: run the inner one
+    with `run`.
 
     - `one_for_one`: a child that fails is restarted.
     - `one_for_all`: the others are stopped and restarted along with it, those that had returned included.
     - `rest_for_one`: those that were started after it are.
     - `escalate`: the first failure ends the supervisor, which raises that error.
 
-    A cancellation is never a failure. A child that stops on purpose (`stop_child`, a closed actor) is never
-    restarted. Children with the mode `never` are stopped with others and not restarted with them.
+    The cancellation of a child is never a failure. That of something that it awaits, by others, is one on
+    asyncio, where it arrives in the child. A child that stops on purpose (`stop_child`, a closed actor) is
+    never restarted. Children with the mode `never` are stopped with others and not restarted with them.
 
     Restarts are counted over all children, as in Erlang; one that takes others along counts once. When one
     more is needed than `max_restarts` within `window_seconds`, the supervisor gives up and raises
@@ -227,7 +229,8 @@ class Supervisor:
         """Run an actor as a child.
 
         The handle stays the same over restarts, and messages that wait are not lost. The asker of a message
-        that crashes the actor gets the error.
+        that crashes the actor gets the error. An actor that is stopped handles what was sent to it before;
+        one that is stopped while it is being restarted refuses it.
 
         Args:
             name: The name of the child, and of the actor.
@@ -259,7 +262,7 @@ class Supervisor:
 
         Raises:
             KeyError: There is no such child.
-            SupervisorDeadlockError: The caller is this child, or runs somewhere below it.
+            SupervisorDeadlockError: The caller is this child, or a child somewhere below it.
             ValueError: The grace is negative, or no number.
         """
         await self._driver.stop_child(name, self._checked_grace(grace_seconds))
@@ -305,7 +308,7 @@ class Supervisor:
                 of the supervisor. Of two calls the shorter one counts.
 
         Raises:
-            SupervisorDeadlockError: The caller is a child, or runs somewhere below one; see `request_stop`.
+            SupervisorDeadlockError: The caller is a child, or one somewhere below; see `request_stop`.
             SupervisorEndedError: The supervisor is not entered.
             ValueError: The grace is negative, or no number.
         """
@@ -332,7 +335,7 @@ class Supervisor:
         """Wait until every child has ended for good.
 
         Raises:
-            SupervisorDeadlockError: The caller is a child, or runs somewhere below one.
+            SupervisorDeadlockError: The caller is a child, or one somewhere below.
         """
         await self._driver.wait_children_ended()
 

@@ -71,8 +71,8 @@ class SupervisorDriver:
 
     def add(self, name: str, restart: Restart, runner: ChildRunner) -> None:
         """Start a child soon."""
-        must_begin = runner.must_begin
-        replaced = self.state.add(name, restart, anyio.current_time(), must_begin=must_begin)
+        now = anyio.current_time()
+        replaced = self.state.add(name, restart, now, must_begin=runner.must_begin)
         if replaced is not None:
             self.runners[name].conclude(replaced.last_error)
         runner.place = self._place

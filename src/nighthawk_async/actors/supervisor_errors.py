@@ -36,7 +36,10 @@ class RestartLimitError(SupervisorError):
 
 
 class SupervisorDeadlockError(SupervisorError):
-    """A child would wait for its own end: directly, or for the end of the supervisor that runs it."""
+    """A child would wait for its own end: directly, or for the end of the supervisor that runs it.
+
+    Only what a child waits for itself is known; the waits of tasks and threads that it starts are not.
+    """
 
 
 class SupervisorEndedError(SupervisorError):

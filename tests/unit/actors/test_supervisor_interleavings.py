@@ -101,6 +101,25 @@ async def test_an_actor_whose_hook_awaits_something_cancelled_is_restarted() -> 
         assert (lives, supervisor.statistics().failures) == ([0, 1], 1)
 
 
+@only_asyncio
+async def test_the_cancellation_of_the_task_that_entered_a_supervisor_is_no_failure() -> None:
+    supervisors: list[Supervisor] = []
+
+    async def enter() -> None:
+        async with Supervisor() as supervisor:
+            supervisors.append(supervisor)
+            supervisor.start("child", anyio.sleep_forever, restart=AT_ONCE)
+            await anyio.sleep_forever()
+
+    task = asyncio.ensure_future(enter())
+    await anyio.wait_all_tasks_blocked()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    (supervisor,) = supervisors
+    assert (supervisor.children[0].status, supervisor.statistics().failures) == ("stopped", 0)
+
+
 @pytest.mark.parametrize("turns", range(5))
 async def test_a_child_may_be_forgotten_while_others_are_started(turns: int) -> None:
     async with Supervisor() as supervisor:

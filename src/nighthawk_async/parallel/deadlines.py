@@ -8,8 +8,7 @@ end of the block.
 
 import inspect
 import math
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from functools import partial, wraps
@@ -18,9 +17,9 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import anyio
 from anyio import NoEventLoopError, from_thread
-from anyio.lowlevel import current_token
 
 from .calling import is_async_callable
+from .clocks import Clock, is_loop_thread
 from .errors import DeadlineExceededError
 from .limits import checked_seconds
 
@@ -47,7 +46,8 @@ def deadline(seconds: float, *, name: str | None = None) -> "Deadline":
     the block goes before it.
 
     Args:
-        seconds: The limit, in seconds from entering the block or from the call.
+        seconds: The limit, in seconds from entering the block or from the call. The call of a function that
+            gives an awaitable and the await have it together.
         name: What the limit is for, for the error message; a decorated function's own name when None.
 
     Returns:
@@ -66,15 +66,17 @@ class Deadline:
     Args:
         seconds: The limit, in seconds.
         name: What the limit is for.
+        left_seconds: What is left of it when the block begins; all of it when None.
     """
 
-    __slots__ = ("_clock", "_expires_at", "_scope", "_token", "name", "seconds")
+    __slots__ = ("_clock", "_expires_at", "_left_seconds", "_scope", "_token", "name", "seconds")
 
-    def __init__(self, seconds: float, name: str | None = None) -> None:
+    def __init__(self, seconds: float, name: str | None = None, *, left_seconds: float | None = None) -> None:
         self.seconds = seconds
         self.name = name
-        self._clock: Callable[[], float] | None = None
+        self._clock: Clock | None = None
         self._expires_at = 0.0
+        self._left_seconds = seconds if left_seconds is None else left_seconds
         self._scope: anyio.CancelScope | None = None
         self._token: Token[tuple[Deadline, ...]] | None = None
 
@@ -85,8 +87,14 @@ class Deadline:
 
     @property
     def remaining_seconds(self) -> float:
-        """How much time is left, in seconds; negative when the work is late, all before the block began."""
-        return self.seconds if self._clock is None else self._expires_at - self._clock()
+        """How much time is left, in seconds; negative when the work is late, all before the block began.
+
+        For a block on an event loop it can be asked there and in any thread that belongs to no other.
+
+        Raises:
+            RuntimeError: It is asked in a thread of another event loop.
+        """
+        return self._left_seconds if self._clock is None else self._expires_at - self._clock.now()
 
     def check(self) -> None:
         """Raise when the time is over. For code in a thread, which nothing interrupts.
@@ -96,19 +104,19 @@ class Deadline:
 
         Raises:
             DeadlineExceededError: The time is over.
+            RuntimeError: It is called in a thread of another event loop.
         """
-        if self._scope is None:
-            with suppress(NoEventLoopError):  # a thread that works for no event loop
-                from_thread.check_cancelled()
         if self.remaining_seconds <= 0:
             raise self._error()
+        with suppress(NoEventLoopError):  # not in a worker thread
+            from_thread.check_cancelled()
 
     def __enter__(self) -> "Deadline":
         if self._clock is not None:
             raise RuntimeError("a deadline is for one block; make a new one for the next")
-        self._clock = _clock()
-        self._expires_at = self._clock() + self.seconds
-        if self._clock is anyio.current_time:
+        self._clock = Clock()
+        self._expires_at = self._clock.now() + self._left_seconds
+        if self._clock.is_of_loop_thread:
             self._scope = anyio.CancelScope(deadline=self._expires_at)
             self._scope.__enter__()
         else:
@@ -179,7 +187,7 @@ def under_thread_deadlines(
     Returns:
         The function itself when the present thread has no deadline.
     """
-    if _is_loop_thread():
+    if is_loop_thread():
         seconds = anyio.current_effective_deadline() - anyio.current_time()
         if math.isinf(seconds) and seconds > 0:
             return function
@@ -221,36 +229,26 @@ def _limited(
 ) -> Callable[Parameters, Result]:
     @wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        with Deadline(seconds, name):
-            result = function(*args, **kwargs)
-        return cast("Result", _await_within(result, seconds, name)) if inspect.isawaitable(result) else result
+        result: Result | None = None
+        try:
+            with Deadline(seconds, name) as limit:
+                result = function(*args, **kwargs)
+        except DeadlineExceededError:
+            if isinstance(result, Coroutine):
+                result.close()  # it would complain that nobody awaited it
+            raise
+        if not inspect.isawaitable(result):
+            return result
+        rest = Deadline(seconds, name, left_seconds=limit.remaining_seconds)
+        return cast("Result", _await_within(result, rest))
 
     return call
 
 
-async def _await_within(awaitable: Awaitable[Result], seconds: float, name: str | None) -> Result:
-    with Deadline(seconds, name):
+async def _await_within(awaitable: Awaitable[Result], limit: Deadline) -> Result:
+    with limit:
         return await awaitable
 
 
 def _remaining_seconds(limit: Deadline) -> float:
     return limit.remaining_seconds
-
-
-def _clock() -> Callable[[], float]:
-    """The clock of the event loop that the present thread runs or works for; otherwise one of its own."""
-    if _is_loop_thread():
-        return anyio.current_time
-    try:
-        token = from_thread.run_sync(current_token)
-    except NoEventLoopError:
-        return time.monotonic
-    return partial(from_thread.run_sync, anyio.current_time, token=token)
-
-
-def _is_loop_thread() -> bool:
-    try:
-        current_token()
-    except RuntimeError:  # NoEventLoopError, or what AnyIO raises in a thread with the context of a loop's
-        return False
-    return True

@@ -1,6 +1,7 @@
 """`deadline` on an event loop: a limit that no handler inside swallows."""
 
 import functools
+import gc
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
@@ -9,7 +10,7 @@ import anyio.to_thread
 import pytest
 from anyio import from_thread
 
-from nighthawk_async.parallel import DeadlineExceededError, InvalidLimitError, deadline
+from nighthawk_async.parallel import DeadlineExceededError, InvalidLimitError, call_any, deadline
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 
@@ -188,6 +189,35 @@ async def test_objects_partials_and_what_gives_awaitables_are_functions_too() ->
         with pytest.raises(DeadlineExceededError):
             await limited(*(() if isinstance(function, functools.partial) else (6,)))
     assert await deadline(5)(Waiter())(1) == "waited"
+
+
+@pytest.mark.parametrize(("before", "after", "is_late"), [(3, 1, False), (3, 2, True), (1, 5, True)])
+async def test_the_call_and_the_await_of_what_it_gives_have_the_time_together(
+    before: int, after: int, is_late: bool
+) -> None:
+    @deadline(5)
+    def work() -> Any:
+        from_thread.run(anyio.sleep, before)
+        return anyio.sleep(after)
+
+    began = anyio.current_time()
+    if is_late:
+        with pytest.raises(DeadlineExceededError, match="work exceeded its deadline of 5 seconds"):
+            await call_any(work)
+        assert anyio.current_time() - began == 5
+    else:
+        await call_any(work)
+
+
+async def test_a_call_that_is_late_itself_leaves_nothing_that_nobody_awaits() -> None:
+    @deadline(1)
+    def work() -> Any:
+        from_thread.run(anyio.sleep, 2)
+        return anyio.sleep(1)
+
+    with pytest.raises(DeadlineExceededError):
+        await anyio.to_thread.run_sync(work)
+    gc.collect()
 
 
 async def test_generators_are_refused() -> None:

@@ -150,6 +150,106 @@ async def test_a_thread_can_ask_and_ends_when_its_caller_was_cancelled() -> None
 
 
 @anyio_test
+@pytest.mark.virtual_time
+async def test_a_worker_thread_can_ask_for_the_time_of_a_block_on_the_loop() -> None:
+    def work() -> None:
+        assert limit.remaining_seconds == 5
+        from_thread.run(anyio.sleep, 3)
+        limit.check()
+        assert limit.remaining_seconds == 2
+        from_thread.run(sleep_shielded, 4)
+        with pytest.raises(DeadlineExceededError, match="the block exceeded its deadline of 5 seconds"):
+            limit.check()
+        assert limit.remaining_seconds == -2
+
+    with pytest.raises(DeadlineExceededError):
+        async with deadline(5, name="the block") as limit:
+            await anyio.to_thread.run_sync(work)
+
+
+async def sleep_shielded(seconds: float) -> None:
+    with anyio.CancelScope(shield=True):
+        await anyio.sleep(seconds)
+
+
+@anyio_test
+async def test_a_thread_can_ask_about_a_block_on_the_loop_and_ends_when_that_was_cancelled() -> None:
+    begun = threading.Event()
+
+    def work() -> None:
+        begun.set()
+        while True:
+            limit.check()
+            time.sleep(0.001)
+
+    with anyio.CancelScope() as scope:
+        async with deadline(1_000) as limit, anyio.create_task_group() as task_group:
+            task_group.start_soon(anyio.to_thread.run_sync, work)
+            await anyio.to_thread.run_sync(begun.wait)
+            scope.cancel()
+    assert scope.cancelled_caught
+
+
+@anyio_test
+async def test_a_thread_that_anyio_has_not_started_can_ask_too() -> None:
+    answers: list[float] = []
+
+    def ask() -> None:
+        limit.check()
+        answers.append(limit.remaining_seconds)
+
+    async with deadline(1_000) as limit:
+        thread = threading.Thread(target=ask)
+        thread.start()
+        await anyio.to_thread.run_sync(thread.join)
+    assert 0 < answers[0] <= 1_000
+
+
+@anyio_test
+async def test_the_loop_can_ask_about_a_block_in_one_of_its_threads() -> None:
+    async def ask(limit: parallel.Deadline) -> float:
+        limit.check()
+        return limit.remaining_seconds
+
+    def work() -> float:
+        with deadline(1_000) as limit:
+            return from_thread.run(ask, limit)
+
+    assert 0 < await anyio.to_thread.run_sync(work) <= 1_000
+
+
+@anyio_test
+async def test_on_another_loop_asking_is_refused_because_this_one_may_stand_still() -> None:
+    async def ask_on_the_loop() -> None:
+        limit.check()
+
+    async def ask_in_a_thread_of_it() -> None:
+        await anyio.to_thread.run_sync(limit.check)
+
+    async with deadline(1_000) as limit:
+        with start_blocking_portal("asyncio") as portal:
+            for ask in (ask_on_the_loop, ask_in_a_thread_of_it):
+                with pytest.raises(RuntimeError, match="cannot be read in a thread of another"):
+                    portal.call(ask)
+        await checkpoint()
+
+
+@anyio_test
+async def test_a_block_in_a_thread_holds_for_a_loop_that_the_thread_runs() -> None:
+    recorder = Recorder()
+
+    def sleep() -> None:
+        from_thread.run(under_thread_deadlines(recorder.sleep))
+
+    def work() -> None:
+        with deadline(0.01, name="in the thread"):
+            anyio.run(anyio.to_thread.run_sync, sleep)
+
+    with pytest.raises(DeadlineExceededError, match="in the thread"):
+        await anyio.to_thread.run_sync(work)
+
+
+@anyio_test
 async def test_the_deadline_of_the_caller_holds_for_the_thread() -> None:
     recorder = Recorder()
 

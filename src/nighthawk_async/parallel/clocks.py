@@ -1,0 +1,60 @@
+"""The clock of an event loop, read on the loop and in threads. Floor 1."""
+
+import time
+
+import anyio
+from anyio import NoEventLoopError, from_thread
+from anyio.lowlevel import EventLoopToken, current_token
+
+__all__ = ["Clock", "is_loop_thread"]
+
+
+class Clock:
+    """Tells the time, in seconds, of the event loop that the present thread runs or works for.
+
+    A thread that belongs to no event loop has the clock of the machine.
+
+    Attributes:
+        is_of_loop_thread: Whether it was made on the thread of the event loop.
+    """
+
+    __slots__ = ("_loop", "is_of_loop_thread")
+
+    def __init__(self) -> None:
+        self.is_of_loop_thread = is_loop_thread()
+        self._loop = _find_loop()
+
+    def now(self) -> float:
+        """The time now, from the thread of the event loop or from any other.
+
+        Raises:
+            RuntimeError: It was made on the thread of one event loop and is asked in a thread of another. The
+                one may be standing still until the other has ended, so asking could last for ever.
+            anyio.RunFinishedError: The event loop has ended.
+        """
+        if self._loop is None:
+            return time.monotonic()
+        if is_loop_thread() and current_token() == self._loop:
+            return anyio.current_time()
+        if self.is_of_loop_thread and _find_loop() not in (None, self._loop):
+            raise RuntimeError("a deadline of one event loop cannot be read in a thread of another")
+        return from_thread.run_sync(anyio.current_time, token=self._loop)
+
+
+def is_loop_thread() -> bool:
+    """Whether an event loop runs on the present thread."""
+    try:
+        current_token()
+    except RuntimeError:  # NoEventLoopError, or what AnyIO raises in a thread with the context of a loop's
+        return False
+    return True
+
+
+def _find_loop() -> EventLoopToken | None:
+    """The event loop that the present thread runs, or works for; None for a thread without one."""
+    if is_loop_thread():
+        return current_token()
+    try:
+        return from_thread.run_sync(current_token)
+    except NoEventLoopError:
+        return None

@@ -17,7 +17,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 from ..parallel import is_async_callable
 from ..runtime.awaitable import is_awaitable
 
-__all__ = ["Call", "Transformer", "function_name"]
+__all__ = ["Call", "Transformer", "check_function", "function_name", "within_descriptor"]
 
 Owner = TypeVar("Owner")
 Parameters = ParamSpec("Parameters")
@@ -98,11 +98,7 @@ class Transformer(ABC):
         Raises:
             TypeError: It cannot be called, or it is a generator, which hands out values while it runs.
         """
-        if isinstance(function, staticmethod | classmethod):
-            descriptor = cast("Any", function)
-            return type(descriptor)(self(descriptor.__func__))
-        self.check(function)
-        return _transform(function, self)
+        return within_descriptor(function, self._transform)
 
     def check(self, function: object) -> None:
         """Refuse a function that cannot be transformed. Subclasses may have more reasons.
@@ -113,14 +109,11 @@ class Transformer(ABC):
         Raises:
             TypeError: It cannot be called, or it is a generator.
         """
-        if not callable(function):
-            raise TypeError(f"{self.title} needs a function, not {function!r}")
-        for each in (function, inspect.getattr_static(type(function), "__call__", None)):
-            if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
-                raise TypeError(
-                    f"{self.title} cannot take {function_name(function)}: it is a generator, which hands out "
-                    "values while it runs; transform what consumes it"
-                )
+        check_function(function, self.title)
+
+    def _transform(self, function: Any) -> Any:
+        self.check(function)
+        return _transform(function, self)
 
     @abstractmethod
     def run(self, call: Call[Any]) -> Any:
@@ -149,6 +142,39 @@ def function_name(function: object) -> str:
         function = cast("object", function.func)
     name = getattr(function, "__qualname__", None)
     return name if isinstance(name, str) else type(function).__qualname__
+
+
+def check_function(function: object, title: str) -> None:
+    """Refuse what cannot be transformed.
+
+    Args:
+        function: What was given for a function.
+        title: What would transform it.
+
+    Raises:
+        TypeError: It cannot be called, or it is a generator.
+    """
+    if not callable(function):
+        raise TypeError(f"{title} needs a function, not {function!r}")
+    for each in (function, inspect.getattr_static(type(function), "__call__", None)):
+        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
+            raise TypeError(
+                f"{title} cannot take {function_name(function)}: it is a generator, which hands out values "
+                "while it runs; transform what consumes it"
+            )
+
+
+def within_descriptor(function: Any, transform: Callable[[Any], Any]) -> Any:
+    """Transform a function; a static or class method stays one.
+
+    Args:
+        function: A function, or a static or class method.
+        transform: Makes a function of a function.
+    """
+    if isinstance(function, staticmethod | classmethod):
+        descriptor = cast("Any", function)
+        return type(descriptor)(transform(descriptor.__func__))
+    return transform(function)
 
 
 def _transform(function: Callable[..., Any], transformer: Transformer) -> Callable[..., Any]:

@@ -1,0 +1,223 @@
+"""`circuit_breaker`: call nothing for a while that keeps failing. Floor 5."""
+
+import threading
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar, overload
+
+from ..runtime.retry_policy import leaves_of, may_be_retried
+from .arguments import Errors, checked_count, checked_errors, checked_seconds
+from .circuit_state import CircuitChange, CircuitState, CircuitStatus, Passage
+from .clock import shared_time
+from .errors import CircuitOpenError
+from .span_events import add_span_event
+from .transforming import Call, Transformer, function_name
+
+__all__ = ["CircuitBreaker", "CircuitStatistics", "circuit_breaker"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitStatistics:
+    """What a circuit breaker sees at one moment.
+
+    Args:
+        state: What it does.
+        consecutive_failures: Failures in a row, while it is closed.
+        succeeded: Calls that succeeded so far.
+        failed: Calls that failed so far.
+        refused: Calls that it did not let through.
+        in_progress: Calls that have not ended.
+        retry_in: Seconds until it lets a call through; 0 while it does, None while a probe is in progress.
+    """
+
+    state: CircuitStatus
+    consecutive_failures: int
+    succeeded: int
+    failed: int
+    refused: int
+    in_progress: int
+    retry_in: float | None
+
+
+@overload
+def circuit_breaker(
+    function: Callable[Parameters, Result],
+    /,
+    *,
+    fail_threshold: int = 5,
+    reset_timeout: float = 30.0,
+    on: Errors | None = None,
+    name: str | None = None,
+) -> Callable[Parameters, Result]: ...
+
+
+@overload
+def circuit_breaker(
+    *,
+    fail_threshold: int = 5,
+    reset_timeout: float = 30.0,
+    on: Errors | None = None,
+    name: str | None = None,
+) -> "CircuitBreaker": ...
+
+
+def circuit_breaker(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    fail_threshold: int = 5,
+    reset_timeout: float = 30.0,
+    on: Errors | None = None,
+    name: str | None = None,
+) -> Any:
+    """Stop calling what keeps failing, and see from time to time whether it works again.
+
+        search_service = circuit_breaker(fail_threshold=3)
+
+        @search_service
+        async def search(text: str) -> list[str]: ...
+
+        @search_service
+        async def suggest(text: str) -> list[str]: ...
+
+    After `fail_threshold` failures in a row the circuit is open: calls raise `CircuitOpenError` at once.
+    After `reset_timeout` seconds one call at a time is let through. When it succeeds, the circuit is closed;
+    when it fails, it is open again. A call that is cancelled, or ends with another error, says nothing.
+
+    All functions of one circuit breaker share it, in all threads and on all event loops of the process.
+
+    Args:
+        function: What to call; None gives a circuit breaker for any number of functions.
+        fail_threshold: How many failures in a row open the circuit.
+        reset_timeout: For how many seconds it stays open.
+        on: Which errors are failures: by default all but those that somebody's decision stands behind, as for
+            `retrying`. An exception group counts when one of its errors does.
+        name: What the circuit is called in errors and traces; by default like its first function.
+
+    Returns:
+        The function with the same signature, or a decorator.
+
+    Raises:
+        InvalidPolicyError: An argument makes no sense.
+        TypeError: The function cannot be called, or is a generator.
+    """
+    breaker = CircuitBreaker(
+        CircuitState(
+            fail_threshold=checked_count("fail_threshold", fail_threshold),
+            reset_timeout=checked_seconds("reset_timeout", reset_timeout),
+        ),
+        on=checked_errors("on", on) or (Exception,),
+        name=name,
+    )
+    return breaker if function is None else breaker(function)
+
+
+class CircuitBreaker(Transformer):
+    """Keeps calls from what keeps failing. Made by `circuit_breaker`.
+
+    Args:
+        state: Whether it lets calls through.
+        on: Which errors are failures.
+        name: What it is called; None for like its first function.
+    """
+
+    title = "circuit_breaker"
+
+    def __init__(self, state: CircuitState, *, on: tuple[type[Exception], ...], name: str | None) -> None:
+        self._circuit = state
+        self._on = on
+        self._name = name
+        self._lock = threading.Lock()
+        self._succeeded = self._failed = self._refused = self._in_progress = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called in errors and traces."""
+        return self._name or self.title
+
+    @property
+    def state(self) -> CircuitStatus:
+        """What it does at present. It is half-open as soon as the next call would be let through."""
+        return self.statistics().state
+
+    def statistics(self) -> CircuitStatistics:
+        """What it sees at present."""
+        now = shared_time()
+        with self._lock:
+            return CircuitStatistics(
+                state=self._circuit.status(now),
+                consecutive_failures=self._circuit.failures,
+                succeeded=self._succeeded,
+                failed=self._failed,
+                refused=self._refused,
+                in_progress=self._in_progress,
+                retry_in=self._circuit.retry_in(now),
+            )
+
+    def reset(self) -> None:
+        """Close the circuit, because somebody knows that things are better."""
+        with self._lock:
+            change = self._circuit.close()
+        self._report(change)
+
+    def check(self, function: object) -> None:
+        """Refuse what cannot be called; the first function gives its name."""
+        super().check(function)
+        if self._name is None:
+            self._name = function_name(function)
+
+    def run(self, call: Call[Any]) -> Any:
+        """Call the function, if the circuit lets calls through."""
+        with self._passing():
+            return call()
+
+    async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
+        """Call the function, if the circuit lets calls through."""
+        with self._passing():
+            return await call()
+
+    @contextmanager
+    def _passing(self) -> Generator[None, None, None]:
+        passage = self._enter()
+        is_failure: bool | None = None
+        try:
+            yield
+            is_failure = False
+        except Exception as error:
+            is_failure = self._is_failure(error) or None
+            raise
+        finally:
+            self._leave(passage, is_failure=is_failure)
+
+    def _enter(self) -> Passage:
+        now = shared_time()
+        with self._lock:
+            passage = self._circuit.enter(now)
+            if passage is None:
+                self._refused += 1
+                raise CircuitOpenError(self.name, retry_in=self._circuit.retry_in(now))
+            self._in_progress += 1
+        self._report(passage.change)
+        return passage
+
+    def _leave(self, passage: Passage, *, is_failure: bool | None) -> None:
+        now = shared_time()
+        with self._lock:
+            self._in_progress -= 1
+            self._succeeded += is_failure is False
+            self._failed += is_failure is True
+            change = self._circuit.leave(passage, is_failure=is_failure, now=now)
+        self._report(change)
+
+    def _is_failure(self, error: Exception) -> bool:
+        if not may_be_retried(error):
+            return False
+        return isinstance(error, self._on) or any(isinstance(each, self._on) for each in leaves_of(error))
+
+    def _report(self, change: CircuitChange | None) -> None:
+        if change is not None:
+            add_span_event(f"nighthawk.circuit.{change}", {"nighthawk.circuit.name": self.name})

@@ -1,0 +1,205 @@
+"""`rate_limit`: so many calls, or so many tokens, within any minute. Floor 5."""
+
+import threading
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
+
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from ..models.pacing_counts import Start
+from ..models.pacing_lane import PacingLimits
+from ..runtime.environment import find_environment, get_usage_meter
+from ..runtime.portals import is_loop_thread
+from ..runtime.scope import scope
+from .arguments import checked_count
+from .clock import shared_time
+from .errors import InvalidPolicyError
+from .shared_limit import RateLimitStatistics, SharedLimit
+from .span_events import add_span_event
+from .transforming import Call, Transformer
+from .waiting import raise_if_cancelled, wait_from_sync
+
+__all__ = ["RateLimit", "Tokens", "rate_limit"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+Tokens: TypeAlias = int | Callable[..., int]
+"""The tokens that a call will take: a number, or a function of the call's arguments."""
+
+_shared: dict[str, SharedLimit] = {}
+_lock = threading.Lock()
+
+
+@overload
+def rate_limit(
+    function: Callable[Parameters, Result],
+    /,
+    *,
+    per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
+    tokens: Tokens | None = None,
+    key: str | None = None,
+) -> Callable[Parameters, Result]: ...
+
+
+@overload
+def rate_limit(
+    *,
+    per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
+    tokens: Tokens | None = None,
+    key: str | None = None,
+) -> "RateLimit": ...
+
+
+def rate_limit(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    per_minute: int | None = None,
+    tokens_per_minute: int | None = None,
+    tokens: Tokens | None = None,
+    key: str | None = None,
+) -> Any:
+    """Let calls wait for their turn, so that within any minute no more begin than allowed.
+
+        calm = rate_limit(summarize, per_minute=60)
+
+        @rate_limit(per_minute=60, tokens_per_minute=100_000, tokens=2_000, key="the search service")
+        async def search(text: str) -> list[str]: ...
+
+    Calls go in the order in which they came. One that is cancelled while it waits takes nothing. The
+    functions of one `RateLimit` share it, and so do all with the same key, in all threads and on all event
+    loops of the process, for as long as it lives.
+
+    What a call takes is not known before it ends. So it reserves `tokens`; when it has ended, what its model
+    requests really used counts instead. For this the call gets a scope of its own, inside a run. Outside of
+    runs, and for a call that sends no request through this library, the reservation stays.
+
+    Args:
+        function: What to call; None gives a decorator for any number of functions.
+        per_minute: How many calls may begin within a minute; None for any number.
+        tokens_per_minute: How many tokens, sent and received, these may take; None for any number. A call
+            that needs more than that goes when nothing else counts.
+        tokens: The tokens that a call reserves: a number, or a function that gets the arguments of the call.
+            By default what calls took on average so far, and 1,000 before any has ended.
+        key: What else shares the limit; None for nothing else.
+
+    Returns:
+        The function with the same signature, or a decorator.
+
+    Raises:
+        InvalidPolicyError: An argument makes no sense, nothing is limited, or the key is in use with other
+            limits.
+        TypeError: The function cannot be called, or is a generator.
+    """
+    if per_minute is None and tokens_per_minute is None:
+        raise InvalidPolicyError("rate_limit needs per_minute, tokens_per_minute, or both")
+    limits = PacingLimits(
+        requests_per_minute=None if per_minute is None else checked_count("per_minute", per_minute),
+        tokens_per_minute=(
+            None if tokens_per_minute is None else checked_count("tokens_per_minute", tokens_per_minute)
+        ),
+    )
+    if not callable(tokens) and tokens is not None:
+        _checked_tokens(tokens)
+    transformer = RateLimit(_shared_limit(key, limits), tokens)
+    return transformer if function is None else transformer(function)
+
+
+class RateLimit(Transformer):
+    """Lets calls wait for their turn. Made by `rate_limit`.
+
+    Args:
+        limit: The limit, which others may share.
+        tokens: What a call reserves; None for the average.
+    """
+
+    __slots__ = ("_limit", "_tokens")
+
+    title = "rate_limit"
+
+    def __init__(self, limit: SharedLimit, tokens: Tokens | None) -> None:
+        self._limit = limit
+        self._tokens = tokens
+
+    def statistics(self) -> RateLimitStatistics:
+        """What it sees at present."""
+        return self._limit.statistics()
+
+    def run(self, call: Call[Any]) -> Any:
+        """Call the function when it is its turn."""
+        start = self._enter_here(self._reserved(call))
+        with self._settling(start):
+            return call()
+
+    async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
+        """Call the function when it is its turn."""
+        await checkpoint_if_cancelled()
+        tokens = self._reserved(call)
+        start = self._limit.enter_nowait(tokens) or await self._enter(tokens)
+        with self._settling(start):
+            return await call()
+
+    def _enter_here(self, tokens: int | None) -> Start:
+        raise_if_cancelled()
+        # Those before a call that blocks its event loop may be on that loop: they could never go.
+        wait = partial(self._enter, goes_first=is_loop_thread())
+        return self._limit.enter_nowait(tokens) or wait_from_sync(wait, tokens)
+
+    async def _enter(self, tokens: int | None, *, goes_first: bool = False) -> Start:
+        began_at = shared_time()
+        start = await self._limit.enter(tokens, goes_first=goes_first)
+        add_span_event(
+            "nighthawk.rate_limit.waited", {"nighthawk.rate_limit.wait_seconds": start.at - began_at}
+        )
+        return start
+
+    def _reserved(self, call: Call[Any]) -> int | None:
+        if not callable(self._tokens):
+            return self._tokens
+        return _checked_tokens(self._tokens(*call.args, **call.kwargs))
+
+    @contextmanager
+    def _settling(self, start: Start) -> Generator[None, None, None]:
+        """Count what a call used in place of what it reserved."""
+        if self._limit.limits.tokens_per_minute is None or find_environment() is None:
+            yield
+            return
+        with scope():
+            meter = get_usage_meter()
+            try:
+                yield
+            finally:
+                usage = meter.usage
+                used = usage.input_tokens + usage.output_tokens
+                if usage.requests:
+                    self._limit.settle(start, used if usage.is_complete else max(used, start.tokens))
+
+
+def _shared_limit(key: object, limits: PacingLimits) -> SharedLimit:
+    if key is None:
+        return SharedLimit(limits)
+    if not isinstance(key, str):
+        raise InvalidPolicyError(f"key is a text, not {key!r}")
+    with _lock:
+        shared = _shared.setdefault(key, SharedLimit(limits))
+    if shared.limits != limits:
+        there, here = _numbers(shared.limits), _numbers(limits)
+        raise InvalidPolicyError(f"the rate limit {key!r} exists with other numbers: {there}, not {here}")
+    return shared
+
+
+def _numbers(limits: PacingLimits) -> str:
+    return f"per_minute={limits.requests_per_minute}, tokens_per_minute={limits.tokens_per_minute}"
+
+
+def _checked_tokens(tokens: object) -> int:
+    if isinstance(tokens, int) and not isinstance(tokens, bool) and tokens >= 0:
+        return tokens
+    raise InvalidPolicyError(
+        f"tokens is a whole number, at least 0, or a function that gives one, not {tokens!r}"
+    )

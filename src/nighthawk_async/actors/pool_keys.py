@@ -45,11 +45,8 @@ class KeyMemory:
     def end(self, job: Job[Any]) -> None:
         """A job has ended, or was never taken. Its key is free when its body never ran."""
         key = job.idempotency_key
-        submitted = self._alive.get(key)
-        if submitted is None or submitted.job is not job:
-            return
-        del self._alive[key]
-        if not job.has_begun:
+        submitted = self._alive.pop(key, None)
+        if submitted is None or not job.has_begun:
             return
         self._ended[key] = submitted
         if len(self._ended) > REMEMBERED_JOBS:

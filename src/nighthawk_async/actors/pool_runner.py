@@ -34,7 +34,6 @@ async def run_job(job: Job[Any]) -> None:
             job.end_cancelled("something that it awaited was cancelled")
         else:
             job.end_cancelled("its pool was cancelled")
-            await checkpoint_if_cancelled()  # bare: a task group on asyncio takes a group for a failure
             raise
     if not job.is_ended:  # its own scope has caught the cancellation
         job.end_cancelled()

@@ -36,11 +36,6 @@ class Worker(Protocol):
         ...
 
     @property
-    def is_asked_to_end(self) -> bool:
-        """Whether its cancellation is under way."""
-        ...
-
-    @property
     def task_id(self) -> int | None:
         """Which task runs it."""
         ...
@@ -94,7 +89,7 @@ class PoolWait:
         Args:
             parents: The ids of all tasks, and of the tasks whose task groups they run in.
         """
-        if self._worker.is_asked_to_end or self._task.has_pending_cancellation():
+        if self._task.has_pending_cancellation():
             return False
         task_id: int | None = self._task.id
         while task_id is not None and task_id != self._worker.task_id:

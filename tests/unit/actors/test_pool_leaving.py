@@ -1,7 +1,7 @@
 """Leaving a pool: nothing runs afterwards, and every handle says how its job ended."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext
 
 import anyio
 import pytest
@@ -179,14 +179,15 @@ async def test_a_job_whose_task_group_is_cancelled_with_the_pool_is_cancelled(ho
 async def check_cancelled_with_its_pool(body: Callable[[], Awaitable[None]], how: str) -> None:
     """Run a job in a pool that is cancelled by a scope around it, or by an error in its block."""
     handles: list[JobHandle[None]] = []
-    with anyio.CancelScope() as scope, suppress(OSError):
+    is_error = how == "error"
+    with anyio.CancelScope() as scope, pytest.raises(OSError, match="broken") if is_error else nullcontext():
         async with Pool(max_concurrent=1) as pool:
             handles.extend(pool.submit_nowait(body) for _ in range(2))
             await anyio.wait_all_tasks_blocked()
-            if how == "error":
+            if is_error:
                 raise OSError("broken")
             scope.cancel()
-    assert scope.cancelled_caught == (how == "scope")
+    assert scope.cancelled_caught == (not is_error)
     assert [handle.status for handle in handles] == ["cancelled", "cancelled"]
     for handle in handles:
         with pytest.raises(JobCancelledError, match="its pool was cancelled"):
@@ -296,6 +297,29 @@ async def test_whoever_waits_for_room_is_sent_away_when_the_pool_is_cancelled() 
                     await anyio.wait_all_tasks_blocked()
         assert isinstance(waiting.result, PoolClosedError)
     assert held.begun == [0]
+
+
+async def test_a_task_of_a_job_that_has_ended_submits_no_more_than_an_outsider() -> None:
+    held = Held()
+    go = anyio.Event()
+    errors: list[Exception] = []
+
+    async def submit_late() -> None:
+        await go.wait()
+        try:
+            pool.submit_nowait(held.job, 1)
+        except PoolClosedError as error:
+            errors.append(error)
+
+    async def leave_a_task_behind() -> None:
+        task_group.start_soon(submit_late)
+
+    async with anyio.create_task_group() as task_group, Pool(max_concurrent=1) as pool:
+        await pool.submit_nowait(leave_a_task_behind)
+        pool.close()
+        go.set()
+    assert len(errors) == 1
+    assert held.begun == []
 
 
 async def test_a_cancelled_pool_takes_nothing_from_its_jobs_either() -> None:

@@ -16,7 +16,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from .calling import AnyFunction, call_any
 from .deadlines import Deadline
-from .errors import CallCancelledError
+from .errors import CallCancelledError, DeadlineExceededError
 from .failures import errors_in, raise_bare, without_cancellations
 from .limits import checked_max_concurrent, checked_seconds
 from .outcomes import Failed, Outcome, Succeeded
@@ -65,7 +65,7 @@ class CallOptions:
         """The name of the combinator without its module, for the ids of tasks."""
         return self.title.rpartition(".")[2]
 
-    def time_limit(self) -> AbstractContextManager[object]:
+    def time_limit(self) -> AbstractContextManager[Deadline | None]:
         """The deadline, to be entered."""
         return nullcontext() if self.deadline is None else Deadline(float(self.deadline), self.title)
 
@@ -108,6 +108,8 @@ class Calls(Generic[Item, Result]):
         self._scope = anyio.CancelScope()
         self._room = None if options.max_concurrent is None else anyio.Semaphore(options.max_concurrent)
         self._threads = CapacityLimiter(options.max_concurrent or _MAX_THREADS)
+        self._limit: Deadline | None = None
+        self._is_decided = False
         self._path: str | None = None
         self._reporter: ProgressReporter
 
@@ -126,14 +128,15 @@ class Calls(Generic[Item, Result]):
         if self._room is not None:
             self._room.release()
 
-    def stop(self) -> None:
-        """Start no more calls, and cancel those in flight."""
+    def decide(self) -> None:
+        """Start no more calls, and cancel those in flight. When it is in time, their end may be late."""
+        self._is_decided = self._limit is None or self._limit.remaining_seconds >= 0
         self._scope.cancel()
 
     def fail(self, error: BaseException) -> None:
-        """Stop, and raise the error in the end."""
+        """Start no more calls, cancel those in flight, and raise the error in the end."""
         self._failures.append(error)
-        self.stop()
+        self._scope.cancel()
 
     async def run(self) -> None:
         """Make the calls, and wait until none is in flight.
@@ -144,14 +147,17 @@ class Calls(Generic[Item, Result]):
         """
         if self._path is None:
             self.begin()
-        with self._options.time_limit():
-            try:
+        try:
+            with self._options.time_limit() as self._limit:
                 await self._run_in_task_group()
-            except anyio.get_cancelled_exc_class():
-                if not self._failures:
-                    raise
-            # Outside the handler: an error takes the place of a cancellation, and does not refer to it.
-            raise_bare(self._failures, self._options.title)
+        except DeadlineExceededError:  # of the limit: those of calls are failures
+            if not self._is_decided:
+                raise
+        except anyio.get_cancelled_exc_class():
+            if not self._failures:
+                raise
+        # Outside the handler: an error takes the place of a cancellation, and does not refer to it.
+        raise_bare(self._failures, self._options.title)
 
     async def _run_in_task_group(self) -> None:
         try:

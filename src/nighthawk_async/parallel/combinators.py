@@ -116,7 +116,8 @@ async def race(
     """Call a function for every item, many at a time, and give the first result.
 
     A call that fails leaves the race to the others. Once a call has returned, the others are cancelled and
-    awaited, no more are started, and what the others raise while they end is dropped.
+    awaited, no more are started, and what the others raise while they end is dropped. Who wins in time has
+    won, however long the others take to end.
 
     Args:
         function: What to call; see `map`.
@@ -132,7 +133,7 @@ async def race(
         InvalidLimitError: A limit makes no sense. Nothing was started.
         NothingToRaceError: There are no items.
         ExceptionGroup: Every call failed; the errors are in the order of the items, even a single one.
-        DeadlineExceededError: The race did not end in time.
+        DeadlineExceededError: No call succeeded in time.
         Exception: What the iterable or the progress callback raised.
     """
     winners: list[Result] = []
@@ -143,7 +144,7 @@ async def race(
             errors[index] = outcome.error
         else:
             winners.append(outcome.value)
-            calls.stop()
+            calls.decide()
 
     options = CallOptions(
         title="parallel.race", max_concurrent=max_concurrent, deadline=deadline, progress=progress

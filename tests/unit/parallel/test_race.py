@@ -85,6 +85,34 @@ async def test_what_losers_raise_while_they_end_is_dropped() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_a_winner_in_time_has_won_however_long_the_others_take_to_end() -> None:
+    async def call(seconds: int) -> int:
+        try:
+            return await wait(seconds)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(0 if seconds == 5 else 100)
+
+    assert await parallel.race(call, [5, 50], deadline=10) == 5
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("seconds", "wins"), [(10, True), (11, False)])
+async def test_who_arrives_with_the_end_of_the_time_wins_and_who_arrives_later_does_not(
+    seconds: int, wins: bool
+) -> None:
+    async def call(number: int) -> int:
+        with anyio.CancelScope(shield=True):
+            return await wait(seconds)
+
+    if wins:
+        assert await parallel.race(call, [0], deadline=10) == 10
+    else:
+        with pytest.raises(DeadlineExceededError):
+            await parallel.race(call, [0], deadline=10)
+
+
+@pytest.mark.virtual_time
 async def test_a_race_has_a_deadline() -> None:
     with pytest.raises(DeadlineExceededError, match=r"parallel\.race"):
         await parallel.race(wait, [20, 30], deadline=10)

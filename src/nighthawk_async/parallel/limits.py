@@ -1,6 +1,5 @@
 """Checking limits before anything starts. Floor 1."""
 
-import math
 from typing import cast
 
 from .errors import InvalidLimitError
@@ -19,17 +18,21 @@ def checked_max_concurrent(max_concurrent: object) -> int | None:
     raise InvalidLimitError(f"max_concurrent is a positive integer or None, not {max_concurrent!r}")
 
 
-def checked_seconds(seconds: object) -> float:
+def checked_seconds(seconds: object, *, what: str = "a deadline") -> float:
     """A time limit, in seconds; infinity is no limit.
 
+    Args:
+        seconds: The limit.
+        what: What it limits, for the error message.
+
     Raises:
-        InvalidLimitError: It is not a number, negative, or not a number in the sense of `math.isnan`.
+        InvalidLimitError: It is not a number, `nan`, or negative.
     """
     if _is_number(seconds, int | float):
         number = float(cast("float", seconds))
-        if number >= 0 and not math.isnan(number):
+        if number >= 0:  # which `nan` is not
             return number
-    raise InvalidLimitError(f"a deadline is a number of seconds, at least 0, not {seconds!r}")
+    raise InvalidLimitError(f"{what} is a number of seconds, at least 0, not {seconds!r}")
 
 
 def _is_number(value: object, kind: type | object) -> bool:

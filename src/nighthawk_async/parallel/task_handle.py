@@ -106,8 +106,9 @@ class TaskHandle(Generic[Result_co]):
             InvalidLimitError: The grace is not a number of seconds, or negative.
             TaskAwaitsItselfError: The caller is the task.
         """
-        checked_seconds(grace_seconds)
+        checked_seconds(grace_seconds, what="the grace")
         state = self._state
+        state.refuse_own_task()
         if state.status == "pending":
             state.cancel(reason)
         if not state.is_ended:

@@ -125,6 +125,15 @@ class TaskState(Generic[Result]):
         self.note_reason(reason)
         self._end("cancelled")
 
+    def refuse_own_task(self) -> None:
+        """Refuse to wait for the end of the task in the task itself.
+
+        Raises:
+            TaskAwaitsItselfError: The caller is the task, and has not ended.
+        """
+        if not self.is_ended and anyio.get_current_task().id == self._anyio_task_id:
+            raise TaskAwaitsItselfError(f"task {self.node.id} waits for its own end, which would never come")
+
     async def wait_ended(self) -> None:
         """Wait until the task has ended.
 
@@ -134,8 +143,7 @@ class TaskState(Generic[Result]):
         if self.is_ended:
             await checkpoint()
             return
-        if anyio.get_current_task().id == self._anyio_task_id:
-            raise TaskAwaitsItselfError(f"task {self.node.id} waits for its own end, which would never come")
+        self.refuse_own_task()
         if self._ended is None:
             self._ended = anyio.Event()
         await self._ended.wait()

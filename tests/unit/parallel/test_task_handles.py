@@ -433,7 +433,7 @@ async def test_a_grace_that_makes_no_sense_asks_nobody(grace: Any) -> None:
     async with open_tasks() as tasks:
         handle = tasks.start(end_when_asked)
         await anyio.wait_all_tasks_blocked()
-        with pytest.raises(InvalidLimitError):
+        with pytest.raises(InvalidLimitError, match="the grace is a number of seconds"):
             await handle.cancel_gracefully(grace)
         assert handle.status == "running"
         handle.cancel()
@@ -447,6 +447,7 @@ async def test_a_task_cannot_wait_for_its_own_end() -> None:
             await handles[0].wait_ended()
         with pytest.raises(TaskAwaitsItselfError):
             await handles[0].cancel_gracefully(0)
+        assert not cancel_requested()  # it was refused, so nobody was asked to end
 
     async with open_tasks() as tasks:
         handles.append(tasks.start(wait_for_itself))

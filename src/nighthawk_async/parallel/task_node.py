@@ -77,7 +77,7 @@ class TaskNode:
         self.request: CancelRequest | None = None
         self._owner = owner
         self._owned: dict[TaskNode, None] = {}
-        self._controls: list[TaskControl] = []
+        self._controls: dict[int, TaskControl] = {}  # by identity
         self._mailbox: TaskMailbox | None = None
         self._is_ended = False
         if owner is not None:
@@ -87,7 +87,7 @@ class TaskNode:
     @property
     def control(self) -> TaskControl | None:
         """What was registered last of what still runs; None for nothing."""
-        return self._controls[-1] if self._controls else None
+        return next(reversed(self._controls.values()), None)
 
     @property
     def mailbox(self) -> TaskMailbox:
@@ -110,21 +110,26 @@ class TaskNode:
         if self.request is not None:
             return
         self.request = CancelRequest(reason=reason)
-        for control in tuple(self._controls):
+        for control in tuple(self._controls.values()):
             control.request_cancel(reason)
         for node in tuple(self._owned):
             node.ask_to_end(reason)
 
     def add_control(self, control: TaskControl) -> None:
-        """Let what runs in the task be controlled."""
-        self._controls.append(control)
+        """Let what runs in the task be controlled.
+
+        Raises:
+            TaskError: It is controlled already.
+        """
+        if id(control) in self._controls:
+            raise TaskError(f"task {self.id} is controlled by {control!r} already")
+        self._controls[id(control)] = control
         if self.request is not None:
             control.request_cancel(self.request.reason)
 
     def remove_control(self, control: TaskControl) -> None:
         """It has ended."""
-        position = next(index for index, each in enumerate(self._controls) if each is control)
-        del self._controls[position]
+        del self._controls[id(control)]
 
     def end(self) -> None:
         """The task has ended."""

@@ -5,7 +5,7 @@
 Everything is synchronous except waiting, and happens on one event loop.
 """
 
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
 import anyio
 from anyio.lowlevel import checkpoint
@@ -14,28 +14,26 @@ from .task_errors import AlreadyResumedError, NotSuspendedError, TaskEndedError
 
 __all__ = ["ParkingPlace", "ParkingState"]
 
-Input = TypeVar("Input")
-
 ParkingState: TypeAlias = Literal["running", "suspending", "suspended", "resuming", "ended"]
 """`suspending`: asked to park and not at a boundary yet; `resuming`: free to go on and not woken yet."""
 
 
-class ParkingPlace(Generic[Input]):
+class ParkingPlace:
     """Lets others suspend something at its boundaries.
 
-    Its owner calls `park` at each boundary, and `close` at the end.
+    Its owner calls `park` at each boundary, and `close` at the end. What goes with being resumed, a message
+    for instance, is the owner's own affair.
 
     Args:
         title: What parks here, for error messages: `step`.
     """
 
-    __slots__ = ("_changed", "_inputs", "_is_released", "_state", "_title")
+    __slots__ = ("_changed", "_is_released", "_state", "_title")
 
     def __init__(self, title: str) -> None:
         self._title = title
         self._state: ParkingState = "running"
         self._is_released = False
-        self._inputs: list[Input] = []
         self._changed: anyio.Event | None = None
 
     @property
@@ -58,11 +56,8 @@ class ParkingPlace(Generic[Input]):
         if self._state in ("running", "resuming") and not self._is_released:
             self._enter("suspending")
 
-    def resume(self, input: Input | None = None) -> None:
+    def resume(self) -> None:
         """Let it go on, or take back that it was asked to park.
-
-        Args:
-            input: What `park` gives; None for nothing.
 
         Raises:
             NotSuspendedError: Nobody has suspended it.
@@ -74,8 +69,6 @@ class ParkingPlace(Generic[Input]):
             raise NotSuspendedError(f"the {self._title} is not suspended")
         if self._state == "resuming":
             raise AlreadyResumedError(f"the {self._title} was resumed already and has not gone on yet")
-        if input is not None:
-            self._inputs.append(input)
         self._enter("resuming")
 
     def release(self) -> None:
@@ -88,11 +81,8 @@ class ParkingPlace(Generic[Input]):
         """It has ended. Closing twice is fine."""
         self._enter("ended")
 
-    async def park(self) -> tuple[Input, ...]:
-        """Wait as long as it is suspended. A checkpoint only when it is. A cancelled wait loses no input.
-
-        Returns:
-            What it was resumed with since the last boundary, in order.
+    async def park(self) -> None:
+        """Wait as long as it is suspended. A checkpoint only when it is.
 
         Raises:
             TaskEndedError: It has ended.
@@ -107,9 +97,6 @@ class ParkingPlace(Generic[Input]):
             raise
         self._refuse_ended()
         self._enter("running")
-        inputs = tuple(self._inputs)
-        self._inputs.clear()
-        return inputs
 
     async def wait_suspended(self) -> None:
         """Wait until it is parked.

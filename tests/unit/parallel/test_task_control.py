@@ -13,11 +13,13 @@ from nighthawk_async.parallel import (
     ParkingPlace,
     TaskCancelledError,
     TaskEndedError,
+    TaskError,
     TaskHandle,
     cancel_requested,
     controlled_by,
     open_tasks,
 )
+from nighthawk_async.parallel.task_node import TaskNode
 
 pytestmark = pytest.mark.anyio
 
@@ -32,15 +34,19 @@ class Loop:
         self.stop_reason: str | None = None
         self.in_turn = anyio.Event()
         self.next_turn = anyio.Event()
-        self._parking: ParkingPlace[object] = ParkingPlace("loop")
+        self._inputs: list[object] = []
+        self._parking = ParkingPlace("loop")
         self.steer: Callable[..., None] = lambda *content: self.steered.extend(content)
         self.suspend = self._parking.suspend
-        self.resume = self._parking.resume
         self.wait_suspended = self._parking.wait_suspended
 
     @property
     def is_suspended(self) -> bool:
         return self._parking.is_suspended
+
+    def resume(self, input: object = None) -> None:
+        self._parking.resume()
+        self._inputs += [] if input is None else [input]
 
     async def snapshot(self) -> object:
         return tuple(self.turns)
@@ -65,12 +71,13 @@ class Loop:
 
     async def _run_turns(self, turns: int) -> str:
         for _ in range(turns):
-            inputs = await self._parking.park()
+            await self._parking.park()
             if self.stop_reason is not None:
                 raise RuntimeError(self.stop_reason)
             if cancel_requested():
                 return "asked to end"
-            self.turns.append(inputs)
+            self.turns.append(tuple(self._inputs))
+            self._inputs.clear()
             self.in_turn.set()
             await self.next_turn.wait()
             self.next_turn = anyio.Event()
@@ -326,7 +333,7 @@ async def test_a_task_that_has_ended_cannot_be_controlled(call: str) -> None:
 
 
 async def test_a_place_that_is_closed_takes_no_wishes() -> None:
-    place: ParkingPlace[str] = ParkingPlace("step")
+    place = ParkingPlace("step")
     place.suspend()
     place.close()
     place.close()
@@ -340,22 +347,55 @@ async def test_a_place_that_is_closed_takes_no_wishes() -> None:
 
 
 async def test_after_a_release_nothing_parks_any_more() -> None:
-    place: ParkingPlace[str] = ParkingPlace("step")
+    place = ParkingPlace("step")
     place.suspend()
     place.release()
-    assert await place.park() == ()
+    await place.park()
     place.suspend()
-    assert await place.park() == ()
+    await place.park()
     assert place.state == "running"
 
 
-async def test_a_cancelled_wait_at_the_boundary_keeps_the_input() -> None:
-    place: ParkingPlace[str] = ParkingPlace("step")
+async def test_after_a_cancelled_wait_at_the_boundary_it_can_be_suspended_again() -> None:
+    place = ParkingPlace("step")
     place.suspend()
     with anyio.CancelScope() as scope:
         scope.cancel()
         await place.park()
     assert place.state == "running"
     place.suspend()
-    place.resume("kept")
-    assert await place.park() == ("kept",)
+    assert place.state == "suspending"
+    place.resume()
+    await place.park()
+    assert place.state == "running"
+
+
+async def test_one_thing_controls_a_task_once_at_a_time() -> None:
+    loop = Loop()
+    for _ in range(2):
+        with controlled_by(loop):
+            with pytest.raises(TaskError, match="is controlled by .* already"), controlled_by(loop):
+                pass
+            with controlled_by(Loop()):
+                pass
+
+
+async def test_what_controls_a_task_is_told_apart_by_identity_and_may_end_in_any_order() -> None:
+    loops = [Uncomparable() for _ in range(3)]
+    node = TaskNode(id="run", name="run", parent=None, owner=None)
+    for loop in loops:
+        node.add_control(loop)
+    for loop in reversed(loops[1:]):
+        node.remove_control(loop)
+    assert node.control is loops[0]
+    node.remove_control(loops[0])
+    assert node.control is None
+
+
+class Uncomparable(Loop):
+    """What neither can be compared nor has a hash."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise NotImplementedError

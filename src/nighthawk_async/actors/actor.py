@@ -76,6 +76,8 @@ def make_core(make: Callable[[], Instance], *, name: str | None, capacity: int |
         instance._core = core  # pyright: ignore[reportPrivateUsage]
         return instance
 
+    if not callable(make):
+        raise TypeError(f"an actor is made by its class or a function, not by {make!r}")
     if name is None:
         made = make.func if isinstance(make, partial) else make
         name = made.__name__ if isinstance(made, type) else "actor"
@@ -134,6 +136,7 @@ def open_actor(
         A context manager, for `async with`, that gives the handle.
 
     Raises:
-        ValueError: The capacity is not at least 1.
+        TypeError: Nothing can be made, as what makes it cannot be called.
+        ValueError: The capacity is not a whole number of at least 1.
     """
     return OpenedActor(make_core(make, name=name, capacity=capacity))

@@ -84,6 +84,7 @@ class ActorHandle(Generic[Actor_co]):
             ActorDeadlockError: The caller is a handler of this actor, or one for which this actor waits.
             ActorEndedError: The actor has ended, or ended before it took the message.
             ActorInterruptedError: The actor was stopped while it handled the message.
+            TypeError: What was given is no function.
             Exception: Whatever the function raised. The actor has ended then, or is restarted by its
                 supervisor, unless its class says that the exception is an answer only.
         """
@@ -109,6 +110,7 @@ class ActorHandle(Generic[Actor_co]):
             ActorDeadlockError: There is no room, and the caller is a handler of this actor, or one for which
                 this actor waits.
             ActorEndedError: The actor has ended, or did while the caller waited for room.
+            TypeError: What was given is no function.
         """
         await self._core.tell(ActorMessage(function, args, kwargs))
 
@@ -124,6 +126,7 @@ class ActorHandle(Generic[Actor_co]):
         Raises:
             ActorEndedError: The actor has ended.
             MailboxFullError: There is no room in the mailbox.
+            TypeError: What was given is no function.
         """
         self._core.tell_nowait(ActorMessage(function, args, kwargs))
 

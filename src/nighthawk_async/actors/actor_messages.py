@@ -21,6 +21,9 @@ class ActorMessage:
         function: A method of the actor's class, or any function that takes the actor first.
         args: The other arguments.
         kwargs: The keyword arguments.
+
+    Raises:
+        TypeError: The function is none.
     """
 
     __slots__ = ("_args", "_function", "_kwargs")
@@ -28,6 +31,8 @@ class ActorMessage:
     def __init__(
         self, function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> None:
+        if not callable(function):
+            raise TypeError(f"an actor is sent a function, not {function!r}")
         self._function = function
         self._args = args
         self._kwargs = kwargs

@@ -3,6 +3,7 @@
 import logging
 from contextvars import ContextVar
 from functools import partial
+from typing import Any
 
 import anyio
 import pytest
@@ -360,9 +361,15 @@ async def test_errors_of_mailboxes_in_handlers_arrive_as_they_are() -> None:
             await counter.ask(send_to_closed)
 
 
-async def test_a_bad_capacity_is_refused() -> None:
-    with pytest.raises(ValueError, match="capacity"):
-        open_actor(Counter, capacity=0)
+@pytest.mark.parametrize("capacity", [0, -1, 2.5, True, "3", float("nan")])
+async def test_a_bad_capacity_is_refused(capacity: Any) -> None:
+    with pytest.raises(ValueError, match="capacity must be a whole number of at least 1"):
+        open_actor(Counter, capacity=capacity)
+
+
+async def test_what_makes_no_instance_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="an actor is made by its class or a function, not by <"):
+        open_actor(Counter())  # type: ignore[arg-type]
 
 
 async def _caught(awaitable: object) -> object:

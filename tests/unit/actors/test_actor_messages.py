@@ -2,6 +2,7 @@
 
 import threading
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.from_thread
@@ -32,6 +33,18 @@ async def test_any_function_that_takes_the_actor_may_be_asked() -> None:
         assert await counter.ask(add_twice, 2) == 4
         assert await counter.ask(lambda counter: counter.total) == 4
         assert await counter.ask(lambda counter: counter.add(1)) == 5
+
+
+async def test_what_cannot_be_called_is_refused_without_harm_to_the_actor() -> None:
+    nothing: Any = "add"
+    async with open_actor(Counter) as counter:
+        with pytest.raises(TypeError, match="an actor is sent a function, not 'add'"):
+            await counter.ask(nothing, 1)
+        with pytest.raises(TypeError):
+            await counter.tell(nothing, 1)
+        with pytest.raises(TypeError):
+            counter.tell_nowait(nothing, 1)
+        assert await counter.ask(Counter.add, 1) == 1
 
 
 async def test_a_method_that_is_not_async_runs_in_a_worker_thread() -> None:

@@ -1,0 +1,133 @@
+"""Whatever actors ask and tell each other, nobody hangs, and nobody is told of a deadlock for nothing."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+from anyio.lowlevel import checkpoint
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nighthawk_async.actors import Actor, ActorDeadlockError, ActorHandle, open_actor
+
+ACTORS = 3
+OUTSIDE = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A message of a schedule.
+
+    Args:
+        parent: Says which of the messages before it sends it, or whether it comes from outside.
+        to: The actor that handles it.
+        is_asked: Whether its sender waits for the reply.
+        turns: How many turns of the loop its handler takes before it sends others.
+    """
+
+    parent: int
+    to: int
+    is_asked: bool
+    turns: int
+
+
+class Caller(Actor):
+    """Sends the messages of a schedule.
+
+    Args:
+        world: What there is to be sent, and to whom.
+        number: Its own number.
+    """
+
+    answers = (ActorDeadlockError,)
+
+    def __init__(self, world: "World", number: int) -> None:
+        self.world = world
+        self.number = number
+
+    async def carry_out(self, index: int) -> None:
+        """Handle a message: send those that it sends, one after the other."""
+        for _ in range(self.world.schedule[index].turns):
+            await checkpoint()
+        for sent in self.world.sent_by(index):
+            await self.world.send(sent, by=self.number)
+        self.world.handled += 1
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """Actors, what they send each other, and what came of it.
+
+    Args:
+        schedule: The messages.
+        capacity: Of the mailboxes.
+        is_upward: Whether actors ask only those with greater numbers, and tell the others instead.
+    """
+
+    schedule: Sequence[Call]
+    capacity: int | None
+    is_upward: bool
+    actors: list[ActorHandle[Caller]] = field(default_factory=list)
+    handled: int = 0
+    unsent: int = 0
+
+    async def play(self) -> None:
+        """Send what comes from outside, all at once, and wait until everything is handled."""
+        with anyio.fail_after(5):
+            async with AsyncExitStack() as stack:
+                for number in range(ACTORS):
+                    opened = open_actor(lambda number=number: Caller(self, number), capacity=self.capacity)
+                    self.actors.append(await stack.enter_async_context(opened))
+                async with anyio.create_task_group() as task_group:
+                    for index in self.sent_by(OUTSIDE):
+                        task_group.start_soon(self.send, index)
+                while self.handled + self.unsent < len(self.schedule):
+                    await checkpoint()
+
+    def sent_by(self, parent: int) -> list[int]:
+        """The messages that a message sends, or that come from outside."""
+        return [index for index, call in enumerate(self.schedule) if call.parent % (index + 1) - 1 == parent]
+
+    async def send(self, index: int, by: int = OUTSIDE) -> None:
+        """Send a message. When that would be a wait in vain, it is never sent, nor is what it would send."""
+        call = self.schedule[index]
+        actor = self.actors[call.to]
+        try:
+            if call.is_asked and (not self.is_upward or by < call.to):
+                await actor.ask(Caller.carry_out, index)
+            else:
+                await actor.tell(Caller.carry_out, index)
+        except ActorDeadlockError:
+            self.unsent += self.count_from(index)
+
+    def count_from(self, index: int) -> int:
+        """How many messages a message brings, itself included."""
+        return 1 + sum(self.count_from(sent) for sent in self.sent_by(index))
+
+
+calls = st.builds(
+    Call,
+    parent=st.integers(0, 11),
+    to=st.integers(0, ACTORS - 1),
+    is_asked=st.booleans(),
+    turns=st.integers(0, 3),
+)
+schedules = st.lists(calls, min_size=2, max_size=12)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@given(schedule=schedules, capacity=st.sampled_from([1, 2, None]))
+def test_no_actor_waits_for_ever(backend: str, schedule: list[Call], capacity: int | None) -> None:
+    world = World(schedule=schedule, capacity=capacity, is_upward=False)
+    anyio.run(world.play, backend=backend)
+    assert world.handled + world.unsent == len(schedule)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@given(schedule=schedules)
+def test_no_actor_is_told_of_a_deadlock_when_there_can_be_none(backend: str, schedule: list[Call]) -> None:
+    world = World(schedule=schedule, capacity=None, is_upward=True)
+    anyio.run(world.play, backend=backend)
+    assert (world.handled, world.unsent) == (len(schedule), 0)

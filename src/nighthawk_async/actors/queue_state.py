@@ -155,7 +155,8 @@ class SendWait(Wait, Generic[Message]):
     def poll(self) -> bool:
         """Send it if there is room."""
         if self._state.is_closed:
-            self._count_refusal()
+            self.is_refused = True
+            self._state.failed_sends += 1
         elif self._state.has_room():
             self._state.put(self.message)
         else:
@@ -178,8 +179,8 @@ class SendWait(Wait, Generic[Message]):
         self._state.senders.pop(self, None)
 
     def settle(self) -> bool:
-        """Whether it was accepted or refused; otherwise the task should have been cancelled by now."""
-        return self._is_accepted or self.is_refused
+        """Whether it was accepted, or is refused now; else the task should have been cancelled by now."""
+        return self._is_accepted or self.poll()
 
     def pass_on(self) -> None:
         """Take the message back, and leave the room to the next sender."""
@@ -195,12 +196,7 @@ class SendWait(Wait, Generic[Message]):
 
     def refuse(self) -> None:
         """Wake the sender because nothing is let in any more."""
-        if self._waiter.wake(self):
-            self._count_refusal()
-
-    def _count_refusal(self) -> None:
-        self.is_refused = True
-        self._state.failed_sends += 1
+        self._waiter.wake(self)
 
 
 class ReceiveWait(Wait, Generic[Message]):

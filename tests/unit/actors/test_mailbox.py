@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from nighthawk_async.actors import Mailbox, MailboxClosedError, MailboxFullError, QueueStatistics
-from tests.unit.actors.waiting_tasks import start
+from tests.unit.actors.waiting_tasks import Waiting, start
 
 pytestmark = pytest.mark.anyio
 
@@ -144,6 +144,18 @@ async def test_what_a_waiting_receiver_was_woken_for_cannot_be_snatched() -> Non
         mailbox.send_nowait("for anybody")
         assert mailbox.receive_nowait() == "for who waited", "the oldest goes to who runs first"
     assert receiver.result == "for anybody"
+
+
+async def test_who_comes_later_does_not_receive_what_another_was_woken_for() -> None:
+    mailbox: Mailbox[str] = Mailbox()
+    async with anyio.create_task_group() as task_group:
+        receiver = await start(task_group, mailbox.receive)
+        newcomer = Waiting(mailbox.receive)
+        task_group.start_soon(newcomer.run)
+        mailbox.send_nowait("for who waited")
+        await anyio.wait_all_tasks_blocked()
+        assert (receiver.result, newcomer.result) == ("for who waited", "nothing")
+        mailbox.close()
 
 
 async def test_closing_delivers_what_was_sent_and_refuses_what_waits_to_be() -> None:
@@ -285,6 +297,7 @@ async def test_the_statistics_account_for_every_message() -> None:
     statistics = mailbox.statistics()
     assert (statistics.sent, statistics.received, statistics.depth) == (4, 4, 0)
     assert (statistics.is_closed, statistics.waiting_receivers) == (True, 0)
+    assert statistics.high_water_mark == 2
 
 
 def test_a_task_that_asyncio_cancels_after_it_was_woken_passes_its_message_on() -> None:

@@ -131,21 +131,26 @@ async def test_a_circle_through_a_task_of_a_job_is_one() -> None:
     assert isinstance(handles[1].error, PoolDeadlockError)
 
 
-async def test_a_task_that_outlives_its_job_may_wait_for_it() -> None:
+async def test_a_task_that_outlives_its_job_may_wait_for_it_and_others_too() -> None:
     results: list[int] = []
     handles: list[JobHandle[int]] = []
+    go = anyio.Event()
 
     async def wait_for_it() -> None:
         results.append(await handles[0])
 
     async def leave_a_task_behind() -> int:
         task_group.start_soon(wait_for_it)
-        await anyio.wait_all_tasks_blocked()
+        await go.wait()
         return 7
 
-    async with anyio.create_task_group() as task_group, Pool(max_concurrent=2) as pool:
+    async with anyio.create_task_group() as task_group, Pool(max_concurrent=3) as pool:
         handles.append(pool.submit_nowait(leave_a_task_behind))
-    assert results == [7]
+        await anyio.wait_all_tasks_blocked()
+        pool.submit_nowait(wait_for_it)
+        await anyio.wait_all_tasks_blocked()
+        go.set()
+    assert results == [7, 7]
 
 
 @pytest.mark.virtual_time

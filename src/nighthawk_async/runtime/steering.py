@@ -58,7 +58,7 @@ class Steering:
     def __init__(self, step_id: str) -> None:
         self._step_id = step_id
         self._messages: list[UserContent] = []
-        self._place: ParkingPlace[object] = ParkingPlace("step")
+        self._place = ParkingPlace("step")
         self._cancel_request: tuple[str | None] | None = None
         self._interruptible: anyio.CancelScope | None = None
         self._is_closed = False

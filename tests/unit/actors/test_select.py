@@ -327,7 +327,9 @@ async def test_closing_a_source_fires_a_waiting_select(is_sending: bool) -> None
     async with anyio.create_task_group() as task_group:
         selecting = await start(task_group, lambda: enter(select(other.receiving(), arm)))
         channel.close()
+        other.send_nowait(2)  # before the select runs: what came first fires
     assert selecting.result == SourceClosed(index=1, source=channel)
+    assert other.drain() == [2]
     assert other.statistics().waiting_receivers == 0
 
 

@@ -19,7 +19,7 @@ from .errors import InvalidPolicyError
 from .shared_limit import RateLimitStatistics, SharedLimit
 from .span_events import add_span_event
 from .transforming import Call, Transformer
-from .waiting import raise_if_cancelled, wait_from_sync
+from .waiting import is_worker_thread, wait_from_sync
 
 __all__ = ["RateLimit", "Tokens", "rate_limit"]
 
@@ -139,23 +139,27 @@ class RateLimit(Transformer):
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
         """Call the function when it is its turn."""
         await checkpoint_if_cancelled()
-        tokens = self._reserved(call)
-        start = self._limit.enter_nowait(tokens) or await self._enter(tokens)
+        start = await self._enter(self._reserved(call))
         with self._settling(start):
             return await call()
 
     def _enter_here(self, tokens: int | None) -> Start:
-        raise_if_cancelled()
+        blocks_loop = is_loop_thread()
+        if blocks_loop or not is_worker_thread():
+            start = self._limit.enter_nowait(tokens)  # no event loop is needed
+            if start is not None:
+                return start
         # Those before a call that blocks its event loop may be on that loop: they could never go.
-        wait = partial(self._enter, goes_first=is_loop_thread())
-        return self._limit.enter_nowait(tokens) or wait_from_sync(wait, tokens)
+        return wait_from_sync(partial(self._enter, goes_first=blocks_loop), tokens)
 
     async def _enter(self, tokens: int | None, *, goes_first: bool = False) -> Start:
+        start = self._limit.enter_nowait(tokens)
+        if start is not None:
+            return start
         began_at = shared_time()
         start = await self._limit.enter(tokens, goes_first=goes_first)
-        add_span_event(
-            "nighthawk.rate_limit.waited", {"nighthawk.rate_limit.wait_seconds": start.at - began_at}
-        )
+        waited = {"nighthawk.rate_limit.wait_seconds": start.at - began_at}
+        add_span_event("nighthawk.rate_limit.waited", waited)
         return start
 
     def _reserved(self, call: Call[Any]) -> int | None:

@@ -3,6 +3,7 @@
 Time is counted in turns of the event loop, so the schedules are the same on both.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -46,6 +47,7 @@ class Schedule:
     source_turns: int
     source_fails: bool
     cancelled_after: int | None
+    cancelled_natively: bool = False
 
 
 @dataclass(slots=True)
@@ -144,6 +146,7 @@ SCHEDULES = st.builds(
     source_turns=st.integers(0, 2),
     source_fails=st.booleans(),
     cancelled_after=st.none() | st.integers(0, 30),
+    cancelled_natively=st.booleans(),
 )
 
 both_backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -162,7 +165,17 @@ def carry_out(schedule: Schedule, combinator: Any, backend: str) -> tuple[Record
         finally:
             record.check_nothing_is_left()
 
+    async def cancel_natively(turns_before: int) -> None:
+        """Cancel the task itself, as Trio knows no way to."""
+        task = asyncio.create_task(work())
+        await turns(turns_before)
+        task.cancel()
+        await asyncio.wait([task])
+
     async def main() -> None:
+        if schedule.cancelled_natively and schedule.cancelled_after is not None and backend == "asyncio":
+            await cancel_natively(schedule.cancelled_after)
+            return
         async with anyio.create_task_group() as task_group:
             task_group.start_soon(work)
             if schedule.cancelled_after is not None:
@@ -265,3 +278,39 @@ def test_stream_gives_each_result_once_however_slowly_they_are_taken(
         assert schedule.cancelled_after is not None
     elif error is not None:
         assert taken == record.returned
+
+
+@given(
+    call_turns=st.lists(st.integers(0, 4), max_size=12),
+    max_concurrent=st.none() | st.integers(1, 4),
+    cancelled_after=st.lists(st.integers(0, 12), min_size=1, max_size=8),
+)
+def test_pulls_that_asyncio_cancels_lose_no_result(
+    call_turns: list[int], max_concurrent: int | None, cancelled_after: list[int]
+) -> None:
+    """Several tasks pull at once, and each is cancelled natively after its own number of turns."""
+    taken: list[int] = []
+
+    async def call(number: int) -> int:
+        await turns(call_turns[number])
+        return number
+
+    async def take(results: parallel.Stream[int]) -> None:
+        async for result in results:
+            taken.append(result)
+            await checkpoint()
+
+    async def cancel(task: asyncio.Task[None], turns_before: int) -> None:
+        await turns(turns_before)
+        task.cancel()
+
+    async def main() -> None:
+        async with parallel.stream(call, range(len(call_turns)), max_concurrent=max_concurrent) as results:
+            takers = [asyncio.create_task(take(results)) for _ in cancelled_after]
+            await asyncio.gather(*map(cancel, takers, cancelled_after))
+            await asyncio.wait(takers)
+            with anyio.fail_after(5):
+                await take(results)
+
+    anyio.run(main, backend="asyncio")
+    assert sorted(taken) == list(range(len(call_turns)))

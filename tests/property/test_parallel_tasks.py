@@ -3,6 +3,7 @@
 Time is counted in checkpoints, so that every schedule can happen on both event loops.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -45,11 +46,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """One who awaits a task: from when on, and after how many checkpoints he is cancelled."""
+    """One who awaits a task: from when on, after how many checkpoints he is cancelled, and in which way."""
 
     target: int
     begins: int
     patience: int
+    is_cancelled_natively: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +96,13 @@ def schedules(draw: Callable[..., object]) -> Schedule:
     )
     assert isinstance(works, list)
     target = st.integers(0, len(works) - 1)
-    waiting = st.builds(Waiting, target=target, begins=STEPS, patience=st.integers(0, 12))
+    waiting = st.builds(
+        Waiting,
+        target=target,
+        begins=STEPS,
+        patience=st.integers(0, 12),
+        is_cancelled_natively=st.booleans(),
+    )
     stop = st.builds(Stop, target=target, begins=STEPS, is_graceful=st.booleans())
     built = st.builds(
         Schedule,
@@ -102,12 +110,17 @@ def schedules(draw: Callable[..., object]) -> Schedule:
         waitings=st.lists(waiting, max_size=4),
         stops=st.lists(stop, max_size=4),
         body_steps=STEPS,
-        body_ends=st.sampled_from(("normally", "error", "cancelled")),
+        body_ends=st.sampled_from(("normally", "error", "cancelled", "cancelled natively")),
         at_end=st.sampled_from(("wait", "cancel")),
     )
     schedule = draw(built)
     assert isinstance(schedule, Schedule)
     return schedule
+
+
+def is_on_asyncio() -> bool:
+    """Whether tasks can be cancelled without a scope."""
+    return anyio.get_cancelled_exc_class() is asyncio.CancelledError
 
 
 async def pass_time(steps: int) -> None:
@@ -122,16 +135,25 @@ class Play:
         self.schedule = schedule
         self.record = Record()
         self.scope = anyio.CancelScope()
+        self.cancel_body: Callable[[], object] = self.scope.cancel
 
     async def run(self) -> None:
         async with anyio.create_task_group() as others:
-            with self.scope:
-                try:
-                    await self.run_block(others)
-                except* (WorkError, BodyError) as group:
-                    self.record.raised.extend(_leaves(group))
-                finally:
-                    self.record.delivered_inside = len(self.record.delivered)
+            if self.schedule.body_ends == "cancelled natively" and is_on_asyncio():
+                task = asyncio.create_task(self.run_and_record(others))
+                self.cancel_body = task.cancel
+                await asyncio.wait([task])
+            else:
+                await self.run_and_record(others)
+
+    async def run_and_record(self, others: anyio.abc.TaskGroup) -> None:
+        with self.scope:
+            try:
+                await self.run_block(others)
+            except* (WorkError, BodyError) as group:
+                self.record.raised.extend(_leaves(group))
+            finally:
+                self.record.delivered_inside = len(self.record.delivered)
 
     async def run_block(self, others: anyio.abc.TaskGroup) -> None:
         async with open_tasks(at_end=self.schedule.at_end) as tasks:
@@ -145,8 +167,8 @@ class Play:
             await pass_time(self.schedule.body_steps)
             if self.schedule.body_ends == "error":
                 raise BodyError
-            if self.schedule.body_ends == "cancelled":
-                self.scope.cancel()
+            if self.schedule.body_ends.startswith("cancelled"):
+                self.cancel_body()
 
     async def work(self, index: int, work: Work) -> int:
         self.record.begun.append(index)
@@ -164,6 +186,12 @@ class Play:
 
     async def wait(self, waiting: Waiting) -> None:
         await pass_time(waiting.begins)
+        if waiting.is_cancelled_natively and is_on_asyncio():
+            task = asyncio.create_task(self.learn(waiting.target, anyio.CancelScope()))
+            await pass_time(waiting.patience)
+            task.cancel()
+            await asyncio.wait([task])
+            return
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as task_group:
                 task_group.start_soon(self.learn, waiting.target, task_group.cancel_scope)

@@ -374,7 +374,7 @@ async def test_one_thing_controls_a_task_once_at_a_time() -> None:
     loop = Loop()
     for _ in range(2):
         with controlled_by(loop):
-            with pytest.raises(TaskError, match="is controlled by .* already"), controlled_by(loop):
+            with pytest.raises(TaskError, match=r"is controlled by .* already"), controlled_by(loop):
                 pass
             with controlled_by(Loop()):
                 pass

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from nighthawk_async.actors import JobHandle, Pool, PoolDeadlockError
 
@@ -432,3 +433,41 @@ async def test_what_a_job_left_behind_waits_for_does_not_hide_that_the_others_ar
         with pytest.raises(PoolDeadlockError):
             await waiting
         held.release_all()
+
+
+async def test_what_a_job_left_behind_waits_for_does_not_hide_that_the_job_itself_is_stuck() -> None:
+    async def wait_twice() -> None:
+        task_group.start_soon(queued.wait)
+        await anyio.wait_all_tasks_blocked()
+        await queued
+
+    async with anyio.create_task_group() as task_group, Pool(max_concurrent=1) as pool:
+        waiting = pool.submit_nowait(wait_twice)
+        queued = pool.submit_nowait(nothing)
+        with pytest.raises(PoolDeadlockError):
+            await waiting
+
+
+async def test_a_job_that_was_told_of_a_deadlock_goes_on_and_does_not_count() -> None:
+    held = Held()
+
+    told = anyio.Event()
+
+    async def try_to_wait_for_itself() -> int:
+        await checkpoint()
+        with pytest.raises(PoolDeadlockError):
+            await trying
+        told.set()
+        return await held.job(0)
+
+    async def wait_for_queued() -> int:
+        return await queued
+
+    async with Pool(max_concurrent=2) as pool:
+        trying = pool.submit_nowait(try_to_wait_for_itself)
+        await told.wait()
+        waiting = pool.submit_nowait(wait_for_queued)
+        queued = pool.submit_nowait(held.job, 1)
+        await anyio.wait_all_tasks_blocked()
+        held.release_all()
+    assert (trying.result, waiting.result) == (0, 1)

@@ -210,7 +210,7 @@ class NamedLock:
         self._held -= permits
         self._holder = None
         self._admit()
-        if not self._held and not self._waiting:
+        if not self._held:  # then nobody waits: the first to come would hold what is free
             self._on_idle(self)
 
     def _admit(self) -> None:

@@ -45,4 +45,5 @@ def recorded_events() -> Generator[list[tuple[str, dict[str, object]]], None, No
         context.detach(token)
         span.end()
         assert isinstance(span, ReadableSpan)
-        events += [(event.name, dict(event.attributes or {})) for event in span.events]
+        for event in span.events:
+            events.append((event.name, dict(event.attributes or {})))

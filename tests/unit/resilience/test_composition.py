@@ -1,0 +1,281 @@
+"""Transformers put together, in every order, around every kind of function."""
+
+from collections.abc import Awaitable, Callable
+from itertools import permutations
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+from anyio.lowlevel import checkpoint
+
+import nighthawk_async as nh
+from nighthawk_async.resilience import (
+    CircuitOpenError,
+    circuit_breaker,
+    fallback,
+    rate_limit,
+    retrying,
+    timeout,
+)
+from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, pass_response
+from tests.unit.resilience.resilience_support import Script
+from tests.unit.resilience.transformer_table import TRANSFORMERS
+
+anyio_test = pytest.mark.anyio
+
+ORDERS = [
+    *(order for count in (1, 2, 3) for order in permutations(TRANSFORMERS, count)),
+    *permutations(list(TRANSFORMERS)[:5]),
+]
+OUTCOMES = {
+    "success": ["done"],
+    "one failure": [nh.ExecutionError("first"), "done"],
+    "all failures": [nh.ExecutionError("always")],
+}
+
+
+def composed(order: tuple[str, ...], function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function within transformers; the first of the order is the innermost."""
+    for name in order:
+        function = TRANSFORMERS[name].transform(function)
+    return function
+
+
+def expected(order: tuple[str, ...], steps: list[Any]) -> tuple[object, int]:
+    """What comes of it, and how often the function is called."""
+    script = Script(*steps)
+    function: Callable[[], object] = script.call
+    for name in order:
+        model = TRANSFORMERS[name].model
+        function = lambda model=model, inner=function: model(inner)  # noqa: E731
+    try:
+        return function(), script.calls
+    except nh.ExecutionError as error:
+        return str(error), script.calls
+
+
+@nh.natural_function
+async def natural() -> str:
+    """natural
+    Set <:result>.
+    """
+    result: str
+    return result
+
+
+@nh.natural_function
+def natural_here() -> str:
+    """natural
+    Set <:result>.
+    """
+    result: str
+    return result
+
+
+def executor_of(script: Script) -> CallbackExecutor:
+    async def answer(call: StepCall) -> StepResponse:
+        return pass_response(result=await script.call_async())
+
+    return CallbackExecutor(answer)
+
+
+async def result_of(awaitable: Awaitable[object]) -> object:
+    try:
+        return await awaitable
+    except nh.ExecutionError as error:
+        return str(error)
+
+
+def result_here(function: Callable[[], object]) -> object:
+    try:
+        return function()
+    except nh.ExecutionError as error:
+        return str(error)
+
+
+@anyio_test
+@pytest.mark.parametrize("outcome", OUTCOMES)
+async def test_an_async_function_in_every_order(outcome: str) -> None:
+    for order in ORDERS:
+        script = Script(*OUTCOMES[outcome])
+        result = await result_of(composed(order, script.call_async)())
+        assert (result, script.calls) == expected(order, OUTCOMES[outcome]), order
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_a_synchronous_function_in_every_order(outcome: str) -> None:
+    for order in ORDERS:
+        script = Script(*OUTCOMES[outcome])
+        result = result_here(composed(order, script.call))
+        assert (result, script.calls) == expected(order, OUTCOMES[outcome]), order
+
+
+@anyio_test
+@pytest.mark.parametrize("outcome", OUTCOMES)
+async def test_an_async_natural_function_in_every_order(outcome: str) -> None:
+    for order in ORDERS:
+        script = Script(*OUTCOMES[outcome])
+        async with nh.run(executor_of(script)):
+            result = await result_of(composed(order, natural)())
+        assert (result, script.calls) == expected(order, OUTCOMES[outcome]), order
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_a_synchronous_natural_function_in_every_order(outcome: str) -> None:
+    scripts: list[Script] = []
+    with nh.run(CallbackExecutor(lambda call: pass_response(result=scripts[-1].call()))):
+        for order in ORDERS:
+            scripts.append(Script(*OUTCOMES[outcome]))
+            result = result_here(composed(order, natural_here))
+            assert (result, scripts[-1].calls) == expected(order, OUTCOMES[outcome]), order
+
+
+class Sleeper:
+    """Sleeps until it is cancelled, async, or in a worker thread on the event loop."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.sleeping = anyio.Event()
+
+    async def sleep_async(self) -> None:
+        self.calls += 1
+        self.sleeping.set()
+        await anyio.sleep_forever()
+
+    def sleep(self) -> None:
+        anyio.from_thread.run(self.sleep_async)
+
+
+@anyio_test
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
+async def test_a_cancellation_goes_through_every_order_and_leads_to_no_other_call(is_async: bool) -> None:
+    for order in ORDERS:
+        sleeper = Sleeper()
+        async with anyio.create_task_group() as tasks:
+            if is_async:
+                tasks.start_soon(composed(order, sleeper.sleep_async))
+            else:
+                tasks.start_soon(anyio.to_thread.run_sync, composed(order, sleeper.sleep))
+            await sleeper.sleeping.wait()
+            tasks.cancel_scope.cancel()
+        assert sleeper.calls == 1, order
+        assert tasks.cancel_scope.cancelled_caught, order
+
+
+@anyio_test
+async def test_a_cancelled_natural_function_leaves_no_step_in_any_order() -> None:
+    for order in ORDERS:
+        sleeper = Sleeper()
+
+        async def answer(call: StepCall, sleeper: Sleeper = sleeper) -> StepResponse:
+            await sleeper.sleep_async()
+            return pass_response()
+
+        async with nh.run(CallbackExecutor(answer)), anyio.create_task_group() as tasks:
+            tasks.start_soon(composed(order, natural))
+            await sleeper.sleeping.wait()
+            tasks.cancel_scope.cancel()
+        assert sleeper.calls == 1, order
+
+
+# What an order means.
+
+
+async def fail() -> str:
+    await checkpoint()
+    raise nh.ExecutionError("failed")
+
+
+async def give_up(seconds: float = 0) -> str:
+    await anyio.sleep(seconds)
+    return "done"
+
+
+@anyio_test
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("make", "seconds", "calls"),
+    [
+        (lambda function: retrying(timeout(function, 5), on=TimeoutError, wait=0), 15, 3),
+        (lambda function: timeout(retrying(function, on=TimeoutError, wait=0), 5), 5, 1),
+        (lambda function: timeout(retrying(timeout(function, 5), on=TimeoutError, wait=0), 12), 12, 3),
+    ],
+    ids=["a time for each attempt", "a time for all attempts", "both"],
+)
+async def test_a_timeout_is_for_what_it_is_around(
+    make: Callable[[Any], Any], seconds: float, calls: int
+) -> None:
+    count = 0
+
+    async def sleep() -> None:
+        nonlocal count
+        count += 1
+        await anyio.sleep(100)
+
+    begin = anyio.current_time()
+    with pytest.raises(nh.DeadlineExceededError):
+        await make(sleep)()
+    assert (anyio.current_time() - begin, count) == (seconds, calls)
+
+
+@anyio_test
+async def test_a_circuit_breaker_counts_the_calls_that_go_through_it() -> None:
+    inner, outer = circuit_breaker(), circuit_breaker()
+    for function in (retrying(inner(fail), wait=0), outer(retrying(fail, wait=0))):
+        with pytest.raises(nh.ExecutionError):
+            await function()
+    assert inner.statistics().failed == 3
+    assert outer.statistics().failed == 1
+
+
+@anyio_test
+async def test_an_open_circuit_leads_to_the_fallback_and_ends_the_attempts() -> None:
+    breaker = circuit_breaker(fail_threshold=2)
+    with pytest.raises(CircuitOpenError) as caught:
+        await retrying(breaker(fail), attempts=5, wait=0)()
+    assert "ExecutionError: failed" in caught.value.__notes__[0]
+    assert breaker.statistics().refused == 1
+    assert await fallback(breaker(fail), give_up)() == "done"
+
+
+@anyio_test
+@pytest.mark.virtual_time
+async def test_an_attempt_waits_until_the_circuit_may_close_when_it_is_told_to() -> None:
+    script = Script(OSError("down"), OSError("down"), "up")
+    breaker = circuit_breaker(fail_threshold=2, reset_timeout=30)
+    begin = anyio.current_time()
+    function = retrying(breaker(script.call_async), on=(OSError, CircuitOpenError), attempts=4, wait=1)
+    assert await function() == "up"
+    assert anyio.current_time() - begin == pytest.approx(1 + 1 + 29)
+
+
+@anyio_test
+@pytest.mark.virtual_time
+async def test_attempts_inside_a_rate_limit_count_once_and_outside_each_for_itself() -> None:
+    begin = anyio.current_time()
+    function = rate_limit(retrying(Script(nh.ExecutionError(), "done").call_async, wait=0), per_minute=1)
+    assert await function() == "done"
+    assert anyio.current_time() == begin
+    function = retrying(rate_limit(Script(nh.ExecutionError(), "done").call_async, per_minute=1), wait=0)
+    assert await function() == "done"
+    assert anyio.current_time() - begin == 60
+
+
+@anyio_test
+@pytest.mark.virtual_time
+async def test_a_late_function_falls_back() -> None:
+    function = fallback(timeout(give_up, 5), timeout(give_up, 20), default="late")
+    assert await function(1) == "done"
+    assert await function(10) == "done"
+    assert await function(30) == "late"
+
+
+@anyio_test
+@pytest.mark.virtual_time
+async def test_the_wait_for_a_turn_is_within_a_timeout_around_the_rate_limit() -> None:
+    limited = rate_limit(give_up, per_minute=1)
+    await limited()
+    with pytest.raises(nh.DeadlineExceededError):
+        await timeout(limited, 5)()
+    assert await timeout(limited, 100)() == "done"

@@ -1,0 +1,112 @@
+"""What type checkers see of transformers. Running this shows little: a type checker reads `assert_type`."""
+
+from collections.abc import Coroutine
+from types import CoroutineType
+from typing import Any, assert_type
+
+import pytest
+
+from nighthawk_async.resilience import (
+    Attempt,
+    CircuitBreaker,
+    Fallback,
+    RateLimit,
+    Retrying,
+    Timeout,
+    circuit_breaker,
+    fallback,
+    rate_limit,
+    retrying,
+    timeout,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def read(name: str, *, size: int = 1) -> bytes:
+    return name.encode() * size
+
+
+def read_here(name: str, *, size: int = 1) -> bytes:
+    return name.encode() * size
+
+
+class Reader:
+    @retrying
+    async def method(self, name: str) -> bytes:
+        return await read(name)
+
+    @rate_limit(per_minute=60)
+    def method_here(self, name: str) -> bytes:
+        return read_here(name)
+
+    @circuit_breaker()
+    @staticmethod
+    def static(name: str) -> bytes:
+        return read_here(name)
+
+    @timeout(30)
+    @classmethod
+    def on_class(cls, name: str) -> bytes:
+        return read_here(name)
+
+
+async def test_async_stays_async_with_the_same_signature() -> None:
+    for function in (
+        retrying(read),
+        retrying(attempts=2)(read),
+        fallback(read, read),
+        timeout(read, 30),
+        timeout(30)(read),
+        circuit_breaker(read),
+        rate_limit(read, per_minute=60),
+    ):
+        assert_type(await function("a", size=2), bytes)
+    with pytest.raises(AttributeError):
+        await retrying(read)(5)  # pyright: ignore[reportArgumentType]
+
+
+def test_sync_stays_sync_with_the_same_signature() -> None:
+    for function in (
+        retrying(read_here),
+        retrying(attempts=2)(read_here),
+        fallback(read_here, read_here),
+        timeout(read_here, 30),
+        timeout(30)(read_here),
+        circuit_breaker(read_here),
+        rate_limit(read_here, per_minute=60),
+    ):
+        assert_type(function("a", size=2), bytes)
+    with pytest.raises(TypeError):
+        retrying(read_here)("a", length=2)  # pyright: ignore[reportCallIssue]
+
+
+async def test_a_default_joins_the_result() -> None:
+    assert_type(await fallback(read, default=None)("a"), bytes | None)
+    assert_type(fallback(read_here, default=5)("a"), bytes | int)
+    coroutine = assert_type(fallback(read, default=None)("a"), Coroutine[Any, Any, bytes | None])
+    assert await coroutine == b"a"
+
+
+async def test_methods_stay_methods() -> None:
+    reader = Reader()
+    assert await assert_type(reader.method("a"), "CoroutineType[Any, Any, bytes]") == b"a"
+    assert_type(reader.method_here("a"), bytes)
+    assert_type(reader.static("a"), bytes)
+    assert_type(Reader.static("a"), bytes)
+    assert_type(reader.on_class("a"), bytes)
+
+
+async def test_without_a_function_there_is_a_decorator() -> None:
+    assert_type(retrying(), Retrying)
+    assert_type(fallback(default=None), Fallback)
+    assert_type(timeout(5), Timeout)
+    assert_type(circuit_breaker(), CircuitBreaker)
+    assert_type(rate_limit(per_minute=5), RateLimit)
+    for attempt in retrying():
+        assert_type(attempt, Attempt)
+        with attempt:
+            break
+    async for attempt in retrying():
+        with attempt:
+            break

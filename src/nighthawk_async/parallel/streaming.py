@@ -65,8 +65,8 @@ class Stream(Generic[Result_co]):
 
     Enter it once, then iterate; several tasks may take results, and each result is given once. Whoever is
     cancelled while waiting for one has taken none. After the last result, each who iterates gets what a call
-    or the iterable raised, or `DeadlineExceededError`. After the block, and when it is left while somebody
-    waits, there is `anyio.ClosedResourceError`.
+    or the iterable raised, or `DeadlineExceededError`. Who still asks when the block was left or cancelled
+    before its end gets `anyio.ClosedResourceError`.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Stream(Generic[Result_co]):
         self._calls = Calls(function, items, self._take, options, frees_room=False)
         self._title = options.title
         self._task_group: TaskGroup | None = None
-        self._phase: Literal["open", "ended", "left"] = "open"  # left: before everything was taken
+        self._phase: Literal["open", "ended", "left"] = "open"  # left: before its end
         self._results: deque[tuple[int, Result_co]] = deque()
         self._waiters: dict[anyio.Event, None] = {}
         self._error: BaseException | None = None
@@ -170,12 +170,12 @@ class Stream(Generic[Result_co]):
         try:
             await self._calls.run()
         except anyio.get_cancelled_exc_class():
+            self._enter("left")
             raise
         except BaseException as error:
             self._error, self._traceback = error, error.__traceback__
-        finally:
-            if self._phase == "open":
-                self._enter("ended")
+        if self._phase == "open":
+            self._enter("ended")
 
     def _enter(self, phase: Literal["ended", "left"]) -> None:
         self._phase = phase

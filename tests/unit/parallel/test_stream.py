@@ -262,6 +262,19 @@ async def test_who_waits_when_the_block_is_left_early_is_told() -> None:
         await pull
 
 
+async def test_a_stream_that_was_cancelled_does_not_seem_to_have_ended() -> None:
+    async def call(number: int) -> int:
+        await anyio.sleep_forever()
+        return number
+
+    with anyio.CancelScope() as scope:
+        async with parallel.stream(call, [1]) as results:
+            scope.cancel()
+            with anyio.CancelScope(shield=True), pytest.raises(anyio.ClosedResourceError):
+                await anext(results)
+    assert scope.cancel_called
+
+
 async def test_nothing_is_shown_before_the_stream_is_entered() -> None:
     bars = RichProgress(disable=True)
     results = parallel.stream(echo, range(3), progress=bars)

@@ -60,7 +60,8 @@ class ProgressBars(Protocol):
 ProgressTarget: TypeAlias = Callable[[Progress], Awaitable[object] | object] | ProgressBars
 """A callback, async or not, or a `rich.progress.Progress`, which gets one more bar.
 
-The columns of a bar find `{task.fields[failed]}` and `{task.fields[usage]}` beside rich's own fields.
+The columns of a bar find `{task.fields[failed]}` and, inside a run, `{task.fields[usage].output_tokens}` for
+instance, beside rich's own fields. Other tasks of the same bars have no such fields.
 """
 
 
@@ -77,7 +78,7 @@ class ProgressReporter:
         self._total = total
         self._started = self._finished = self._failed = 0
         self._read_usage = _usage_since_now() if target is not None else None
-        self._report = _callback(target, title, total)
+        self._report = _callback(target, title, self._progress())
         self._lock = anyio.Lock()
 
     async def started(self) -> None:
@@ -131,10 +132,10 @@ def check_progress_target(target: object) -> None:
 
 
 def _callback(
-    target: ProgressTarget | None, title: str, total: int | None
+    target: ProgressTarget | None, title: str, begin: Progress
 ) -> Callable[[Progress], object] | None:
     if isinstance(target, ProgressBars):
-        task_id = target.add_task(title, total=total, failed=0, usage=None)
+        task_id = target.add_task(title, total=begin.total, failed=0, usage=begin.usage)
         return partial(_update_bar, target, task_id)
     return target
 

@@ -59,7 +59,7 @@ class TaskCancelledError(TaskError):
     """
 
     def __init__(self, *, task_id: str, reason: str | None, forced: bool) -> None:
-        how = "was cancelled by force" if forced else "was cancelled"
+        how = "was cancelled by force after its grace" if forced else "was cancelled"
         super().__init__(f"task {task_id} {how}" + ("" if reason is None else f": {reason}"))
         self.task_id = task_id
         self.reason = reason

@@ -1,6 +1,7 @@
 """Progress of combinators."""
 
 import gc
+import io
 from collections.abc import AsyncGenerator
 from functools import partial
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
+from rich.console import Console
 from rich.progress import Progress as RichProgress
+from rich.progress import TextColumn
 
 from nighthawk_async import parallel
 from nighthawk_async.parallel import Progress
@@ -122,6 +125,18 @@ async def test_usage_is_what_was_used_since_the_beginning() -> None:
     finally:
         parallel.usage_source.reset(token)
     assert [report.usage for report in reports] == [0, 3, 3, 7]
+
+
+async def test_a_bar_shows_usage_from_its_beginning() -> None:
+    columns = TextColumn("{task.fields[usage].amount}")  # fails for a bar without usage
+    bars = RichProgress(columns, console=Console(file=io.StringIO()))
+    token = parallel.usage_source.set(lambda: Opaque(3))
+    try:
+        async with parallel.stream(fail_at_one, [0], progress=bars) as results:
+            assert "3" in str(bars.columns[0](bars.tasks[0]))  # type: ignore[operator]
+            assert [result async for result in results] == [0]
+    finally:
+        parallel.usage_source.reset(token)
 
 
 async def test_usage_that_cannot_be_subtracted_is_shown_whole() -> None:

@@ -285,7 +285,7 @@ async def test_a_task_that_does_not_end_within_its_grace_is_cancelled_by_force()
         began = anyio.current_time()
         assert await handle.cancel_gracefully(30, "closing time") == "cancelled"
         assert anyio.current_time() - began == 30
-        with pytest.raises(TaskCancelledError, match="by force: closing time") as caught:
+        with pytest.raises(TaskCancelledError, match="by force after its grace: closing time") as caught:
             await handle
         assert (caught.value.reason, caught.value.forced) == ("closing time", True)
 

@@ -157,10 +157,10 @@ def run(
         concurrent_mutation: What happens when a step changes, through its tools, an object that another step
             in flight has bound: `warn` gives a `ConcurrentMutationWarning`; `error` makes the tool call fail
             and puts the object back; `ignore` does not look.
-        max_concurrent_steps: How many steps may be in flight at once; None for any number. Further ones wait
-            and are admitted in the order in which they came. A step that a step in flight brings about, in
-            its tools or their tasks, is part of that one: it never waits and does not count. A run inside a
-            run counts its own steps.
+        max_concurrent_steps: How many places for steps in flight there are; None for any number. Further
+            steps wait and are admitted in the order in which they came. A step that a step in flight brings
+            about, in its tools or their tasks, joins its place: it never waits and does not count. The place
+            is free when the last step at it has ended. A run inside a run counts its own steps.
 
     Returns:
         A context manager, for `async with` and for `with`.

@@ -167,3 +167,14 @@ async def test_a_name_means_one_map_in_its_scope() -> None:
         assert memo.items() == (("a", 1),)
     with open_namespace("run"):
         assert shared_map("memo").items() == ()
+
+
+def test_a_key_that_was_set_again_takes_no_place_among_the_known_deletions() -> None:
+    numbers: SharedMap[str, int] = SharedMap({"again": 0})
+    numbers.delete("again")
+    numbers.set("again", 1)
+    unknown = numbers.snapshot("unknown")
+    for number in range(KNOWN_DELETIONS):
+        numbers.set(f"key {number}", number)
+        numbers.delete(f"key {number}")
+    assert numbers.compare_and_set("unknown", unknown, 1)

@@ -5,6 +5,7 @@ out before anything else can happen: nothing is awaited in between.
 """
 
 import logging
+from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -70,7 +71,13 @@ class SupervisorDriver:
         task_group.start_soon(self.drive, name=f"supervisor {self.name}")
 
     def add(self, name: str, restart: Restart, runner: ChildRunner) -> None:
-        """Start a child soon."""
+        """Start a child soon.
+
+        Raises:
+            TypeError: The policy is no `Restart`.
+        """
+        if not isinstance(cast("object", restart), Restart):
+            raise TypeError(f"restart must be a Restart, not {restart!r}")
         now = anyio.current_time()
         replaced = self.state.add(name, restart, now, must_begin=runner.must_begin)
         if replaced is not None:

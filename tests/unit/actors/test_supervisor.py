@@ -630,3 +630,11 @@ async def test_a_delay_beyond_all_numbers_is_the_longest_one() -> None:
 
 async def test_no_delay_is_no_delay_after_any_number_of_restarts() -> None:
     assert AT_ONCE.delay_seconds("a", recent_restarts=9_999, restart_number=10_000) == 0
+
+
+async def test_a_policy_that_is_none_is_refused_when_the_child_is_started() -> None:
+    policy: Any = "always"
+    async with Supervisor() as supervisor:
+        with pytest.raises(TypeError, match="restart must be a Restart, not 'always'"):
+            supervisor.start("child", anyio.sleep_forever, restart=policy)
+        assert supervisor.children == ()

@@ -1,7 +1,6 @@
 """What type checkers see of transformers. Running this shows little: a type checker reads `assert_type`."""
 
 from collections.abc import Coroutine
-from types import CoroutineType
 from typing import Any, assert_type
 
 import pytest
@@ -90,7 +89,7 @@ async def test_a_default_joins_the_result() -> None:
 
 async def test_methods_stay_methods() -> None:
     reader = Reader()
-    assert await assert_type(reader.method("a"), "CoroutineType[Any, Any, bytes]") == b"a"
+    assert_type(await reader.method("a"), bytes)
     assert_type(reader.method_here("a"), bytes)
     assert_type(reader.static("a"), bytes)
     assert_type(Reader.static("a"), bytes)

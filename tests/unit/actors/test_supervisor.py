@@ -4,6 +4,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
+from typing import Any
 
 import anyio
 import pytest

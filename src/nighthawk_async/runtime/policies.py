@@ -6,6 +6,7 @@ with what must hold in every run inside; a scope changes what it is told to.
 
 from dataclasses import dataclass
 
+from .hooks import Hooks
 from .oversight import Oversight
 
 __all__ = ["NO_POLICIES", "Policies"]
@@ -17,9 +18,11 @@ class Policies:
 
     Args:
         oversight: What inspects tool calls and commits; None for nothing.
+        hooks: What is called for events, those of outer scopes first.
     """
 
     oversight: Oversight | None = None
+    hooks: tuple[Hooks, ...] = ()
 
 
 NO_POLICIES = Policies()

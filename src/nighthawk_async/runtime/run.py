@@ -1,7 +1,7 @@
 """`run`: the extent in which an executor carries steps out (specification 10). Floor 3."""
 
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from types import TracebackType
 from typing import cast, get_args
@@ -16,6 +16,9 @@ from ..types.execution import ExecutionRef
 from .admission import checked_max_concurrent_steps
 from .concurrent_mutation import ConcurrentMutation
 from .environment import Environment, current_tool_scope, find_environment, using_environment
+from .hook_extents import run_events
+from .hooks import Hooks, combined_hooks
+from .policies import Policies
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
 from .step_executor import StepExecutor, check_executor
@@ -45,6 +48,7 @@ class Run:
         sync_backend: SyncBackend,
         concurrent_mutation: ConcurrentMutation,
         max_concurrent_steps: int | None,
+        policies: Policies,
     ) -> None:
         check_executor(step_executor)
         outer = find_environment()
@@ -59,6 +63,7 @@ class Run:
             run_state=self._state,
             tool_scope=ToolScope(current_tool_scope()),
             usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
+            policies=policies,
         )
         self._stack = ExitStack()
         self._async_stack = AsyncExitStack()
@@ -91,6 +96,7 @@ class Run:
         with ExitStack() as stack:
             stack.callback(self._state.portals.close)
             stack.enter_context(self._extent())
+            stack.enter_context(run_events(self._environment))
             self._stack = stack.pop_all()
         return self
 
@@ -105,6 +111,7 @@ class Run:
             stack.push_async_callback(self._close_portals)
             await stack.enter_async_context(self._state.using_resources())
             stack.enter_context(self._extent())
+            await stack.enter_async_context(run_events(self._environment))
             self._task_group = await stack.enter_async_context(BareTaskGroup())
             self._async_stack = stack.pop_all()
         return self
@@ -145,6 +152,7 @@ def run(
     sync_backend: SyncBackend = "trio",
     concurrent_mutation: ConcurrentMutation = "warn",
     max_concurrent_steps: int | None = None,
+    hooks: Hooks | Sequence[Hooks] = (),
 ) -> Run:
     """Carry out the steps inside with an executor.
 
@@ -161,6 +169,8 @@ def run(
             steps wait and are admitted in the order in which they came. A step that a step in flight brings
             about, in its tools or their tasks, joins its place: it never waits and does not count. The place
             is free when the last step at it has ended. A run inside a run counts its own steps.
+        hooks: What is called for events. When the run is entered with `with`, the hooks of its own beginning
+            and end must be `def`. A run inside a run has the hooks that it is given, and no others.
 
     Returns:
         A context manager, for `async with` and for `with`.
@@ -182,4 +192,5 @@ def run(
         sync_backend=sync_backend,
         concurrent_mutation=concurrent_mutation,
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
+        policies=Policies(hooks=combined_hooks((), hooks)),
     )

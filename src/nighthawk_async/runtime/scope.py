@@ -3,7 +3,7 @@
 import keyword
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
 from typing import Literal, cast
@@ -11,6 +11,8 @@ from typing import Literal, cast
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
 from .environment import Environment, get_environment, using_environment
+from .hook_extents import scope_events
+from .hooks import Hooks, combined_hooks
 from .oversight import Oversight, checked_oversight
 from .policies import Policies
 from .step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
@@ -28,32 +30,41 @@ class Scope:
     def __init__(self, environment: Environment) -> None:
         self._environment = environment
         self._stack = ExitStack()
+        self._async_stack = AsyncExitStack()
         self._is_entered = False
 
     def __enter__(self) -> StepExecutor:
-        if self._is_entered:
-            raise NighthawkError(
-                "A scope can be entered once; call nighthawk_async.scope again for another scope."
-            )
-        self._is_entered = True
-        self._stack.enter_context(
-            span("nighthawk.scope", identity_attributes(self._environment.execution_ref))
-        )
-        self._stack.enter_context(using_environment(self._environment))
+        with ExitStack() as stack:
+            self._enter_extent(stack)
+            stack.enter_context(scope_events(self._environment))
+            self._stack = stack.pop_all()
         return self._environment.step_executor
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._stack.close()
+        self._stack.__exit__(exc_type, exc, traceback)
 
     async def __aenter__(self) -> StepExecutor:
-        return self.__enter__()
+        async with AsyncExitStack() as stack:
+            self._enter_extent(stack)
+            await stack.enter_async_context(scope_events(self._environment))
+            self._async_stack = stack.pop_all()
+        return self._environment.step_executor
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.__exit__(exc_type, exc, traceback)
+        await self._async_stack.__aexit__(exc_type, exc, traceback)
+
+    def _enter_extent(self, stack: ExitStack | AsyncExitStack) -> None:
+        if self._is_entered:
+            raise NighthawkError(
+                "A scope can be entered once; call nighthawk_async.scope again for another scope."
+            )
+        self._is_entered = True
+        stack.enter_context(span("nighthawk.scope", identity_attributes(self._environment.execution_ref)))
+        stack.enter_context(using_environment(self._environment))
 
 
 def scope(
@@ -62,6 +73,7 @@ def scope(
     step_executor_configuration: StepExecutorConfiguration | None = None,
     step_executor: StepExecutor | None = None,
     oversight: Oversight | Unset | None = UNSET,
+    hooks: Hooks | Sequence[Hooks] | None = None,
     system_prompt_suffix_fragments: Sequence[str] | None = None,
     user_prompt_suffix_fragments: Sequence[str] | None = None,
     implicit_references: Mapping[str, object] | None = None,
@@ -69,11 +81,14 @@ def scope(
     """Carry out the steps inside with some things different.
 
     Args:
-        mode: `inherit` appends fragments and merges references; `replace` replaces what is given. None means
-            no change in both modes; in `replace` mode an empty list or mapping clears.
+        mode: `inherit` appends fragments, adds hooks and merges references; `replace` replaces what is given.
+            None means no change in both modes; in `replace` mode an empty list or mapping clears.
         step_executor_configuration: Another configuration for the executor.
         step_executor: Another executor.
         oversight: What inspects tool calls and commits; None for nothing, omitted for no change.
+        hooks: What is called for events, after the hooks of outer scopes. An object that is in force already
+            is not called twice. When the scope is entered with `with`, the hooks of its own beginning and end
+            must be `def`.
         system_prompt_suffix_fragments: Texts appended to system prompts.
         user_prompt_suffix_fragments: Texts appended to user prompts.
         implicit_references: Names and values that every block inside can use without mentioning them.
@@ -97,7 +112,7 @@ def scope(
             step_executor=_resolve_executor(outer.step_executor, step_executor, step_executor_configuration),
             tool_scope=ToolScope(outer.tool_scope),
             usage_meter=UsageMeter(outer.usage_meter),
-            policies=_policies(outer.policies, oversight=oversight),
+            policies=_policies(outer.policies, oversight=oversight, hooks=hooks, is_added=is_added),
             system_prompt_suffix_fragments=_fragments(
                 outer.system_prompt_suffix_fragments, system_prompt_suffix_fragments, is_added=is_added
             ),
@@ -111,10 +126,19 @@ def scope(
     )
 
 
-def _policies(outer: Policies, *, oversight: Oversight | Unset | None) -> Policies:
-    if isinstance(oversight, Unset):
-        return outer
-    return replace(outer, oversight=checked_oversight(oversight))
+def _policies(
+    outer: Policies,
+    *,
+    oversight: Oversight | Unset | None,
+    hooks: Hooks | Sequence[Hooks] | None,
+    is_added: bool,
+) -> Policies:
+    policies = outer
+    if not isinstance(oversight, Unset):
+        policies = replace(policies, oversight=checked_oversight(oversight))
+    if hooks is not None:
+        policies = replace(policies, hooks=combined_hooks(outer.hooks if is_added else (), hooks))
+    return policies
 
 
 def _resolve_executor(

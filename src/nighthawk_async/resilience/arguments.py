@@ -3,6 +3,7 @@
 import math
 from typing import TypeAlias, cast
 
+from ..parallel import is_async_callable
 from ..runtime.retry_policy import FINAL_ERRORS
 from .errors import InvalidPolicyError
 from .transforming import function_name
@@ -67,15 +68,20 @@ def checked_errors(name: str, value: object) -> tuple[type[Exception], ...] | No
     return cast("tuple[type[Exception], ...]", types)
 
 
-def checked_callable(name: str, value: object) -> None:
-    """Refuse what can not be called; None is allowed.
+def checked_callable(name: str, value: object, *, may_be_async: bool = False) -> None:
+    """Refuse what cannot be called; None is allowed.
 
     Args:
         name: The name of the argument.
         value: What was given.
+        may_be_async: Whether an async function will do.
 
     Raises:
-        InvalidPolicyError: It is neither None nor callable.
+        InvalidPolicyError: It is neither None nor such a function.
     """
-    if value is not None and not callable(value):
-        raise InvalidPolicyError(f"{name} is a function, not {function_name(value)} object {value!r}")
+    if value is None:
+        return
+    if not callable(value):
+        raise InvalidPolicyError(f"{name} is a function, not {value!r}")
+    if is_async_callable(value) and not may_be_async:
+        raise InvalidPolicyError(f"{name} is not async, but {function_name(value)} is")

@@ -13,7 +13,7 @@ from ..models.pacing_lane import PacingLimits
 from ..runtime.environment import find_environment, get_usage_meter
 from ..runtime.portals import is_loop_thread
 from ..runtime.scope import scope
-from .arguments import checked_count
+from .arguments import checked_callable, checked_count
 from .clock import shared_time
 from .errors import InvalidPolicyError
 from .shared_limit import RateLimitStatistics, SharedLimit
@@ -104,7 +104,9 @@ def rate_limit(
             None if tokens_per_minute is None else checked_count("tokens_per_minute", tokens_per_minute)
         ),
     )
-    if not callable(tokens) and tokens is not None:
+    if callable(tokens):
+        checked_callable("tokens", tokens)
+    elif tokens is not None:
         _checked_tokens(tokens)
     transformer = RateLimit(_shared_limit(key, limits), tokens)
     return transformer if function is None else transformer(function)

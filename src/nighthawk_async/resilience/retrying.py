@@ -100,8 +100,8 @@ def retrying(
         InvalidPolicyError: An argument makes no sense.
         TypeError: The function cannot be called, or is a generator.
     """
-    for name, value in (("retry_if", retry_if), ("on_retry", on_retry)):
-        checked_callable(name, value)
+    checked_callable("retry_if", retry_if)
+    checked_callable("on_retry", on_retry, may_be_async=True)
     policy = RetryPolicy(
         attempts=checked_count("attempts", attempts),
         on=checked_errors("on", on),

@@ -7,6 +7,7 @@ retries of a single model request `models.retry` decides, by the rules of its pr
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
+from math import inf
 from random import random
 from typing import cast
 
@@ -101,12 +102,19 @@ class ExponentialWait:
         jitter: How much of a wait chance may take away, from 0 to 1, so that many that failed together do not
             come back together.
         draw: Draws a number from 0 to 1; `random.Random(seed).random` makes the waits repeatable.
+
+    Raises:
+        ValueError: A wait is negative or endless, or the jitter not between 0 and 1.
     """
 
     first: float = 1.0
     most: float = 60.0
     jitter: float = 0.5
     draw: Callable[[], float] = random
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.first < inf and 0 <= self.most < inf and 0 <= self.jitter <= 1):
+            raise ValueError(f"{self!r}: waits are seconds, at least 0, and jitter is from 0 to 1")
 
     def __call__(self, attempt: int, error: Exception) -> float:
         """Seconds to wait.

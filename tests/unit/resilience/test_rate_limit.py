@@ -439,6 +439,7 @@ async def test_the_statistics_tell_how_many_wait() -> None:
         ({"tokens_per_minute": -1}, "tokens_per_minute is a whole number"),
         ({"tokens_per_minute": 1, "tokens": -1}, "tokens is a whole number"),
         ({"tokens_per_minute": 1, "tokens": "many"}, "tokens is a whole number"),
+        ({"tokens_per_minute": 1, "tokens": anyio.sleep}, "tokens is not async, but sleep is"),
         ({"per_minute": 1, "key": 5}, "key is a text"),
     ],
 )

@@ -273,6 +273,14 @@ def test_the_waits_double_and_are_shortened_by_chance() -> None:
     assert ExponentialWait(jitter=0)(100_000, failed()) == 60
 
 
+@pytest.mark.parametrize(
+    "arguments", [{"first": -1}, {"most": float("inf")}, {"first": float("nan")}, {"jitter": 1.5}]
+)
+def test_waits_that_make_no_sense_are_refused(arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="waits are seconds"):
+        ExponentialWait(**arguments)  # type: ignore[arg-type]
+
+
 def test_a_wait_that_the_other_side_asks_for_is_the_least() -> None:
     def busy(seconds: float | None) -> nh.ModelStatusError:
         return nh.ModelStatusError("busy", status=429, is_transient=True, retry_after_seconds=seconds)
@@ -612,6 +620,8 @@ def test_one_object_gives_attempts_again_and_again() -> None:
         ({"wait": "long"}, "wait is"),
         ({"max_retry_after": -1}, "max_retry_after is a number of seconds"),
         ({"retry_if": 5}, "retry_if is a function"),
+        ({"retry_if": anyio.sleep}, "retry_if is not async, but sleep is"),
+        ({"wait": anyio.sleep}, "wait is not async, but sleep is"),
         ({"on_retry": "tell"}, "on_retry is a function"),
         ({"on": "ValueError"}, "on is a type of exceptions"),
         ({"on": BaseException}, "on is a type of exceptions"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import anyio
 import pytest
+from anyio import wait_all_tasks_blocked
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,13 +100,15 @@ async def test_no_approval_without_a_quorum_and_nothing_stays_pending(
 
     async with run_asking(handler), anyio.create_task_group() as tasks:
         tasks.start_soon(ask)
-        await anyio.sleep(0.5)
-        await _play(acts, handler.requests, model)
+        await wait_all_tasks_blocked()
+        await _play(acts, handler.requests, model, expires)
         tasks.cancel_scope.deadline = anyio.current_time() + 10  # where nobody ended it, nothing else would
     _check(handler.requests, result, model, has_ended_itself=expires is not None or cancelled_at is not None)
 
 
-async def _play(acts: Sequence[Act], requests: Sequence[ApprovalRequest], model: Model) -> None:
+async def _play(
+    acts: Sequence[Act], requests: Sequence[ApprovalRequest], model: Model, expires: int | None
+) -> None:
     now = 0
     for act in sorted(acts, key=lambda act: act.moment):
         await anyio.sleep(act.moment - now)
@@ -114,7 +117,8 @@ async def _play(acts: Sequence[Act], requests: Sequence[ApprovalRequest], model:
             continue
         request = requests[0]
         was_pending = request.is_pending
-        counts = was_pending and model.answer(act)
+        is_late = expires is not None and act.moment >= expires
+        counts = was_pending and not is_late and model.answer(act)
         try:
             if act.approves:
                 request.approve(act.who, digest=request.digest if act.saw_it else "other")

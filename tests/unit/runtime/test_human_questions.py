@@ -270,6 +270,22 @@ async def test_a_synchronous_binding_function_gives_the_question_to_the_step_to_
             assert await decide() == "blue"
 
 
+def test_a_block_of_a_synchronous_natural_function_asks() -> None:
+    assigned = tool_call("nh_assign", target_path="answer", expression="await ask_user('Which colour?')")
+    model = ScriptedModel([model_response(assigned, tool_call("nh_outcome", kind="pass"))])
+
+    @nh.natural_function
+    def decide() -> str:
+        answer: str
+        """natural
+        Set <:answer> to what <ask_user> says.
+        """
+        return answer
+
+    with nh.run(nh.AgentStepExecutor.from_model(model=model)), asking(answering("blue")):
+        assert decide() == "blue"
+
+
 def test_a_synchronous_script_asks_on_an_event_loop_of_its_own() -> None:
     with nh.run(CallbackExecutor(lambda call: pass_response())), asking(answering("blue", "red")):
         assert anyio.run(ask_user, "Which colour?", backend="asyncio") == "blue"

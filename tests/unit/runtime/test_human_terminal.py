@@ -159,13 +159,14 @@ async def test_when_the_input_has_ended_nobody_is_there() -> None:
 
 
 async def test_questions_of_several_steps_are_asked_one_after_the_other() -> None:
-    """Each line is taken as the answer to what was shown last before it."""
+    """Each line is taken as the answer to what was shown last before it; those that wait hold no thread."""
     shown = io.StringIO()
     overlapping: list[bool] = []
     is_asking = threading.Lock()
+    threads = anyio.to_thread.current_default_thread_limiter()
 
     def echo() -> str:
-        overlapping.append(not is_asking.acquire(blocking=False))
+        overlapping.append(not is_asking.acquire(blocking=False) or threads.borrowed_tokens > 1)
         prompt = shown.getvalue().splitlines()[-2].removeprefix("> ")
         is_asking.release()
         return prompt

@@ -198,6 +198,15 @@ async def test_a_queued_job_that_is_cancelled_never_begins() -> None:
     assert held.begun == [0, 2]
 
 
+async def test_a_cancelled_job_of_the_highest_priority_is_passed_over() -> None:
+    held = Held()
+    async with Pool(max_concurrent=1, queue="priority") as pool:
+        handles = [pool.submit_nowait(held.job, number, priority=number) for number in (0, 1, 2)]
+        handles[2].cancel()
+        held.release_all()
+    assert [handle.status for handle in handles] == ["completed", "completed", "cancelled"]
+
+
 async def test_a_running_job_is_cancelled_and_its_worker_is_free() -> None:
     held = Held()
     async with Pool(max_concurrent=1) as pool:
@@ -324,7 +333,9 @@ async def test_a_failure_whose_handle_nobody_kept_is_logged_when_it_happens(
     without_collector()
     with caplog.at_level(logging.WARNING, logger="nighthawk"):
         async with Pool(max_concurrent=1, name="quiet") as pool:
-            pool.submit_nowait(fail, "lost")
+            early = pool.submit_nowait(fail, "lost")
+            assert early.error is None, "who asks before the end learns nothing"
+            del early
             await pool.submit_nowait(double, 1)
             assert "OSError: lost" in caplog.text
     assert [record.getMessage() for record in caplog.records] == [
@@ -422,3 +433,7 @@ async def test_a_pool_is_used_once_and_inside_its_block() -> None:
     with pytest.raises(PoolClosedError, match="before"):
         await pool.__aenter__()
     assert pool.is_closed
+    closed = Pool(max_concurrent=1)
+    closed.close()
+    with pytest.raises(PoolClosedError, match="closed before"):
+        await closed.__aenter__()

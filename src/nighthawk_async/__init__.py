@@ -4,10 +4,10 @@ The house, ground floor first; a room imports only from lower floors (`tests/arc
 
     0  errors, types, configuration      1  natural, prompt, wire, catalog, actors, parallel
     2  ports                             3  runtime
-    4  models, executors                 5  functions, testing, cli, and this module, which joins them
+    4  models, executors                 5  functions, hooks, testing, cli, and this module, which joins them
 """
 
-from . import actors, parallel
+from . import actors, hooks, parallel
 from .configuration import StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
 from .errors import (
     AnswerTimeoutError,
@@ -48,6 +48,7 @@ from .errors import (
 from .executors.agent import AgentStepExecutor
 from .executors.agent_protocol import AgentTask, StepExecutionAgent
 from .functions import natural_function
+from .hooks import Hooks
 from .parallel import (
     AlreadyResumedError,
     CurrentTask,
@@ -183,6 +184,7 @@ __all__ = [
     "FirstEventTimeoutError",
     "GoogleSettings",
     "HookError",
+    "Hooks",
     "HumanError",
     "IdleTimeoutError",
     "ImageUrl",
@@ -284,6 +286,7 @@ __all__ = [
     "get_system_prompt_suffix_fragments",
     "get_usage_meter",
     "get_user_prompt_suffix_fragments",
+    "hooks",
     "natural_function",
     "open_tasks",
     "parallel",

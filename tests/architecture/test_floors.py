@@ -25,6 +25,7 @@ FLOORS: Mapping[str, int] = {
     "observe": 4,
     "functions": 5,
     "resilience": 5,
+    "hooks": 5,
     "oversight": 5,
     "testing": 5,
     "asgi": 5,
@@ -39,6 +40,7 @@ FLOORS: Mapping[str, int] = {
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     {("configuration", "errors"), ("configuration", "types"), ("cli", "__init__"), ("__main__", "cli")}
     | {("executors", "models")}  # the agent executor makes the model that its configuration names
+    | {("__init__", "hooks")}  # the package joins what users import
     | {(room, "functions") for room, floor in FLOORS.items() if floor == 5 and room != "functions"}
 )
 """The arrows allowed between rooms of one floor."""

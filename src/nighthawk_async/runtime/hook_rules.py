@@ -47,11 +47,13 @@ class EventRule:
         deed: What `Veto` and `Abort` prevent; None when neither is allowed.
         modified_field: The field whose value `Modify` replaces; None when it is not allowed.
         checked_value: Gives the value as the field takes it, or raises `TypeError`.
+        is_synchronous: Whether it happens where nothing can be awaited, so that its hooks must be `def`.
     """
 
     deed: str | None = None
     modified_field: str = ""
     checked_value: Callable[[object], object] | None = None
+    is_synchronous: bool = False
 
     @property
     def allowed_answers(self) -> tuple[str, ...]:
@@ -84,6 +86,7 @@ def _checked_content(value: object) -> tuple[UserContent, ...]:
 
 
 _LOOK_ON = EventRule()
+_LOOK_ON_AT_ONCE = EventRule(is_synchronous=True)
 
 EVENT_RULES: Mapping[type, EventRule] = MappingProxyType(
     {
@@ -109,12 +112,12 @@ EVENT_RULES: Mapping[type, EventRule] = MappingProxyType(
         ToolLoopSuspected: _LOOK_ON,
         VerificationRefused: _LOOK_ON,
         OversightDecided: _LOOK_ON,
-        QuestionAsked: _LOOK_ON,
-        QuestionAnswered: _LOOK_ON,
-        QuestionClosed: _LOOK_ON,
-        ApprovalRequested: _LOOK_ON,
-        ApprovalAnswered: _LOOK_ON,
-        ApprovalClosed: _LOOK_ON,
+        QuestionAsked: _LOOK_ON_AT_ONCE,
+        QuestionAnswered: _LOOK_ON_AT_ONCE,
+        QuestionClosed: _LOOK_ON_AT_ONCE,
+        ApprovalRequested: _LOOK_ON_AT_ONCE,
+        ApprovalAnswered: _LOOK_ON_AT_ONCE,
+        ApprovalClosed: _LOOK_ON_AT_ONCE,
     }
 )
 """Every event is here, and nothing else is an event."""

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypeVar, cast, overload
 
 from ..errors import NighthawkError
+from ..parallel import is_async_callable
 from .hook_answers import HookFunction
 from .hook_rules import EVENT_RULES
 
@@ -60,7 +61,8 @@ class Hooks:
             A decorator that gives back the function as it is; the function, when it was given.
 
         Raises:
-            NighthawkError: A type is no event, or the function cannot be called.
+            NighthawkError: A type is no event, or the function cannot be called, or is async although its
+                event allows `def` only.
         """
         is_decorator = not more or isinstance(more[-1], type)
         event_types = (event_type, *(more if is_decorator else more[:-1]))
@@ -80,6 +82,10 @@ class Hooks:
     def _register(self, event_types: Sequence[type], function: HookFunction[Any]) -> HookFunction[Any]:
         if not callable(cast("object", function)):
             raise NighthawkError(f"A hook is a function of an event, not {function!r}.")
+        synchronous = [each.__name__ for each in event_types if EVENT_RULES[each].is_synchronous]
+        if synchronous and is_async_callable(function):
+            names = ", ".join(synchronous)
+            raise NighthawkError(f"Nobody can await hook {hook_name(function)} at {names}: make it `def`.")
         with self._lock:
             for event_type in event_types:
                 self._functions[event_type] = (*self._functions.get(event_type, ()), function)

@@ -2,7 +2,8 @@
 
 from ..types.execution import ExecutionRef
 from .environment import find_environment
-from .human_events import NotifyHumanEvent
+from .hook_calls import emit_sync
+from .human_events import HumanEvent, NotifyHumanEvent
 from .human_handler import HumanHandler
 
 __all__ = ["find_execution", "find_human_handler", "find_human_observer"]
@@ -16,7 +17,14 @@ def find_human_handler() -> HumanHandler | None:
 
 def find_human_observer() -> NotifyHumanEvent | None:
     """Who looks on; None for nobody."""
-    return None
+    environment = find_environment()
+    if environment is None or not environment.policies.hooks:
+        return None
+
+    def notify(event: HumanEvent) -> None:
+        emit_sync(environment, event)
+
+    return notify
 
 
 def find_execution() -> ExecutionRef | None:

@@ -1,6 +1,7 @@
 """One step from its block to its result (specification 8). Floor 3.
 
-    prepare -> be admitted -> step task group [ step actor | executor ] -> conclude -> oversight -> result
+    prepare -> be admitted -> step task group [ step actor | executor ] -> conclude -> hooks -> oversight
+        -> result
 
 The generated code of the natural function commits the result. Until then nothing has reached a Python
 variable.
@@ -23,6 +24,7 @@ from .awaitable import is_awaitable
 from .bridge import run_from_sync
 from .conclude import StepResult, validate_bindings
 from .environment import Environment, get_environment, using_environment
+from .hook_steps import before_commit, with_step_events
 from .mutation_guard import MutationGuard
 from .oversight import Reject, Rewrite, StepCommit, inspect_commit
 from .prepare import NaturalSite, prepare_step, step_id_of
@@ -61,6 +63,8 @@ async def run_step(
         NaturalParseError: The rendered literal is no natural program.
         NameError: A read binding has no value.
         ExecutionError: The step failed.
+        StepAbortedError: A hook ended the step.
+        HookError: A hook failed.
         ModelError: A model request failed.
     """
     outer = get_environment()
@@ -122,7 +126,8 @@ async def _run_in_task_group(
                 with using_environment(environment), actor.in_flight():
                     task_group.start_soon(actor.serve)
                     try:
-                        return await _carry_out(environment, step, steerable)
+                        carry_out = partial(_carry_out, environment, step, steerable)
+                        return await with_step_events(environment, step, carry_out)
                     finally:
                         actor.close()
 
@@ -135,7 +140,7 @@ async def _carry_out(
         answer = await _call_executor(environment.step_executor, step)
         await steerable.end()
     outcome, bindings = _checked_answer(answer, environment.step_executor, context.step_id)
-    result = await step.conclude(outcome, bindings)
+    result = await before_commit(environment, step, outcome, await step.conclude(outcome, bindings))
     return outcome, await _oversee(environment, step, outcome, result)
 
 

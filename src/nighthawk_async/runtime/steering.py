@@ -12,8 +12,8 @@ the block makes one more turn due, so that the model sees it before anything is 
 end is settled, nothing is accepted any more.
 """
 
-from collections.abc import Awaitable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
@@ -22,7 +22,10 @@ from ..errors import ExecutionError, NighthawkError, StepEndedError
 from ..parallel import ParkingPlace, TaskCancelledError, current_task, raise_if_cancel_requested
 from ..types.content import BinaryContent, FileUrl, UploadedFile, UserContent
 
-__all__ = ["Steering", "UndeliveredSteeringWarning"]
+__all__ = ["ParkingMoment", "Steering", "UndeliveredSteeringWarning"]
+
+ParkingMoment: TypeAlias = Literal["suspended", "resumed"]
+"""When a step is about to park, and when it goes on."""
 
 Result = TypeVar("Result")
 
@@ -50,6 +53,7 @@ class Steering:
         "_interruptible",
         "_is_closed",
         "_messages",
+        "_parking_observer",
         "_place",
         "_step_id",
         "stop_reason",
@@ -62,6 +66,7 @@ class Steering:
         self._cancel_request: tuple[str | None] | None = None
         self._interruptible: anyio.CancelScope | None = None
         self._is_closed = False
+        self._parking_observer: Callable[[ParkingMoment], Awaitable[None]] | None = None
         self.stop_reason: str | None = None
 
     @property
@@ -136,6 +141,10 @@ class Steering:
         self._place.release()
         self._interrupt()
 
+    def observe_parking(self, observer: Callable[[ParkingMoment], Awaitable[None]]) -> None:
+        """Tell somebody when the step is about to park, and when it goes on; not when it is cancelled."""
+        self._parking_observer = observer
+
     async def begin(self) -> None:
         """Wait while the step is suspended, before it begins.
 
@@ -143,7 +152,7 @@ class Steering:
             ExecutionError: The step was stopped.
             TaskCancelledError: The task of the step was asked to end.
         """
-        await self._place.park()
+        await self._park()
         self._raise_if_stopped()
         self._raise_if_cancel_requested()
 
@@ -187,7 +196,7 @@ class Steering:
         Raises:
             ExecutionError: The step was stopped.
         """
-        await self._place.park()
+        await self._park()
         self._raise_if_stopped()
         return not self._messages or self._cancel_request is not None
 
@@ -198,6 +207,14 @@ class Steering:
         messages = tuple(self._messages)
         self._messages.clear()
         return messages
+
+    async def _park(self) -> None:
+        observer = self._parking_observer if self._place.state == "suspending" else None
+        if observer is not None:
+            await observer("suspended")
+        await self._place.park()
+        if observer is not None:
+            await observer("resumed")
 
     def _interrupt(self) -> None:
         if self._interruptible is not None:

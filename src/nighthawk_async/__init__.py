@@ -4,11 +4,12 @@ The house, ground floor first; a room imports only from lower floors (`tests/arc
 
     0  errors, types, configuration      1  natural, prompt, wire, catalog, actors, parallel
     2  ports                             3  runtime
-    4  models, executors                 5  functions, hooks, testing, cli, and this module, which joins them
+    4  models, executors
+    5  functions, hooks, human, oversight, resilience, testing, cli, and this module, which joins them
 """
 
-from . import actors, hooks, parallel
-from .configuration import StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
+from . import actors, hooks, oversight, parallel
+from .configuration import LoopGuard, StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
 from .errors import (
     AnswerTimeoutError,
     ApprovalDeniedError,
@@ -49,6 +50,7 @@ from .executors.agent import AgentStepExecutor
 from .executors.agent_protocol import AgentTask, StepExecutionAgent
 from .functions import natural_function
 from .hooks import Hooks
+from .human import ask_user, request_approval
 from .parallel import (
     AlreadyResumedError,
     CurrentTask,
@@ -65,6 +67,7 @@ from .parallel import (
     task_values,
 )
 from .ports import Model
+from .runtime.abort import Abort
 from .runtime.blocking import blocking
 from .runtime.concurrent_mutation import ConcurrentMutationWarning, MutationReport
 from .runtime.environment import (
@@ -154,6 +157,7 @@ from .types.tools import ToolDefinition
 from .types.usage import Usage
 
 __all__ = [
+    "Abort",
     "Accept",
     "AgentStepExecutor",
     "AgentTask",
@@ -189,6 +193,7 @@ __all__ = [
     "IdleTimeoutError",
     "ImageUrl",
     "JsonableValue",
+    "LoopGuard",
     "Message",
     "MissingCredentialError",
     "Model",
@@ -273,6 +278,7 @@ __all__ = [
     "VerificationError",
     "VideoUrl",
     "actors",
+    "ask_user",
     "blocking",
     "cancel_requested",
     "current_task",
@@ -287,9 +293,12 @@ __all__ = [
     "get_usage_meter",
     "get_user_prompt_suffix_fragments",
     "hooks",
+    "human",
     "natural_function",
     "open_tasks",
+    "oversight",
     "parallel",
+    "request_approval",
     "run",
     "scope",
     "shared",

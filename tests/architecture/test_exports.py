@@ -9,7 +9,7 @@ import pytest
 
 from .source_tree import PACKAGE, SOURCE, Module, parse_package
 
-PUBLIC_ROOMS = ("resilience", "hooks", "oversight", "testing", "asgi", "evals", "actors", "parallel")
+PUBLIC_ROOMS = ("resilience", "hooks", "human", "oversight", "testing", "asgi", "evals", "actors", "parallel")
 """The rooms whose exports are public, beside the package itself."""
 
 MODULES = parse_package(SOURCE, PACKAGE)

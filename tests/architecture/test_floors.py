@@ -26,6 +26,7 @@ FLOORS: Mapping[str, int] = {
     "functions": 5,
     "resilience": 5,
     "hooks": 5,
+    "human": 5,
     "oversight": 5,
     "testing": 5,
     "asgi": 5,
@@ -40,7 +41,7 @@ FLOORS: Mapping[str, int] = {
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     {("configuration", "errors"), ("configuration", "types"), ("cli", "__init__"), ("__main__", "cli")}
     | {("executors", "models")}  # the agent executor makes the model that its configuration names
-    | {("__init__", "hooks")}  # the package joins what users import
+    | {("__init__", room) for room in ("hooks", "human", "oversight", "resilience")}  # joins them
     | {(room, "functions") for room, floor in FLOORS.items() if floor == 5 and room != "functions"}
 )
 """The arrows allowed between rooms of one floor."""

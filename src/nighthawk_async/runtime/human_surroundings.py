@@ -12,7 +12,7 @@ __all__ = ["find_execution", "find_human_handler", "find_human_observer"]
 def find_human_handler() -> HumanHandler | None:
     """The handler in force; None without one, and outside every run."""
     environment = find_environment()
-    return None if environment is None else getattr(environment.policies, "human", None)
+    return None if environment is None else environment.policies.human
 
 
 def find_human_observer() -> NotifyHumanEvent | None:

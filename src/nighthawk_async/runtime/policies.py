@@ -7,6 +7,7 @@ with what must hold in every run inside; a scope changes what it is told to.
 from dataclasses import dataclass
 
 from .hooks import Hooks
+from .human_handler import HumanHandler
 from .oversight import Oversight
 
 __all__ = ["NO_POLICIES", "Policies"]
@@ -19,10 +20,12 @@ class Policies:
     Args:
         oversight: What inspects tool calls and commits; None for nothing.
         hooks: What is called for events, those of outer scopes first.
+        human: What asks people; None for nobody.
     """
 
     oversight: Oversight | None = None
     hooks: tuple[Hooks, ...] = ()
+    human: HumanHandler | None = None
 
 
 NO_POLICIES = Policies()

@@ -18,6 +18,7 @@ from .concurrent_mutation import ConcurrentMutation
 from .environment import Environment, current_tool_scope, find_environment, using_environment
 from .hook_extents import run_events
 from .hooks import Hooks, combined_hooks
+from .human_handler import HumanHandler, checked_human_handler
 from .policies import Policies
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
@@ -153,6 +154,7 @@ def run(
     concurrent_mutation: ConcurrentMutation = "warn",
     max_concurrent_steps: int | None = None,
     hooks: Hooks | Sequence[Hooks] = (),
+    human: HumanHandler | None = None,
 ) -> Run:
     """Carry out the steps inside with an executor.
 
@@ -171,6 +173,8 @@ def run(
             is free when the last step at it has ended. A run inside a run counts its own steps.
         hooks: What is called for events. When the run is entered with `with`, the hooks of its own beginning
             and end must be `def`. A run inside a run has the hooks that it is given, and no others.
+        human: What asks people, for `ask_user` and `request_approval`; None for nobody. A run inside a run
+            asks nobody unless it is given a handler.
 
     Returns:
         A context manager, for `async with` and for `with`.
@@ -192,5 +196,5 @@ def run(
         sync_backend=sync_backend,
         concurrent_mutation=concurrent_mutation,
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
-        policies=Policies(hooks=combined_hooks((), hooks)),
+        policies=Policies(hooks=combined_hooks((), hooks), human=checked_human_handler(human)),
     )

@@ -13,6 +13,7 @@ from ..errors import NighthawkError
 from .environment import Environment, get_environment, using_environment
 from .hook_extents import scope_events
 from .hooks import Hooks, combined_hooks
+from .human_handler import HumanHandler, checked_human_handler
 from .oversight import Oversight, checked_oversight
 from .policies import Policies
 from .step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
@@ -74,6 +75,7 @@ def scope(
     step_executor: StepExecutor | None = None,
     oversight: Oversight | Unset | None = UNSET,
     hooks: Hooks | Sequence[Hooks] | None = None,
+    human: HumanHandler | Unset | None = UNSET,
     system_prompt_suffix_fragments: Sequence[str] | None = None,
     user_prompt_suffix_fragments: Sequence[str] | None = None,
     implicit_references: Mapping[str, object] | None = None,
@@ -89,6 +91,8 @@ def scope(
         hooks: What is called for events, after the hooks of outer scopes. An object that is in force already
             is not called twice. When the scope is entered with `with`, the hooks of its own beginning and end
             must be `def`.
+        human: What asks people, for `ask_user` and `request_approval`; None for nobody, omitted for no
+            change.
         system_prompt_suffix_fragments: Texts appended to system prompts.
         user_prompt_suffix_fragments: Texts appended to user prompts.
         implicit_references: Names and values that every block inside can use without mentioning them.
@@ -112,7 +116,9 @@ def scope(
             step_executor=_resolve_executor(outer.step_executor, step_executor, step_executor_configuration),
             tool_scope=ToolScope(outer.tool_scope),
             usage_meter=UsageMeter(outer.usage_meter),
-            policies=_policies(outer.policies, oversight=oversight, hooks=hooks, is_added=is_added),
+            policies=_policies(
+                outer.policies, oversight=oversight, hooks=hooks, human=human, is_added=is_added
+            ),
             system_prompt_suffix_fragments=_fragments(
                 outer.system_prompt_suffix_fragments, system_prompt_suffix_fragments, is_added=is_added
             ),
@@ -131,6 +137,7 @@ def _policies(
     *,
     oversight: Oversight | Unset | None,
     hooks: Hooks | Sequence[Hooks] | None,
+    human: HumanHandler | Unset | None,
     is_added: bool,
 ) -> Policies:
     policies = outer
@@ -138,6 +145,8 @@ def _policies(
         policies = replace(policies, oversight=checked_oversight(oversight))
     if hooks is not None:
         policies = replace(policies, hooks=combined_hooks(outer.hooks if is_added else (), hooks))
+    if not isinstance(human, Unset):
+        policies = replace(policies, human=checked_human_handler(human))
     return policies
 
 

@@ -1,40 +1,25 @@
 """Handlers that ask nobody, and the extent in which they are asked."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.environment import get_environment, using_environment
 from nighthawk_async.runtime.human_handler import HumanHandler
 from nighthawk_async.runtime.human_question import Question
 from nighthawk_async.runtime.human_request import ApprovalRequest
-from nighthawk_async.runtime.policies import Policies
 from nighthawk_async.testing import CallbackExecutor, pass_response
 
 Answer: TypeAlias = Callable[[Question], Awaitable[object]]
 Approve: TypeAlias = Callable[[ApprovalRequest], Awaitable[None]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _WithHuman(Policies):
-    human: HumanHandler | None = None
-
-
-@contextmanager
-def asking(handler: HumanHandler | None) -> Generator[None, None, None]:
-    environment = get_environment()
-    with using_environment(replace(environment, policies=_WithHuman(human=handler))):
-        yield
-
-
 @asynccontextmanager
 async def run_asking(handler: HumanHandler | None) -> AsyncIterator[None]:
     """A run whose questions go to a handler."""
-    async with nh.run(CallbackExecutor(lambda call: pass_response())):
-        with asking(handler):
-            yield
+    async with nh.run(CallbackExecutor(lambda call: pass_response()), human=handler):
+        yield
 
 
 @dataclass

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio
 import pytest
@@ -15,12 +15,12 @@ from pydantic import BaseModel
 import nighthawk_async as nh
 from nighthawk_async.errors import AnswerTimeoutError, NoHumanError
 from nighthawk_async.runtime.human_errors import InvalidAnswerError
-from nighthawk_async.runtime.human_handler import checked_human_handler
+from nighthawk_async.runtime.human_handler import HumanHandler, checked_human_handler
 from nighthawk_async.runtime.human_question import Question
 from nighthawk_async.runtime.human_questions import ask_user
 from nighthawk_async.testing import CallbackExecutor, ScriptedModel, model_response, pass_response, tool_call
 
-from .human_handlers import Handler, answering, asking, run_asking
+from .human_handlers import Handler, answering, run_asking
 
 pytestmark = pytest.mark.anyio
 
@@ -219,12 +219,23 @@ async def test_a_question_says_which_step_asks() -> None:
         return answer
 
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)) as run:
-        with asking(handler):
+        with nh.scope(human=handler):
             assert await paint() == "blue"
     (question,) = handler.questions
     assert question.execution_ref is not None
     assert question.execution_ref.run_id == run.execution_ref.run_id
     assert question.execution_ref.step_id is not None
+
+
+async def test_a_scope_installs_another_handler_or_none_for_what_is_inside() -> None:
+    async with run_asking(answering("outer", "outer again")):
+        with nh.scope(human=answering("inner")), nh.scope(system_prompt_suffix_fragments=["x"]):
+            assert await ask_user("?") == "inner"
+        with nh.scope(human=None), pytest.raises(NoHumanError):
+            await ask_user("?")
+        assert await ask_user("?") == "outer"
+        with pytest.raises(nh.NighthawkError, match="no human handler"):
+            nh.scope(human=cast("HumanHandler", object()))
 
 
 async def test_concurrent_runs_ask_their_own_people() -> None:
@@ -266,7 +277,7 @@ async def test_a_synchronous_binding_function_gives_the_question_to_the_step_to_
         return answer
 
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
-        with asking(answering("blue")):
+        with nh.scope(human=answering("blue")):
             assert await decide() == "blue"
 
 
@@ -282,12 +293,12 @@ def test_a_block_of_a_synchronous_natural_function_asks() -> None:
         """
         return answer
 
-    with nh.run(nh.AgentStepExecutor.from_model(model=model)), asking(answering("blue")):
+    with nh.run(nh.AgentStepExecutor.from_model(model=model)), nh.scope(human=answering("blue")):
         assert decide() == "blue"
 
 
 def test_a_synchronous_script_asks_on_an_event_loop_of_its_own() -> None:
-    with nh.run(CallbackExecutor(lambda call: pass_response())), asking(answering("blue", "red")):
+    with nh.run(CallbackExecutor(lambda call: pass_response())), nh.scope(human=answering("blue", "red")):
         assert anyio.run(ask_user, "Which colour?", backend="asyncio") == "blue"
         assert anyio.run(ask_user, "Which colour?", backend="trio") == "red"
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from .errors import UnknownModelError
 from .types.model import OutcomeTransport
@@ -11,6 +11,7 @@ from .types.model import OutcomeTransport
 __all__ = [
     "DEFAULT_MODEL",
     "JsonRendererStyle",
+    "LoopGuard",
     "ModelId",
     "ProvidedToolName",
     "StepContextLimits",
@@ -136,6 +137,31 @@ class StepContextLimits(BaseModel):
     tool_result_max_tokens: _Positive = 1_200
 
 
+class LoopGuard(BaseModel):
+    """When a model goes round in circles: the same tool call with the same result, turn after turn.
+
+    Each number counts the turns in which that happened without anything new in between, the first one
+    included. A result that changes, or anything else that is new, starts the count anew.
+
+    Args:
+        warn_after: From this one on, a note in the tool result tells the model.
+        refuse_after: From this one on, the call is not carried out; the model gets a tool error.
+        fail_after: At this one the step fails with `RepeatedToolCallError`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    warn_after: Annotated[int, Field(ge=2)] = 3
+    refuse_after: Annotated[int, Field(ge=2)] = 5
+    fail_after: Annotated[int, Field(ge=2)] = 8
+
+    @model_validator(mode="after")
+    def _check_order(self) -> "LoopGuard":
+        if not self.warn_after <= self.refuse_after <= self.fail_after:
+            raise ValueError("warn_after, refuse_after and fail_after must not decrease, in this order")
+        return self
+
+
 class StepExecutorConfiguration(BaseModel):
     """Configuration of an agent step executor.
 
@@ -154,6 +180,9 @@ class StepExecutorConfiguration(BaseModel):
         provided_tools: The provided tools on offer to the model.
         max_turns: Model requests per step, corrective turns included.
         max_tool_calls: Tool calls per step.
+        max_tool_argument_bytes: Bytes that the arguments of one tool call may have; a longer call is not
+            carried out, and its model is told.
+        loop_guard: What happens when a model makes the same tool call again and again; None for nothing.
         max_corrective_turns: Times a model may answer with something malformed before the step fails.
         step_timeout_seconds: Seconds a step may take in all; None for no limit.
     """
@@ -173,6 +202,8 @@ class StepExecutorConfiguration(BaseModel):
     provided_tools: tuple[ProvidedToolName, ...] = ("nh_eval", "nh_assign", "nh_exec")
     max_turns: _Positive = 20
     max_tool_calls: _Positive = 100
+    max_tool_argument_bytes: _Positive = 1_000_000
+    loop_guard: LoopGuard | None = Field(default_factory=LoopGuard)
     max_corrective_turns: _Count = 3
     step_timeout_seconds: Annotated[float, Field(gt=0)] | None = None
 

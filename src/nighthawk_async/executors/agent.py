@@ -25,6 +25,7 @@ from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent
 from .direct import answer_at_once, answer_piecemeal
 from .instructions import outcome_instructions, tool_instructions, variable_instructions
+from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
 from .question import Asker
 from .step_prompt import StepPrompt, binding_type_names, return_type_name
@@ -236,12 +237,15 @@ class AgentStepExecutor:
         self, environment: Environment, step: Step, prompt: StepPrompt, transport: OutcomeTransport
     ) -> AgentTask:
         configuration, context = self.configuration, step.context
+        guard = configuration.loop_guard
         toolbox = Toolbox(
             actor=step.actor,
+            environment=environment,
             provided=configuration.provided_tools,
             functions=environment.tool_scope.visible(),
             policy=self.tool_result_rendering_policy,
-            oversight=environment.oversight,
+            max_argument_bytes=configuration.max_tool_argument_bytes,
+            guarded=guard and GuardedCalls(environment, guard),
         )
         error_types = tuple(context.raise_error_types)
         return AgentTask(

@@ -1,20 +1,22 @@
 """Carrying out the tool calls of one step (specification 8.3). Floor 4."""
 
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, cast
+from functools import partial
 
 import anyio
 
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
+from ..runtime.environment import Environment
 from ..runtime.model_access import find_interception_error
-from ..runtime.oversight import Oversight, Reject, Rewrite, ToolCallInspection, inspect_tool_call
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_function import ToolFunction
 from ..runtime.tool_outcome import ToolOutcome, ToolResultRenderingPolicy, outcome_of_failure, render_outcome
 from ..types.messages import ToolCall, ToolResult
 from ..types.tools import ToolDefinition
+from .loop_guard import GuardedCalls
 from .provided_tools import PROVIDED_TOOLS, describe_reply
+from .tool_arguments import check_size
+from .tool_gates import gates_in_force, seen_by_hooks
 
 __all__ = ["Toolbox"]
 
@@ -22,29 +24,42 @@ __all__ = ["Toolbox"]
 class Toolbox:
     """The tools of one step.
 
+    A call passes, in this order: the limit on its size, the loop guard, the gates in force (hooks,
+    oversight). A call that waits at a gate holds back the later calls of its response, because calls reach
+    the step's state in the order in which they were begun. Where no gate is in force, a call reaches it at
+    once.
+
     Args:
         actor: The actor of the step.
+        environment: What is in force in the step.
         provided: Names of the provided tools on offer.
         functions: The user's tools.
         policy: How results are rendered.
-        oversight: What inspects calls; None for nothing.
+        max_argument_bytes: The number of bytes that the arguments of a call may have.
+        guarded: Watches out for repeated calls; None for nothing.
     """
 
     def __init__(
         self,
         *,
         actor: StepActor,
+        environment: Environment,
         provided: Sequence[str],
         functions: Mapping[str, ToolFunction],
         policy: ToolResultRenderingPolicy,
-        oversight: Oversight | None,
+        max_argument_bytes: int,
+        guarded: GuardedCalls | None,
     ) -> None:
         self._actor = actor
+        self._environment = environment
         self._provided = {name: PROVIDED_TOOLS[name] for name in provided}
         self._functions = functions
         self._policy = policy
-        self._oversight = oversight
+        self._max_argument_bytes = max_argument_bytes
+        self._guarded = guarded
+        self._gates = gates_in_force(environment)
         self._last_posted: anyio.Event | None = None
+        self._failure: Exception | None = None
 
     @property
     def definitions(self) -> tuple[ToolDefinition, ...]:
@@ -61,43 +76,53 @@ class Toolbox:
 
         Raises (on awaiting):
             ExecutionError: A synchronous natural function met an awaitable, or the step has ended.
+            RepeatedToolCallError: The model made the same call again and again.
+            StepAbortedError: Oversight, or a hook, ended the step.
+            HookError: A hook failed.
             NighthawkError: An oversight hook's answer is no decision, or rewrites to what JSON cannot hold.
         """
-        if self._oversight is not None:
+        try:
+            check_size(call, self._max_argument_bytes)
+        except ToolBoundaryError as error:
+            return partial(self._failed, call, error)
+        if self._guarded is None:
+            return self._begin_allowed(call)
+        return self._guarded.begin(call, self._actor.progress.turns, self._begin_allowed, self._failed)
+
+    def _begin_allowed(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+        if self._gates:
             posted = anyio.Event()
             previous, self._last_posted = self._last_posted, posted
-            return lambda: self._inspected(call, previous, posted, cast("Oversight", self._oversight))
+            return partial(self._gated, call, previous, posted)
         try:
             pending = self._post(call)
         except ToolBoundaryError as error:
-            failure = error
-            return lambda: self._failed(call, failure)
-        return lambda: self._finish(call, pending)
+            return partial(self._failed, call, error)
+        return partial(self._finish, call, pending)
 
-    async def _inspected(
-        self, call: ToolCall, previous: anyio.Event | None, posted: anyio.Event, oversight: Oversight
-    ) -> ToolResult:
+    async def _gated(self, call: ToolCall, previous: anyio.Event | None, posted: anyio.Event) -> ToolResult:
         try:
             if previous is not None:
                 await previous.wait()
-            try:
-                pending = self._post(await self._overseen(call, oversight))
-            except ToolBoundaryError as error:
-                return self._result(call, outcome_of_failure(error))
+            finish = await self._pass_gates(call)
         finally:
             posted.set()
-        return await self._finish(call, pending)
+        return await seen_by_hooks(self._environment, await finish())
 
-    async def _overseen(self, call: ToolCall, oversight: Oversight) -> ToolCall:
-        inspection = ToolCallInspection(
-            step_id=self._actor.context.step_id, tool_name=call.name, arguments=_parsed_arguments(call)
-        )
-        decision = await inspect_tool_call(oversight, inspection)
-        if isinstance(decision, Reject):
-            raise ToolBoundaryError(kind="oversight", message=decision.reason, guidance=decision.guidance)
-        if isinstance(decision, Rewrite):
-            return ToolCall(id=call.id, name=call.name, arguments=_encoded_arguments(decision))
-        return call
+    async def _pass_gates(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+        """Let a call pass the gates and reach the step; once one failed the step, no later one may."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            passed = call
+            for gate in self._gates:
+                passed = await gate(passed)
+            return partial(self._finish, call, self._post(passed))
+        except ToolBoundaryError as error:
+            return partial(self._failed, call, error)
+        except Exception as error:
+            self._failure = error
+            raise
 
     def _post(self, call: ToolCall) -> Pending[object]:
         if call.name in self._provided:
@@ -134,24 +159,3 @@ class Toolbox:
             content=render_outcome(outcome, self._policy),
             is_error=outcome.error is not None,
         )
-
-
-def _parsed_arguments(call: ToolCall) -> Mapping[str, Any]:
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except ValueError as error:
-        raise ToolBoundaryError(
-            kind="invalid_input", message=f"the arguments of {call.name} are not JSON: {error}"
-        ) from error
-    if not isinstance(arguments, dict):
-        raise ToolBoundaryError(
-            kind="invalid_input", message=f"the arguments of {call.name} are not a JSON object"
-        )
-    return cast("Mapping[str, Any]", arguments)
-
-
-def _encoded_arguments(rewrite: Rewrite) -> str:
-    try:
-        return json.dumps(dict(rewrite.values))
-    except (TypeError, ValueError) as error:
-        raise NighthawkError(f"Oversight rewrote a tool call to what is not JSON: {error}") from error

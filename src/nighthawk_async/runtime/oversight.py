@@ -1,7 +1,8 @@
 """Inspecting tool calls and commits before they happen (specification 8.3 and 10). Floor 3.
 
 An oversight object sees each tool call before it is carried out and each commit before it reaches the Python
-variables, and answers with `Accept`, `Reject` or `Rewrite`.
+variables, and answers with `Accept`, `Reject`, `Rewrite` or `Abort`. What comes of an answer is in
+`oversight_decisions`.
 """
 
 import inspect
@@ -11,9 +12,12 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from ..errors import NighthawkError
 from ..types.outcomes import StepOutcome
+from .abort import Abort
 
 __all__ = [
+    "Abort",
     "Accept",
+    "Decision",
     "Oversight",
     "Reject",
     "Rewrite",
@@ -84,7 +88,8 @@ class Rewrite:
     values: Mapping[str, Any]
 
 
-Decision: TypeAlias = Accept | Reject | Rewrite
+Decision: TypeAlias = Accept | Reject | Rewrite | Abort
+"""What oversight answers."""
 
 
 @runtime_checkable
@@ -133,9 +138,9 @@ async def inspect_commit(oversight: Oversight, commit: StepCommit) -> Decision:
 
 async def _decision(answer: Decision | Awaitable[Decision], hook: str) -> Decision:
     decision = cast("object", await answer if inspect.isawaitable(answer) else answer)
-    if not isinstance(decision, Accept | Reject | Rewrite):
+    if not isinstance(decision, Accept | Reject | Rewrite | Abort):
         raise NighthawkError(
-            f"Oversight hook {hook} answered {decision!r}; it must answer Accept, Reject or Rewrite."
+            f"Oversight hook {hook} answered {decision!r}; it must answer Accept, Reject, Rewrite or Abort."
         )
     if isinstance(decision, Rewrite) and not isinstance(cast("object", decision.values), Mapping):
         raise NighthawkError(f"Oversight hook {hook} answered a Rewrite whose values are no mapping.")

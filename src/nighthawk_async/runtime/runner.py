@@ -15,18 +15,18 @@ from typing import cast
 import anyio.to_thread
 
 from ..actors import BareTaskGroup
-from ..errors import ExecutionError, ToolBoundaryError
+from ..errors import ExecutionError
 from ..natural.blocks import NaturalBlock
 from ..natural.program import parse_program
 from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
-from .conclude import StepResult, validate_bindings
+from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
 from .hook_steps import before_commit, with_step_events
 from .mutation_guard import MutationGuard
-from .oversight import Reject, Rewrite, StepCommit, inspect_commit
+from .oversight_decisions import overseen_commit
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step
 from .step_actor import StepActor
@@ -63,7 +63,7 @@ async def run_step(
         NaturalParseError: The rendered literal is no natural program.
         NameError: A read binding has no value.
         ExecutionError: The step failed.
-        StepAbortedError: A hook ended the step.
+        StepAbortedError: Oversight, or a hook, ended the step.
         HookError: A hook failed.
         ModelError: A model request failed.
     """
@@ -141,7 +141,7 @@ async def _carry_out(
         await steerable.end()
     outcome, bindings = _checked_answer(answer, environment.step_executor, context.step_id)
     result = await before_commit(environment, step, outcome, await step.conclude(outcome, bindings))
-    return outcome, await _oversee(environment, step, outcome, result)
+    return outcome, await overseen_commit(environment, context, outcome, result)
 
 
 async def _call_executor(executor: StepExecutor, step: Step) -> object:
@@ -180,21 +180,3 @@ def _checked_answer(
             "an executor must return a tuple of a StepOutcome and a mapping of bindings"
         )
     return cast("tuple[StepOutcome, Mapping[str, object]]", answer)
-
-
-async def _oversee(
-    environment: Environment, step: Step, outcome: StepOutcome, result: StepResult
-) -> StepResult:
-    if environment.oversight is None:
-        return result
-    step_id = step.context.step_id
-    commit = StepCommit(step_id=step_id, outcome=outcome, bindings=result.bindings)
-    decision = await inspect_commit(environment.oversight, commit)
-    if isinstance(decision, Reject):
-        guidance = f" ({decision.guidance})" if decision.guidance else ""
-        raise ExecutionError(
-            f"step {step_id}: oversight rejected the commit: {decision.reason}{guidance}"
-        ) from ToolBoundaryError(kind="oversight", message=decision.reason, guidance=decision.guidance)
-    if isinstance(decision, Rewrite):
-        return replace(result, bindings=validate_bindings(step.context, outcome, decision.values))
-    return result

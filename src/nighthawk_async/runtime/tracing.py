@@ -14,6 +14,7 @@ from ..errors import (
     ModelStatusError,
     NaturalParseError,
     NighthawkError,
+    StepAbortedError,
     ToolBoundaryError,
     ToolEvaluationError,
     ToolValidationError,
@@ -116,6 +117,8 @@ def _error_kind(error: Exception) -> ErrorKind:
             return "resolution"
         case ModelError():
             return "transient" if error.is_transient else "execution"
+        case StepAbortedError():
+            return "oversight"
         case ExecutionError() | ToolEvaluationError():
             return "execution"
         case _:

@@ -151,7 +151,7 @@ async def test_a_rewritten_commit_is_validated_anew(hooks_type: type[Hooks]) -> 
 @pytest.mark.parametrize(
     ("answer", "named"),
     [
-        (True, "answered True; it must answer Accept, Reject or Rewrite"),
+        (True, "answered True; it must answer Accept, Reject, Rewrite or Abort"),
         (nh.Accept, "answered <"),
         (nh.Rewrite(values=["a"]), "Rewrite whose values are no mapping"),  # type: ignore[arg-type]
     ],

@@ -1,0 +1,89 @@
+"""The arguments of a tool call as the model wrote them: their size, their parsed form. Floor 4."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from ..errors import NighthawkError, ToolBoundaryError
+from ..types.messages import ToolCall
+
+__all__ = ["canonical_arguments", "check_size", "parsed_arguments", "with_arguments"]
+
+
+def check_size(call: ToolCall, max_bytes: int) -> None:
+    """Refuse arguments that are too long to be looked at.
+
+    Args:
+        call: The call.
+        max_bytes: The number of bytes that the arguments may have in UTF-8.
+
+    Raises:
+        ToolBoundaryError: They have more.
+    """
+    characters = len(call.arguments)
+    if characters * 4 <= max_bytes:  # a character has at most four bytes
+        return
+    size = len(call.arguments.encode(errors="surrogatepass"))
+    if size > max_bytes:
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message=f"the arguments of {call.name} have {size:,} bytes; at most {max_bytes:,} are allowed",
+            guidance="Make the call smaller, or split it; refer to values by their names instead of writing "
+            "them out.",
+        )
+
+
+def parsed_arguments(call: ToolCall) -> dict[str, Any]:
+    """The arguments as a fresh dictionary.
+
+    Raises:
+        ToolBoundaryError: They are no JSON object, or name an argument twice, so that what is inspected might
+            not be what is carried out.
+    """
+    try:
+        arguments: object = json.loads(call.arguments or "{}", object_pairs_hook=_without_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise ToolBoundaryError(
+            kind="invalid_input", message=f"the arguments of {call.name} are not JSON: {error}"
+        ) from error
+    if not isinstance(arguments, dict):
+        raise ToolBoundaryError(
+            kind="invalid_input", message=f"the arguments of {call.name} are not a JSON object"
+        )
+    return cast("dict[str, Any]", arguments)
+
+
+def with_arguments(call: ToolCall, arguments: Mapping[str, Any], *, author: str) -> ToolCall:
+    """The call with other arguments.
+
+    Args:
+        call: The call.
+        arguments: The arguments, of what JSON can hold.
+        author: Who wrote them, for the error.
+
+    Raises:
+        NighthawkError: They hold what JSON cannot.
+    """
+    try:
+        text = json.dumps(dict(arguments))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise NighthawkError(f"{author} rewrote a tool call to what is not JSON: {error}") from error
+    return ToolCall(id=call.id, name=call.name, arguments=text)
+
+
+def canonical_arguments(call: ToolCall) -> str:
+    """One text for all ways of writing the same arguments; what is no JSON stands for itself."""
+    try:
+        value: object = msgspec.json.decode(call.arguments or "{}")
+        return msgspec.json.encode(value, order="sorted").decode()
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return call.arguments
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    arguments = dict(pairs)
+    if len(arguments) < len(pairs):
+        raise ValueError("an object names the same field twice")
+    return arguments

@@ -1,0 +1,86 @@
+"""What a tool call passes before it is carried out, and its result before the model sees it. Floor 4.
+
+    hooks -> oversight -> carried out -> hooks
+
+A gate takes a call and gives the call to carry out: the same one, or one with other arguments, which are
+validated like those of the model. It raises `ToolBoundaryError` to send the model a failure instead, and
+anything else to fail the step. Each gate parses the arguments for itself, so that none can change what the
+next one sees except by what it gives.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+from ..runtime.environment import Environment
+from ..runtime.hook_calls import emit
+from ..runtime.hook_events import AfterToolCall, BeforeToolCall
+from ..runtime.oversight import Oversight
+from ..runtime.oversight_decisions import overseen_arguments
+from ..types.messages import ToolCall, ToolResult
+from .tool_arguments import parsed_arguments, with_arguments
+
+__all__ = ["ToolGate", "gates_in_force", "seen_by_hooks"]
+
+ToolGate: TypeAlias = Callable[[ToolCall], Awaitable[ToolCall]]
+
+
+def gates_in_force(environment: Environment) -> tuple[ToolGate, ...]:
+    """The gates that calls pass, in their order; empty when nothing governs them.
+
+    Args:
+        environment: What is in force in the step.
+    """
+    gates: list[ToolGate] = []
+    if environment.policies.hooks:
+        gates.append(partial(_ask_hooks, environment))
+    if environment.oversight is not None:
+        gates.append(partial(_ask_oversight, environment, environment.oversight))
+    return tuple(gates)
+
+
+async def seen_by_hooks(environment: Environment, result: ToolResult) -> ToolResult:
+    """The result of a call, as hooks let the model see it.
+
+    Args:
+        environment: What is in force in the step.
+        result: What the call gave, or how it failed.
+
+    Raises:
+        HookError: A hook failed.
+    """
+    if not environment.policies.hooks:
+        return result
+    event = await emit(
+        environment,
+        AfterToolCall(
+            execution_ref=environment.execution_ref,
+            tool_name=result.name,
+            call_id=result.call_id,
+            content=result.content,
+            is_error=result.is_error,
+        ),
+    )
+    return result if event.content is result.content else replace(result, content=event.content)
+
+
+async def _ask_hooks(environment: Environment, call: ToolCall) -> ToolCall:
+    arguments = parsed_arguments(call)
+    event = await emit(
+        environment,
+        BeforeToolCall(
+            execution_ref=environment.execution_ref,
+            tool_name=call.name,
+            call_id=call.id,
+            arguments=arguments,
+        ),
+    )
+    if event.arguments is arguments:
+        return call
+    return with_arguments(call, event.arguments, author="A hook")
+
+
+async def _ask_oversight(environment: Environment, oversight: Oversight, call: ToolCall) -> ToolCall:
+    arguments = await overseen_arguments(environment, oversight, call.name, parsed_arguments(call))
+    return call if arguments is None else with_arguments(call, arguments, author="Oversight")

@@ -145,7 +145,7 @@ def test_a_default_is_given_as_it_is() -> None:
 
 
 @anyio_test
-async def test_a_cancellation_leads_to_no_other_function() -> None:
+async def test_a_cancellation_leads_to_no_other_function_and_no_default() -> None:
     second = Script("never")
 
     async def sleep() -> object:
@@ -157,11 +157,15 @@ async def test_a_cancellation_leads_to_no_other_function() -> None:
         except anyio.get_cancelled_exc_class():
             raise failed() from None
 
+    async def call_second() -> object:
+        return second.call()
+
     for first in (sleep, fail_when_cancelled):
-        with anyio.CancelScope() as scope:
-            scope.cancel()
-            await fallback(first, second.call_async, default=None, on=Exception)()
-        assert scope.cancelled_caught
+        for function in (fallback(first, call_second), fallback(first, default=None, on=Exception)):
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await function()
+            assert scope.cancelled_caught
     assert second.calls == 0
 
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from random import Random
 from typing import Any
 
@@ -151,6 +152,7 @@ def test_by_default_it_tries_again_after_failed_steps_and_model_errors_that_pass
         (ExceptionGroup, ExceptionGroup("", [KeyError()]), True),
         (Exception, KeyError(), True),
         (Exception, overspent(), False),
+        (Exception, CancelledError(), False),
         (Exception, ExceptionGroup("", [KeyError(), HumanError()]), False),
         (Exception, caused(KeyError(), StepAbortedError("stop")), False),
         (nh.NighthawkError, HookError("no", hook="h"), False),

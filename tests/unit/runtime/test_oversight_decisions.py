@@ -153,9 +153,8 @@ async def test_every_decision_is_told_to_traces_and_hooks(
     hooks.on(nh.hooks.OversightDecided, told.append)
     steps = ScriptedSteps(assigning("number", "1"), PASS)
     async with nh.run(steps.executor, hooks=hooks):
-        with nh.scope(oversight=oversight):
-            with suppress(nh.StepAbortedError):
-                await act()
+        with nh.scope(oversight=oversight), suppress(nh.StepAbortedError):
+            await act()
     step_id = told[0].execution_ref.step_id
     assert decisions_in(exporter) == [{**each, "step.id": step_id} for each in expected]
     assert [

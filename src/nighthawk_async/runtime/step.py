@@ -2,13 +2,22 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from ..types.outcomes import StepOutcome
 from .conclude import StepResult, conclude
 from .step_actor import StepActor
 from .step_context import StepContext
 
-__all__ = ["Step"]
+__all__ = ["Step", "Verify"]
+
+
+class Verify(Protocol):
+    """Has checks look at how a step is about to end; returns when all agree."""
+
+    async def __call__(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> None:
+        """Raise `VerificationError` when one refuses."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,18 +30,29 @@ class Step:
     """One step in progress.
 
     An executor may conclude the step itself, so that it can tell the model why an outcome was refused. The
-    runner then takes that conclusion and evaluates nothing a second time.
+    runner then takes that conclusion, and evaluates and verifies nothing a second time.
 
     Args:
         actor: The actor that owns the step's state.
         program: The program text as the model sees it.
+        is_interpolated: Whether the program text holds rendered values, as that of an f-string does.
+        verify: What the outcome must pass; None for nothing.
     """
 
-    __slots__ = ("_conclusion", "actor", "program")
+    __slots__ = ("_conclusion", "_verify", "actor", "is_interpolated", "program")
 
-    def __init__(self, *, actor: StepActor, program: str) -> None:
+    def __init__(
+        self,
+        *,
+        actor: StepActor,
+        program: str,
+        is_interpolated: bool = False,
+        verify: Verify | None = None,
+    ) -> None:
         self.actor = actor
         self.program = program
+        self.is_interpolated = is_interpolated
+        self._verify = verify
         self._conclusion: _Conclusion | None = None
 
     @property
@@ -40,18 +60,26 @@ class Step:
         """The state of the step."""
         return self.actor.context
 
-    async def conclude(self, outcome: StepOutcome, bindings: Mapping[str, object]) -> StepResult:
-        """Validate how the step ends; the same outcome object is concluded once.
+    async def conclude(
+        self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False
+    ) -> StepResult:
+        """Validate and verify how the step ends; the same outcome object is concluded once.
 
         Args:
             outcome: The outcome.
             bindings: The values of the write bindings to commit.
+            is_last: Whether nobody will propose another outcome.
 
         Raises:
             ExecutionError: The outcome, a binding or the return value is not acceptable.
+            OutcomeRefusedError: A check refused it.
+            VerificationError: A check refused it, and there will be no other one.
+            HookError: A check failed.
         """
         if self._conclusion is not None and self._conclusion.outcome is outcome:
             return self._conclusion.result
         result = await conclude(self.actor, outcome, bindings)
+        if self._verify is not None:
+            await self._verify(outcome, result, is_last=is_last)
         self._conclusion = _Conclusion(outcome=outcome, result=result)
         return result

@@ -8,7 +8,7 @@ The house, ground floor first; a room imports only from lower floors (`tests/arc
     5  functions, hooks, human, oversight, resilience, testing, cli, and this module, which joins them
 """
 
-from . import actors, hooks, oversight, parallel
+from . import actors, hooks, human, oversight, parallel, resilience
 from .configuration import LoopGuard, StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
 from .errors import (
     AnswerTimeoutError,
@@ -299,6 +299,7 @@ __all__ = [
     "oversight",
     "parallel",
     "request_approval",
+    "resilience",
     "run",
     "scope",
     "shared",

@@ -24,6 +24,7 @@ from ..types.model import OutcomeTransport
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent
 from .direct import answer_at_once, answer_piecemeal
+from .foreign_turns import budgeted_task
 from .instructions import outcome_instructions, tool_instructions, variable_instructions
 from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
@@ -204,7 +205,10 @@ class AgentStepExecutor:
         transport = self.outcome_transport
         if transport == "direct":
             return await self._answer_directly(environment, step, prompt)
-        outcome = await self.agent.run(self._task(environment, step, prompt, transport))
+        task = self._task(environment, step, prompt, transport)
+        if not isinstance(self.agent, ModelAgent):  # the requests of that one are budgeted one by one
+            task = budgeted_task(task, environment)
+        outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 
     async def _load_tokenizer(self, context: StepContext) -> None:

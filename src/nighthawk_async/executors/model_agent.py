@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, ModelError
 from ..ports import Model
+from ..runtime.budget_breach import find_budget_breach
 from ..runtime.model_access import find_interception_error, open_stream
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
@@ -44,6 +45,8 @@ class ModelAgent:
         except ExecutionError as error:
             if (interception := find_interception_error(error)) is not None:
                 raise interception from None
+            if (breach := find_budget_breach(error)) is not None:
+                raise breach from None
             loop.refuse(str(error))
             return False
         return not await self._is_held_back(task, loop)  # concluding may have taken long

@@ -9,14 +9,13 @@ import msgspec
 from ..errors import ToolBoundaryError
 from ..runtime.commands import Assign, Command, Execute
 from ..runtime.step_actor import Pending, StepActor
+from ..runtime.tool_registry import OUTCOME_TOOL_NAME
 from ..runtime.validation import type_name
 from ..types.tools import ToolDefinition
 
 __all__ = ["OUTCOME_TOOL_NAME", "PROVIDED_TOOLS", "ProvidedTool", "describe_reply", "outcome_tool_definition"]
 
 Arguments = TypeVar("Arguments")
-
-OUTCOME_TOOL_NAME = "nh_outcome"
 
 
 class _EvalArguments(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,6 +1,6 @@
 """What a tool call passes before it is carried out, and its result before the model sees it. Floor 4.
 
-    hooks -> oversight -> carried out -> hooks
+    hooks -> oversight -> budgets -> carried out -> hooks
 
 A gate takes a call and gives the call to carry out: the same one, or one with other arguments, which are
 validated like those of the model. It raises `ToolBoundaryError` to send the model a failure instead, and
@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
+from ..runtime.budget_steps import charge_tool_call
 from ..runtime.environment import Environment
 from ..runtime.hook_calls import emit
 from ..runtime.hook_events import AfterToolCall, BeforeToolCall
@@ -37,6 +38,8 @@ def gates_in_force(environment: Environment) -> tuple[ToolGate, ...]:
         gates.append(partial(_ask_hooks, environment))
     if environment.oversight is not None:
         gates.append(partial(_ask_oversight, environment, environment.oversight))
+    if environment.policies.budgets:
+        gates.append(partial(_ask_budgets, environment))
     return tuple(gates)
 
 
@@ -84,3 +87,8 @@ async def _ask_hooks(environment: Environment, call: ToolCall) -> ToolCall:
 async def _ask_oversight(environment: Environment, oversight: Oversight, call: ToolCall) -> ToolCall:
     arguments = await overseen_arguments(environment, oversight, call.name, parsed_arguments(call))
     return call if arguments is None else with_arguments(call, arguments, author="Oversight")
+
+
+async def _ask_budgets(environment: Environment, call: ToolCall) -> ToolCall:
+    await charge_tool_call(environment, call.name)
+    return call

@@ -6,6 +6,7 @@ from functools import partial
 import anyio
 
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
+from ..runtime.budget_breach import find_budget_breach
 from ..runtime.environment import Environment
 from ..runtime.model_access import find_interception_error
 from ..runtime.step_actor import Pending, StepActor
@@ -79,6 +80,7 @@ class Toolbox:
             RepeatedToolCallError: The model made the same call again and again.
             StepAbortedError: Oversight, or a hook, ended the step.
             HookError: A hook failed.
+            BudgetExceededError: A budget of the step has no room for the call, or for what it brought about.
             NighthawkError: An oversight hook's answer is no decision, or rewrites to what JSON cannot hold.
         """
         try:
@@ -146,6 +148,8 @@ class Toolbox:
         except NighthawkError as error:
             if (interception := find_interception_error(error)) is not None:
                 raise interception from None
+            if (breach := find_budget_breach(error)) is not None:
+                raise breach from None
             return self._result(call, outcome_of_failure(error))
         return self._result(call, ToolOutcome(payload=describe_reply(pending.command, value)))
 

@@ -65,6 +65,12 @@ class HttpAttempts:
         self.tally = UsageTally(plan.price)
         """What the attempts consumed."""
 
+    @property
+    def may_have_consumed(self) -> bool:
+        """Whether the provider may have worked on the request: an attempt was sent and not turned away."""
+        is_in_progress = self._attempt is not None and self._attempt.may_have_consumed
+        return is_in_progress or self.tally.may_have_lost
+
     async def begin(self, stack: AsyncExitStack) -> BegunResponse:
         """Send the request until a response begins.
 

@@ -47,6 +47,11 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
         """What the request consumed so far, over all attempts; None when nothing was sent."""
         return None if self._attempts is None else self._attempts.tally.usage
 
+    @property
+    def may_have_consumed(self) -> bool:
+        """Whether the provider may have worked on the request; see `runtime.told_usage`."""
+        return self._attempts is not None and self._attempts.may_have_consumed
+
     async def __aenter__(self) -> Self:
         limits = TimeLimits(self._plan.settings, self._plan.endpoint.base_url.netloc)
         async with AsyncExitStack() as stack:

@@ -1,37 +1,12 @@
-"""What a request costs, and the usage of a request over all its attempts. Floor 4. Pure."""
+"""The usage and the cost of a request over all its attempts. Floor 4. Pure."""
 
 from dataclasses import replace
-from decimal import Decimal
 
+from ..runtime.request_cost import cost_of
 from ..types.model import ModelPrice
 from ..types.usage import Usage
 
 __all__ = ["UsageTally", "cost_of"]
-
-_PER_TOKEN = Decimal(1) / 1_000_000
-
-
-def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
-    """What the tokens of a usage cost, in US dollars.
-
-    A provider that reports more cached tokens than tokens is taken at its word for the latter.
-
-    Args:
-        usage: The usage.
-        price: The prices.
-    """
-    sent = max(usage.input_tokens, 0)
-    read = min(max(usage.cache_read_tokens, 0), sent)
-    written = min(max(usage.cache_write_tokens, 0), sent - read)
-    read_price = price.input if price.cache_read is None else price.cache_read
-    write_price = price.input if price.cache_write is None else price.cache_write
-    millions = (
-        price.input * (sent - read - written)
-        + read_price * read
-        + write_price * written
-        + price.output * max(usage.output_tokens, 0)
-    )
-    return millions * _PER_TOKEN
 
 
 class UsageTally:
@@ -57,6 +32,11 @@ class UsageTally:
         if not self._is_begun:
             return None
         return self.unreported() if self._reported is None else self._total(self._reported)
+
+    @property
+    def may_have_lost(self) -> bool:
+        """Whether attempts that failed may have consumed more than they reported."""
+        return not self._lost.is_complete
 
     def attempt_begun(self) -> None:
         """Note that the request is sent now."""

@@ -6,6 +6,7 @@ Four bytes of JSON are about one token. Bytes of media count for none: providers
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..runtime.request_bound import find_output_limit
 from ..types.content import BinaryContent
 from ..types.messages import ToolResultsMessage, UserMessage
 from ..types.model import ModelRequest
@@ -13,7 +14,6 @@ from ..types.model import ModelRequest
 __all__ = ["estimate_input_tokens", "response_tokens"]
 
 _BYTES_PER_TOKEN = 4
-_RESPONSE_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def estimate_input_tokens(request: ModelRequest, body: bytes) -> int:
@@ -33,8 +33,7 @@ def response_tokens(settings: Mapping[str, Any]) -> int:
     Args:
         settings: The settings of a request.
     """
-    limits = [settings.get(name) for name in _RESPONSE_LIMITS]
-    return max((limit for limit in limits if isinstance(limit, int) and limit > 0), default=0)
+    return find_output_limit(settings)
 
 
 def _binary_contents(request: ModelRequest) -> Iterator[BinaryContent]:

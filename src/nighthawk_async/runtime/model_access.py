@@ -1,19 +1,21 @@
 """Where executors reach a model, and where what records and replays can stand between. Floor 3.
 
 Executors open every response here. An interceptor in force answers in the model's place, or asks the model
-itself and looks on. It is a context variable, so it flows into steps, threads and nested runs.
+itself and looks on. It is a context variable, so it flows into steps, threads and nested runs. Budgets and
+hooks come before it.
 """
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from ..errors import NighthawkError
 from ..ports import Model
 from ..types.model import ModelEvent, ModelRequest
-from ..types.usage import Usage
 from .environment import find_environment
+from .governed_stream import GovernedStream
+from .told_usage import TellsUsage, usage_so_far
 
 __all__ = [
     "InterceptionError",
@@ -62,19 +64,6 @@ class ModelInterceptor(Protocol):
         ...
 
 
-@runtime_checkable
-class TellsUsage(Protocol):
-    """What the result of `ports.Model.stream` may offer as well.
-
-    Events tell nothing of a request that is cancelled before its first one.
-    """
-
-    @property
-    def usage(self) -> Usage | None:
-        """What the request consumed so far, at any time and after its end; None when nothing was sent."""
-        ...
-
-
 _interceptor: ContextVar[ModelInterceptor | None] = ContextVar(
     "nighthawk_async_model_interceptor", default=None
 )
@@ -92,24 +81,15 @@ def open_stream(
 
     Raises:
         InterceptionError: An interceptor is in force and has no answer.
-        ConfigurationError: The request asks for what the model lacks.
+        BudgetExceededError: A budget has no room for it, on entering.
+        ExecutionError: A hook vetoed it, on entering.
+        ConfigurationError: The request asks for what the model lacks, or a budget cannot be kept.
         ModelError: The request failed.
     """
-    interceptor = _find_interceptor()
-    if interceptor is None:
-        return model.stream(request)
     environment = find_environment()
-    return interceptor.stream(model, request, () if environment is None else environment.step_path)
-
-
-def usage_so_far(stream: object) -> Usage | None:
-    """What a request consumed, as far as its stream knows; None when it does not tell.
-
-    Args:
-        stream: What `open_stream` returned.
-    """
-    usage = stream.usage if isinstance(stream, TellsUsage) else None
-    return usage if isinstance(usage, Usage) else None
+    if environment is None or not (environment.policies.budgets or environment.policies.hooks):
+        return _open(model, request)
+    return GovernedStream(model, request, environment, open_stream=_open)
 
 
 def needs_endpoint() -> bool:
@@ -161,6 +141,14 @@ class using_interceptor_everywhere:  # noqa: N801
 
     def __exit__(self, *exc_details: object) -> None:
         _everywhere.remove(self._interceptor)
+
+
+def _open(model: Model, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    interceptor = _find_interceptor()
+    if interceptor is None:
+        return model.stream(request)
+    environment = find_environment()
+    return interceptor.stream(model, request, () if environment is None else environment.step_path)
 
 
 def _find_interceptor() -> ModelInterceptor | None:

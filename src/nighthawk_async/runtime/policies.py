@@ -4,8 +4,10 @@ Each policy's own module holds its type and its decisions; here stands only what
 with what must hold in every run inside; a scope changes what it is told to.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from .budget_account import BudgetAccount
+from .budget_terms import BudgetTerms
 from .hooks import Hooks
 from .human_handler import HumanHandler
 from .oversight import Oversight
@@ -21,11 +23,24 @@ class Policies:
         oversight: What inspects tool calls and commits; None for nothing.
         hooks: What is called for events, those of outer scopes first.
         human: What asks people; None for nobody.
+        budgets: The accounts that everything is charged to, outermost first.
+        step_budgets: What each step may spend, by an account of its own.
     """
 
     oversight: Oversight | None = None
     hooks: tuple[Hooks, ...] = ()
     human: HumanHandler | None = None
+    budgets: tuple[BudgetAccount, ...] = ()
+    step_budgets: tuple[BudgetTerms, ...] = ()
+
+    def with_budgets(self, *accounts: BudgetAccount) -> "Policies":
+        """The same with further budgets, those that are in force already left out."""
+        new = tuple(account for account in accounts if account not in self.budgets)
+        return replace(self, budgets=(*self.budgets, *new)) if new else self
+
+    def of_step(self) -> "Policies":
+        """The same for one step, which has accounts of its own."""
+        return self.with_budgets(*map(BudgetAccount, self.step_budgets)) if self.step_budgets else self
 
 
 NO_POLICIES = Policies()

@@ -14,6 +14,8 @@ from ..actors import BareTaskGroup
 from ..errors import NighthawkError
 from ..types.execution import ExecutionRef
 from .admission import checked_max_concurrent_steps
+from .budget import Budget, with_budget_arguments, with_outer_budgets
+from .budget_account import in_force
 from .concurrent_mutation import ConcurrentMutation
 from .environment import Environment, current_tool_scope, find_environment, using_environment
 from .hook_extents import run_events
@@ -130,7 +132,8 @@ class Run:
     @contextmanager
     def _extent(self) -> Generator[None, None, None]:
         run_span = span("nighthawk.run", identity_attributes(self.execution_ref))
-        with run_span, using_environment(self._environment), open_run_extent():
+        budgets = self._environment.policies.budgets
+        with run_span, using_environment(self._environment), in_force(budgets), open_run_extent():
             try:
                 yield
             finally:
@@ -155,6 +158,8 @@ def run(
     max_concurrent_steps: int | None = None,
     hooks: Hooks | Sequence[Hooks] = (),
     human: HumanHandler | None = None,
+    budget: Budget | None = None,
+    step_budget: Budget | None = None,
 ) -> Run:
     """Carry out the steps inside with an executor.
 
@@ -175,6 +180,9 @@ def run(
             and end must be `def`. A run inside a run has the hooks that it is given, and no others.
         human: What asks people, for `ask_user` and `request_approval`; None for nobody. A run inside a run
             asks nobody unless it is given a handler.
+        budget: What all steps inside may spend together; see `nighthawk_async.budget`. The budgets of a run
+            around this one hold in it as well.
+        step_budget: What each step inside may spend, by an account of its own.
 
     Returns:
         A context manager, for `async with` and for `with`.
@@ -196,5 +204,9 @@ def run(
         sync_backend=sync_backend,
         concurrent_mutation=concurrent_mutation,
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
-        policies=Policies(hooks=combined_hooks((), hooks), human=checked_human_handler(human)),
+        policies=with_budget_arguments(
+            with_outer_budgets(Policies(hooks=combined_hooks((), hooks), human=checked_human_handler(human))),
+            budget=budget,
+            step_budget=step_budget,
+        ),
     )

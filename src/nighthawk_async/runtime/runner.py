@@ -22,6 +22,7 @@ from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
+from .budget_steps import carry_out_in_time, carry_out_within
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
 from .hook_steps import before_commit, with_step_events
@@ -66,13 +67,15 @@ async def run_step(
         StepAbortedError: Oversight, or a hook, ended the step.
         HookError: A hook failed.
         ModelError: A model request failed.
+        BudgetExceededError: A budget has no room for it.
     """
     outer = get_environment()
     execution_ref = replace(outer.execution_ref, step_id=step_id_of(block))
     with span("nighthawk.step", identity_attributes(execution_ref)) as step_span:
         try:
             step = _prepare(outer, execution_ref, block, site, python_locals, literal)
-            outcome, result = await _run_in_task_group(outer, step, block.address)
+            run_in_task_group = partial(_run_in_task_group, outer, step, block.address)
+            outcome, result = await carry_out_in_time(outer.policies.budgets, run_in_task_group)
         except Exception as error:
             record_failed(step_span, error)
             raise
@@ -118,6 +121,7 @@ async def _run_in_task_group(
         execution_ref=step.context.execution_ref,
         step=step,
         step_path=(*outer.step_path, block_address),
+        policies=outer.policies.of_step(),
     )
     async with BareTaskGroup() as task_group:
         with SteerableStep(actor) as steerable:
@@ -127,7 +131,8 @@ async def _run_in_task_group(
                     task_group.start_soon(actor.serve)
                     try:
                         carry_out = partial(_carry_out, environment, step, steerable)
-                        return await with_step_events(environment, step, carry_out)
+                        with_events = partial(with_step_events, environment, step, carry_out)
+                        return await carry_out_within(environment, with_events)
                     finally:
                         actor.close()
 

@@ -10,6 +10,8 @@ from typing import Literal, cast
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
+from .budget import Budget, with_budget_arguments
+from .budget_account import in_force
 from .environment import Environment, get_environment, using_environment
 from .hook_extents import scope_events
 from .hooks import Hooks, combined_hooks
@@ -66,6 +68,7 @@ class Scope:
         self._is_entered = True
         stack.enter_context(span("nighthawk.scope", identity_attributes(self._environment.execution_ref)))
         stack.enter_context(using_environment(self._environment))
+        stack.enter_context(in_force(self._environment.policies.budgets))
 
 
 def scope(
@@ -76,6 +79,8 @@ def scope(
     oversight: Oversight | Unset | None = UNSET,
     hooks: Hooks | Sequence[Hooks] | None = None,
     human: HumanHandler | Unset | None = UNSET,
+    budget: Budget | None = None,
+    step_budget: Budget | None = None,
     system_prompt_suffix_fragments: Sequence[str] | None = None,
     user_prompt_suffix_fragments: Sequence[str] | None = None,
     implicit_references: Mapping[str, object] | None = None,
@@ -93,6 +98,9 @@ def scope(
             must be `def`.
         human: What asks people, for `ask_user` and `request_approval`; None for nobody, omitted for no
             change.
+        budget: What all steps inside may spend together; see `nighthawk_async.budget`. Outer ones hold as
+            well, in both modes.
+        step_budget: What each step inside may spend, by an account of its own; likewise.
         system_prompt_suffix_fragments: Texts appended to system prompts.
         user_prompt_suffix_fragments: Texts appended to user prompts.
         implicit_references: Names and values that every block inside can use without mentioning them.
@@ -116,8 +124,10 @@ def scope(
             step_executor=_resolve_executor(outer.step_executor, step_executor, step_executor_configuration),
             tool_scope=ToolScope(outer.tool_scope),
             usage_meter=UsageMeter(outer.usage_meter),
-            policies=_policies(
-                outer.policies, oversight=oversight, hooks=hooks, human=human, is_added=is_added
+            policies=with_budget_arguments(
+                _policies(outer.policies, oversight=oversight, hooks=hooks, human=human, is_added=is_added),
+                budget=budget,
+                step_budget=step_budget,
             ),
             system_prompt_suffix_fragments=_fragments(
                 outer.system_prompt_suffix_fragments, system_prompt_suffix_fragments, is_added=is_added

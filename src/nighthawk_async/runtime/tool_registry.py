@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from ..errors import ToolRegistrationError
 from .tool_function import ToolFunction
 
-__all__ = ["GLOBAL_TOOLS", "PROVIDED_TOOL_NAMES", "ToolScope"]
+__all__ = ["GLOBAL_TOOLS", "OUTCOME_TOOL_NAME", "PROVIDED_TOOL_NAMES", "ToolScope"]
 
-PROVIDED_TOOL_NAMES = ("nh_eval", "nh_assign", "nh_exec", "nh_outcome")
+OUTCOME_TOOL_NAME = "nh_outcome"
+PROVIDED_TOOL_NAMES = ("nh_eval", "nh_assign", "nh_exec", OUTCOME_TOOL_NAME)
 
 
 class ToolScope:

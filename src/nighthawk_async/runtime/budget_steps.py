@@ -1,0 +1,147 @@
+"""What budgets do about the steps, turns and tool calls inside them. Floor 3.
+
+Model requests are the business of `budget_request`.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
+from typing import TypeVar
+
+import anyio
+
+from ..errors import BudgetExceededError, ConfigurationError, ToolBoundaryError
+from .budget_account import BudgetAccount, in_force
+from .budget_breach import breached_account
+from .budget_notices import record_exceeded, tell_thresholds
+from .budget_reservation import charge, find_full
+from .environment import Environment
+
+__all__ = ["begin_foreign_turn", "carry_out_in_time", "carry_out_within", "charge_tool_call"]
+
+Result = TypeVar("Result")
+
+_LEAST_COST = Decimal("0.000001")
+
+
+async def carry_out_in_time(
+    accounts: Sequence[BudgetAccount], work: Callable[[], Awaitable[Result]]
+) -> Result:
+    """Carry something out, but no longer than the budgets have seconds left.
+
+    What ends later than that without having noticed counts as late too, whatever it gave or raised.
+
+    Args:
+        accounts: The accounts.
+        work: What to carry out.
+
+    Raises:
+        BudgetExceededError: The time of a budget is over.
+    """
+    timed = [account for account in accounts if account.terms.limits.seconds is not None]
+    if not timed:
+        return await work()
+    _check_time(timed)
+    left = min(account.remaining.seconds or 0.0 for account in timed)
+    with anyio.CancelScope(deadline=anyio.current_time() + left) as scope:
+        try:
+            result = await work()
+        except Exception as error:
+            _check_time(timed, error)
+            raise
+        _check_time(timed)
+        return result
+    assert scope.cancelled_caught
+    _check_time(timed)
+    raise AssertionError("a clock went backwards")
+
+
+async def carry_out_within(environment: Environment, work: Callable[[], Awaitable[Result]]) -> Result:
+    """Carry a step out that begins now, in the budgets that are in force in it.
+
+    Args:
+        environment: The environment of the step.
+        work: What carries it out.
+
+    Raises:
+        BudgetExceededError: A budget allows no further step, or its time is over.
+        HookError: A hook failed.
+    """
+    accounts = environment.policies.budgets
+    if not accounts:
+        return await work()
+    own = accounts[len(accounts) - len(environment.policies.step_budgets) :]
+    with in_force(own):
+        _charge(accounts, "steps")
+        await tell_thresholds(environment)
+        result = await carry_out_in_time(own, work)
+        await tell_thresholds(environment)
+        return result
+
+
+async def charge_tool_call(environment: Environment, name: str) -> None:
+    """Charge a tool call that is about to be carried out.
+
+    Args:
+        environment: The environment of the step.
+        name: The name of the tool.
+
+    Raises:
+        ToolBoundaryError: A budget allows no further one, and wants the step to be concluded.
+        BudgetExceededError: A budget allows no further one.
+        HookError: A hook failed.
+    """
+    accounts = environment.policies.budgets
+    try:
+        _charge(accounts, "tool_calls")
+    except BudgetExceededError as error:
+        account = breached_account(error, accounts)
+        if account is None or account.terms.on_exceeded != "conclude":
+            raise
+        raise ToolBoundaryError(
+            kind="execution",
+            message=f"{name} was not carried out: the budget allows no further tool calls",
+            guidance="End the block now, with what you have.",
+        ) from error
+    await tell_thresholds(environment)
+
+
+async def begin_foreign_turn(environment: Environment) -> None:
+    """Begin a turn of an agent of the user's own, whose requests cannot be measured before they are sent.
+
+    Args:
+        environment: The environment of the step.
+
+    Raises:
+        BudgetExceededError: A budget allows no further turn, or has nothing left.
+        ConfigurationError: Under a budget of cost, the agent used a model that nobody knows the price of.
+        HookError: A hook failed.
+    """
+    accounts = environment.policies.budgets
+    for account in accounts:
+        if account.has_unpriced and account.terms.limits.cost is not None:
+            raise ConfigurationError(
+                f"budget {account.terms.name} limits cost, but an agent used a model that nobody knows the "
+                "price of; say it with prices=…, or let the agent report the cost with the usage."
+            )
+    error = find_full(accounts, {"tokens": 1, "cost": _LEAST_COST})
+    if error is not None:
+        record_exceeded(error)
+        raise error
+    _charge(accounts, "turns")
+    await tell_thresholds(environment)
+
+
+def _charge(accounts: Sequence[BudgetAccount], resource: str) -> None:
+    try:
+        charge(accounts, resource)  # pyright: ignore[reportArgumentType]
+    except BudgetExceededError as error:
+        record_exceeded(error)
+        raise
+
+
+def _check_time(accounts: Sequence[BudgetAccount], cause: Exception | None = None) -> None:
+    for account in accounts:
+        error = account.time_breach()
+        if error is not None:
+            record_exceeded(error)
+            raise error from cause

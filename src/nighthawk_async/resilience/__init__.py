@@ -4,20 +4,26 @@ from ..runtime.retry_policy import ExponentialWait
 from ..runtime.retry_report import RetryScheduled
 from .circuit_breaker import CircuitBreaker, CircuitStatistics, circuit_breaker
 from .circuit_state import CircuitStatus
-from .errors import CircuitOpenError, InvalidPolicyError, ResilienceError
+from .ensemble import Answer, Ensemble, ensemble
+from .errors import CircuitOpenError, EnsembleError, InvalidPolicyError, ResilienceError, VoteError
 from .fallback import Fallback, fallback
+from .plurality import plurality
 from .rate_limit import RateLimit, rate_limit
 from .retry_attempts import Attempt
 from .retrying import Retrying, retrying
 from .shared_limit import RateLimitStatistics
 from .timeout import Timeout, timeout
+from .vote import Vote, vote
 
 __all__ = [
+    "Answer",
     "Attempt",
     "CircuitBreaker",
     "CircuitOpenError",
     "CircuitStatistics",
     "CircuitStatus",
+    "Ensemble",
+    "EnsembleError",
     "ExponentialWait",
     "Fallback",
     "InvalidPolicyError",
@@ -27,9 +33,14 @@ __all__ = [
     "RetryScheduled",
     "Retrying",
     "Timeout",
+    "Vote",
+    "VoteError",
     "circuit_breaker",
+    "ensemble",
     "fallback",
+    "plurality",
     "rate_limit",
     "retrying",
     "timeout",
+    "vote",
 ]

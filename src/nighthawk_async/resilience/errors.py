@@ -2,14 +2,18 @@
 
     ResilienceError
     ├── CircuitOpenError            a circuit breaker lets nothing through at present
-    └── InvalidPolicyError          an argument makes no sense; also a ValueError. Nothing was called
+    ├── EnsembleError               too many runs of an ensemble failed
+    ├── InvalidPolicyError          an argument makes no sense; also a ValueError. Nothing was called
+    └── VoteError                   too few calls of a vote succeeded
 
 What a transformed function raises itself arrives as it is.
 """
 
+from collections.abc import Sequence
+
 from ..errors import NighthawkError
 
-__all__ = ["CircuitOpenError", "InvalidPolicyError", "ResilienceError"]
+__all__ = ["CircuitOpenError", "EnsembleError", "InvalidPolicyError", "ResilienceError", "VoteError"]
 
 
 class ResilienceError(NighthawkError):
@@ -34,3 +38,31 @@ class CircuitOpenError(ResilienceError):
         super().__init__(f"the circuit {name} is open: it lets nothing through {when}")
         self.name = name
         self.retry_in = retry_in
+
+
+class VoteError(ResilienceError):
+    """Too few calls of a vote succeeded. Its cause is a group of the errors.
+
+    Args:
+        message: What failed.
+        errors: What the calls raised that failed, in the order of the calls.
+    """
+
+    def __init__(self, message: str, *, errors: Sequence[Exception]) -> None:
+        super().__init__(message)
+        self.errors = tuple(errors)
+
+
+class EnsembleError(ResilienceError):
+    """Too many runs of an ensemble failed. Its cause is a group of the errors.
+
+    Args:
+        message: What failed.
+        errors: What the runs raised that failed, in the order of the models.
+        models: The model of each of them.
+    """
+
+    def __init__(self, message: str, *, errors: Sequence[Exception], models: Sequence[str]) -> None:
+        super().__init__(message)
+        self.errors = tuple(errors)
+        self.models = tuple(models)

@@ -1,0 +1,214 @@
+"""`ensemble`: run a function on several models at once, and make one answer of theirs. Floor 5."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
+
+from ..configuration import parse_model_id
+from ..parallel import call_any, is_async_callable
+from ..runtime.error_text import describe_error
+from ..runtime.scope import scope
+from .arguments import checked_callable, checked_count
+from .ensemble_models import executors_for
+from .errors import EnsembleError, InvalidPolicyError
+from .plurality import Votes
+from .span_events import add_span_event
+from .transforming import Call, Transformer, function_name
+from .vote_calls import MakeCall, make_calls, make_calls_from_sync
+from .vote_tally import Tally
+
+__all__ = ["Answer", "Ensemble", "Reconcile", "ensemble"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Value_co = TypeVar("Value_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Generic[Value_co]):
+    """What one run of an ensemble returned.
+
+    Args:
+        model: The model id.
+        value: What the function returned.
+    """
+
+    model: str
+    value: Value_co
+
+
+Reconcile: TypeAlias = Callable[[list[Answer[Any]]], Any]
+"""Makes one value of all answers."""
+
+
+@overload
+def ensemble(
+    function: Callable[Parameters, Result],
+    /,
+    models: Mapping[str, int],
+    *,
+    allow_fail: int = 0,
+    reconcile: Reconcile | None = None,
+) -> Callable[Parameters, Result]: ...
+
+
+@overload
+def ensemble(
+    *, models: Mapping[str, int], allow_fail: int = 0, reconcile: Reconcile | None = None
+) -> "Ensemble": ...
+
+
+def ensemble(
+    function: Callable[..., Any] | None = None,
+    /,
+    models: Mapping[str, int] | None = None,
+    *,
+    allow_fail: int = 0,
+    reconcile: Reconcile | None = None,
+) -> Any:
+    """Call a function several times at once, on several models, and make one result of their answers.
+
+        find_bug = ensemble(find_bug_alone, {"openai-responses:gpt-5.4": 2, "google:gemini-3-pro": 1})
+
+        @ensemble(models={"openai-responses:gpt-5.4": 3}, allow_fail=1, reconcile=merge)
+        async def find_bug(code: str) -> str: ...
+
+    It needs a run whose executor takes a configuration. Each call gets a scope of its own, in which the model
+    is another and everything else is as configured, but for the settings that are about one model
+    (`capabilities`, `extra_body`) or, when the provider is another, about one provider (`api_key`,
+    `base_url`, `extra_headers`, `idempotency_header`): keys stay with their provider. The executors of all
+    models are made before the first call, so when a key is missing, nothing is sent anywhere.
+
+    When more calls fail than allowed, the rest is cancelled. Synchronous functions and errors that are not
+    for other calls to make up for are treated as by `vote`.
+
+    Args:
+        function: What to call; None gives a decorator.
+        models: How many calls to make on each model, by model id.
+        allow_fail: How many calls may fail.
+        reconcile: Makes the result of the list of `Answer`s, which are in the order of the models: any
+            function, natural or not. It is called outside of the scopes, so on the caller's own model. A
+            synchronous one of an async function is called in a worker thread. None takes the value that most
+            calls returned, and cancels the rest when it is certain.
+
+    Returns:
+        The function with the same signature, or a decorator.
+
+    Raises:
+        InvalidPolicyError: An argument makes no sense.
+        UnknownModelError: A model id is not of the form `provider:model`.
+        TypeError: The function cannot be called, or is a generator, or `reconcile` is async when it is not.
+        ConfigurationError: Raised by the function, as well as its subclasses: a model cannot be had.
+        EnsembleError: Raised by the function: too many calls failed.
+    """
+    places = _checked_models(models)
+    is_number = isinstance(cast("object", allow_fail), int) and not isinstance(allow_fail, bool)
+    if not is_number or not 0 <= allow_fail < len(places):
+        raise InvalidPolicyError(
+            f"allow_fail is a whole number from 0 to {len(places) - 1}, one less than there are calls, "
+            f"not {allow_fail!r}"
+        )
+    checked_callable("reconcile", reconcile, may_be_async=True)
+    transformer = Ensemble(places, allow_fail=allow_fail, reconcile=reconcile)
+    return transformer if function is None else transformer(function)
+
+
+class Ensemble(Transformer):
+    """Makes one answer of those of several models. Made by `ensemble`.
+
+    Args:
+        places: The model of each call.
+        allow_fail: How many calls may fail.
+        reconcile: Makes the result of the answers; None for a plurality.
+    """
+
+    __slots__ = ("_allow_fail", "_places", "_reconcile")
+
+    title = "ensemble"
+
+    def __init__(self, places: tuple[str, ...], *, allow_fail: int, reconcile: Reconcile | None) -> None:
+        self._places = places
+        self._allow_fail = allow_fail
+        self._reconcile = reconcile
+
+    def check(self, function: object) -> None:
+        """Refuse a synchronous function when what reconciles is async."""
+        super().check(function)
+        if is_async_callable(self._reconcile) and not is_async_callable(function):
+            raise TypeError(f"reconcile is async, but {function_name(function)} is not")
+
+    def run(self, call: Call[Any]) -> Any:
+        """Make the calls in worker threads, and reconcile."""
+        votes, tally = self._begin()
+        make_calls_from_sync(call, tally, title=self.title, around=self._on_models())
+        self._check_success(tally, call.name)
+        if self._reconcile is None:
+            return votes.leader
+        return Call(function=self._reconcile, args=(self._answers(tally),), kwargs={})()
+
+    async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
+        """Make the calls, and reconcile."""
+        votes, tally = self._begin()
+        await make_calls(call, tally, title=self.title, around=self._on_models())
+        self._check_success(tally, call.name)
+        if self._reconcile is None:
+            return votes.leader
+        return await call_any(self._reconcile, self._answers(tally))
+
+    def _begin(self) -> tuple[Votes[Any], Tally[Any]]:
+        votes, count = Votes[Any](), len(self._places)
+        return votes, Tally(count, count - self._allow_fail, votes=votes if self._reconcile is None else None)
+
+    def _on_models(self) -> MakeCall:
+        """Makes each call on its model. All executors are made at once, and here."""
+        executors = executors_for(dict.fromkeys(self._places))
+
+        async def call_on_model(position: int, call: Callable[[], Awaitable[Any]]) -> Any:
+            async with scope(step_executor=executors[self._places[position]]):
+                return await call()
+
+        return call_on_model
+
+    def _answers(self, tally: Tally[Any]) -> list[Answer[Any]]:
+        return [
+            Answer(model=self._places[position], value=tally.values[position])
+            for position in sorted(tally.values)
+        ]
+
+    def _check_success(self, tally: Tally[Any], name: str) -> None:
+        count, failed = len(self._places), len(tally.errors)
+        counts = {
+            "nighthawk.ensemble.count": count,
+            "nighthawk.ensemble.succeeded": len(tally.values),
+            "nighthawk.ensemble.failed": failed,
+        }
+        if tally.has_succeeded:
+            add_span_event("nighthawk.ensemble.answered", counts)
+            return
+        add_span_event("nighthawk.ensemble.failed", counts)
+        errors = tally.errors_in_order()
+        models = [self._places[position] for position in sorted(tally.errors)]
+        raise EnsembleError(
+            f"{failed} of {count} calls of {name} failed, and {self._allow_fail} may; the first that failed, "
+            f"on {models[0]}: {describe_error(errors[0])}",
+            errors=errors,
+            models=models,
+        ) from ExceptionGroup(f"the calls of {name} that failed", errors)
+
+
+def _checked_models(models: object) -> tuple[str, ...]:
+    """The model of each call."""
+    if not isinstance(models, Mapping) or not models:
+        raise InvalidPolicyError(f"models says how many calls to make on each model, by model id: {models!r}")
+    counts = cast("Mapping[object, object]", models)
+    for model in counts:
+        if not isinstance(model, str):
+            raise InvalidPolicyError(f"models has model ids, texts, for keys, not {model!r}")
+        parse_model_id(model)
+    return tuple(
+        chain.from_iterable(
+            repeat(cast("str", model), checked_count(f"models[{model!r}]", count))
+            for model, count in counts.items()
+        )
+    )

@@ -1,0 +1,81 @@
+"""Which value most have. Floor 5. Pure."""
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+from .errors import InvalidPolicyError
+
+__all__ = ["Votes", "plurality"]
+
+Value = TypeVar("Value")
+
+
+def plurality(values: Iterable[Value]) -> Value:
+    """The value that occurs most often; of several such values, the one that got there first.
+
+    Values are the same when they are equal, so they need not be hashable.
+
+    Args:
+        values: The values, at least one.
+
+    Raises:
+        InvalidPolicyError: There are no values.
+    """
+    votes = Votes[Value]()
+    for value in values:
+        votes.add(value)
+    return votes.leader
+
+
+class Votes(Generic[Value]):
+    """Counts values, equal ones together."""
+
+    __slots__ = ("_counts", "_leading", "_values")
+
+    def __init__(self) -> None:
+        self._values: list[Value] = []
+        self._counts: list[int] = []
+        self._leading = 0
+
+    @property
+    def leader(self) -> Value:
+        """The value with the most votes; of several, the one that got there first.
+
+        Raises:
+            InvalidPolicyError: There is none yet.
+        """
+        if not self._values:
+            raise InvalidPolicyError("plurality needs at least one value")
+        return self._values[self._leading]
+
+    def add(self, value: Value) -> None:
+        """Count a vote.
+
+        Args:
+            value: What it is for.
+        """
+        position = self._position(value)
+        self._counts[position] += 1
+        if self._counts[position] > self._counts[self._leading]:
+            self._leading = position
+
+    def is_certain(self, outstanding: int) -> bool:
+        """Whether the leader stays the leader, however the votes go that are still to come.
+
+        It does as well when another may get as many votes: the leader had them before.
+
+        Args:
+            outstanding: How many are still to come, at most.
+        """
+        if not self._values:
+            return False
+        others = (count for position, count in enumerate(self._counts) if position != self._leading)
+        return self._counts[self._leading] >= max(others, default=0) + outstanding
+
+    def _position(self, value: Value) -> int:
+        for position, known in enumerate(self._values):
+            if known is value or known == value:  # what is not equal to itself, NaN, is the same nevertheless
+                return position
+        self._values.append(value)
+        self._counts.append(0)
+        return len(self._values) - 1

@@ -1,0 +1,150 @@
+"""`vote`: call a function several times at once, and take what most calls return. Floor 5."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
+
+from ..parallel import call_any, is_async_callable
+from ..runtime.error_text import describe_error
+from .arguments import checked_count
+from .errors import InvalidPolicyError, VoteError
+from .plurality import Votes, plurality
+from .span_events import add_span_event
+from .transforming import Call, Transformer, function_name
+from .vote_calls import make_calls, make_calls_from_sync
+from .vote_tally import Tally
+
+__all__ = ["Decide", "Vote", "vote"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+Decide: TypeAlias = Callable[[list[Any]], Any]
+"""Makes one value of those that the calls returned."""
+
+
+@overload
+def vote(
+    function: Callable[Parameters, Result],
+    /,
+    *,
+    count: int = 3,
+    decide: Decide = plurality,
+    min_success: int | None = None,
+) -> Callable[Parameters, Result]: ...
+
+
+@overload
+def vote(*, count: int = 3, decide: Decide = plurality, min_success: int | None = None) -> "Vote": ...
+
+
+def vote(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    count: int = 3,
+    decide: Decide = plurality,
+    min_success: int | None = None,
+) -> Any:
+    """Call a function several times at once with the same arguments, and take what most calls return.
+
+        sure = vote(classify, count=5)
+
+        @vote(decide=max)
+        async def estimate(text: str) -> int: ...
+
+    Calls may fail, as long as enough succeed. What makes no difference any more is cancelled: the rest, when
+    the winner is certain, or when too many calls have failed. Synchronous functions are called in worker
+    threads, 40 at once, and those that have begun are waited for; their steps are cancelled.
+
+    Some errors are not for other calls to make up for, because somebody's decision stands behind them: those
+    that `retrying` never tries again after, `BudgetExceededError` for example. They end the vote and arrive
+    as they are.
+
+    Args:
+        function: What to call; None gives a decorator.
+        count: How many calls to make.
+        decide: Makes the result of the list of what the calls returned, in the order of the calls: any
+            function, natural or not. A synchronous one of an async function is called in a worker thread. It
+            sees all, so no call is cancelled early. By default `plurality`: the value that occurs most often;
+            when several do, the one whose votes came first.
+        min_success: How many calls have to succeed; None for more than half.
+
+    Returns:
+        The function with the same signature, or a decorator.
+
+    Raises:
+        InvalidPolicyError: An argument makes no sense.
+        TypeError: The function cannot be called, or is a generator, or `decide` is async when it is not.
+        VoteError: Raised by the function: too few calls succeeded.
+    """
+    checked_count("count", count)
+    if not callable(decide):
+        raise InvalidPolicyError(f"decide is a function, not {decide!r}")
+    most = count // 2 + 1 if min_success is None else checked_count("min_success", min_success)
+    if most > count:
+        raise InvalidPolicyError(f"min_success is at most the count, {count}, not {min_success!r}")
+    transformer = Vote(count, min_success=most, decide=decide)
+    return transformer if function is None else transformer(function)
+
+
+class Vote(Transformer):
+    """Takes what most of several calls return. Made by `vote`.
+
+    Args:
+        count: How many calls to make.
+        min_success: How many have to succeed.
+        decide: Makes the result of what they returned.
+    """
+
+    __slots__ = ("_count", "_decide", "_min_success")
+
+    title = "vote"
+
+    def __init__(self, count: int, *, min_success: int, decide: Decide) -> None:
+        self._count = count
+        self._min_success = min_success
+        self._decide = decide
+
+    def check(self, function: object) -> None:
+        """Refuse a synchronous function when what decides is async."""
+        super().check(function)
+        if is_async_callable(self._decide) and not is_async_callable(function):
+            raise TypeError(f"decide is async, but {function_name(function)} is not")
+
+    def run(self, call: Call[Any]) -> Any:
+        """Make the calls in worker threads, and decide."""
+        votes, tally = self._begin()
+        make_calls_from_sync(call, tally, title=self.title)
+        self._check_success(tally, call.name)
+        if votes is not None:
+            return votes.leader
+        return Call(function=self._decide, args=(tally.values_in_order(),), kwargs={})()
+
+    async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
+        """Make the calls, and decide."""
+        votes, tally = self._begin()
+        await make_calls(call, tally, title=self.title)
+        self._check_success(tally, call.name)
+        return await call_any(self._decide, tally.values_in_order()) if votes is None else votes.leader
+
+    def _begin(self) -> tuple[Votes[Any] | None, Tally[Any]]:
+        votes = Votes[Any]() if self._decide is plurality else None
+        return votes, Tally(self._count, self._min_success, votes=votes)
+
+    def _check_success(self, tally: Tally[Any], name: str) -> None:
+        succeeded, failed = len(tally.values), len(tally.errors)
+        counts = {
+            "nighthawk.vote.count": self._count,
+            "nighthawk.vote.succeeded": succeeded,
+            "nighthawk.vote.failed": failed,
+        }
+        if tally.has_succeeded:
+            add_span_event("nighthawk.vote.decided", counts)
+            return
+        add_span_event("nighthawk.vote.failed", counts)
+        errors = tally.errors_in_order()
+        raise VoteError(
+            f"{failed} of {self._count} calls of {name} failed, and {self._min_success} have to succeed; "
+            f"the first that failed: {describe_error(errors[0])}",
+            errors=errors,
+        ) from ExceptionGroup(f"the calls of {name} that failed", errors)

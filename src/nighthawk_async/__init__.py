@@ -69,6 +69,8 @@ from .parallel import (
 from .ports import Model
 from .runtime.abort import Abort
 from .runtime.blocking import blocking
+from .runtime.budget import Budget, budget
+from .runtime.budget_terms import BudgetAmounts, BudgetLimits
 from .runtime.concurrent_mutation import ConcurrentMutationWarning, MutationReport
 from .runtime.environment import (
     get_current_step_actor,
@@ -171,7 +173,10 @@ __all__ = [
     "AudioUrl",
     "BinaryContent",
     "BreakStepOutcome",
+    "Budget",
+    "BudgetAmounts",
     "BudgetExceededError",
+    "BudgetLimits",
     "CacheLifetime",
     "ConcurrentMutationWarning",
     "ConfigurationError",
@@ -280,6 +285,7 @@ __all__ = [
     "actors",
     "ask_user",
     "blocking",
+    "budget",
     "cancel_requested",
     "current_task",
     "deadline",

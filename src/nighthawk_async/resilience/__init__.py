@@ -2,6 +2,7 @@
 
 from ..runtime.retry_policy import ExponentialWait
 from ..runtime.retry_report import RetryScheduled
+from .budget import BudgetPerCall, budget
 from .circuit_breaker import CircuitBreaker, CircuitStatistics, circuit_breaker
 from .circuit_state import CircuitStatus
 from .ensemble import Answer, Ensemble, ensemble
@@ -18,6 +19,7 @@ from .vote import Vote, vote
 __all__ = [
     "Answer",
     "Attempt",
+    "BudgetPerCall",
     "CircuitBreaker",
     "CircuitOpenError",
     "CircuitStatistics",
@@ -35,6 +37,7 @@ __all__ = [
     "Timeout",
     "Vote",
     "VoteError",
+    "budget",
     "circuit_breaker",
     "ensemble",
     "fallback",

@@ -1,5 +1,6 @@
 """Functions that fail as told, and the events on the current span."""
 
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -19,11 +20,13 @@ class Script:
 
     def __init__(self, *steps: object) -> None:
         self._steps = steps
+        self._lock = threading.Lock()
         self.calls = 0
 
     def call(self, value: object = None) -> object:
-        step = self._steps[min(self.calls, len(self._steps) - 1)]
-        self.calls += 1
+        with self._lock:  # calls may come from several threads
+            step = self._steps[min(self.calls, len(self._steps) - 1)]
+            self.calls += 1
         if isinstance(step, BaseException):
             raise step
         return step

@@ -1,7 +1,5 @@
 """`vote` around async functions: how many calls are made, what they decide, and what is cancelled."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -9,21 +7,8 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-import nighthawk_async as nh
 from nighthawk_async.errors import StepAbortedError
 from nighthawk_async.resilience import InvalidPolicyError, ResilienceError, VoteError, plurality, vote
-from nighthawk_async.testing import (
-    CallbackExecutor,
-    ScriptedExecutor,
-    ScriptedModel,
-    StepCall,
-    StepResponse,
-    model_response,
-    pass_response,
-    tool_call,
-)
-from nighthawk_async.types.model import ModelCapabilities, ModelEvent, ModelRequest, UsageReported
-from nighthawk_async.types.usage import Usage
 from tests.unit.resilience.resilience_support import Script, recorded_events
 
 anyio_test = pytest.mark.anyio
@@ -163,34 +148,6 @@ async def test_an_async_function_may_decide() -> None:
 
 
 @anyio_test
-async def test_a_natural_function_may_decide() -> None:
-    @nh.natural_function
-    async def longest(texts: list[str]) -> str:
-        text: str
-        """natural
-        Set <:text> to the longest of <texts>.
-        """
-        return text
-
-    @nh.natural_function
-    def longest_here(texts: list[str]) -> str:
-        text: str
-        """natural
-        Set <:text> to the longest of <texts>.
-        """
-        return text
-
-    def answer(call: StepCall) -> StepResponse:
-        texts = call.step_locals["texts"]
-        assert isinstance(texts, list)
-        return pass_response(text=max(texts, key=len))
-
-    for decide in (longest, longest_here):
-        async with nh.run(CallbackExecutor(answer)):
-            assert await vote(Script("a", "bbb", "cc").call_async, decide=decide)() == "bbb"
-
-
-@anyio_test
 async def test_what_deciding_raises_arrives_as_it_is() -> None:
     def decide(values: list[str]) -> str:
         raise VoterError("cannot decide")
@@ -324,84 +281,6 @@ def test_an_async_function_cannot_decide_for_a_synchronous_one() -> None:
 
     with pytest.raises(TypeError, match="decide is async, but len is not"):
         vote(len, decide=decide)
-
-
-# Natural functions.
-
-
-@nh.natural_function
-async def stars(review: str) -> int:
-    count: int
-    """natural
-    Set <:count> to the number of stars that <review> gives.
-    """
-    return count
-
-
-@anyio_test
-async def test_natural_functions_vote() -> None:
-    executor = ScriptedExecutor([pass_response(count=count) for count in (4, 5, 4)])
-    async with nh.run(executor):
-        assert await vote(stars)("Good") == 4
-
-
-@anyio_test
-async def test_steps_that_fail_count_as_failed_calls() -> None:
-    wrong, right = pass_response(count="many"), pass_response(count=4)
-    async with nh.run(ScriptedExecutor([wrong, right, right])):
-        assert await vote(stars)("Good") == 4
-    async with nh.run(ScriptedExecutor(default_response=wrong)):
-        with pytest.raises(VoteError) as caught:
-            await vote(stars)("Good")
-    assert {type(error) for error in caught.value.errors} == {nh.ExecutionError}
-
-
-def outcome_of(count: int) -> Any:
-    call = tool_call("nh_exec", statements=f"count = {count}")
-    return model_response(call, tool_call("nh_outcome", kind="pass"))
-
-
-@anyio_test
-async def test_the_usage_of_all_calls_is_counted() -> None:
-    model = ScriptedModel([outcome_of(count) for count in (4, 5, 4)])
-    async with nh.run(nh.AgentStepExecutor.from_model(model=model)) as run:
-        assert await vote(stars, decide=max)("Good") == 5
-        assert run.usage_meter.usage.requests == 3
-        assert run.usage_meter.usage.input_tokens == 30
-
-
-class OneHangs:
-    """A model whose third response hangs after it has told its usage; the others wait until it does."""
-
-    name = "test:one-hangs"
-    capabilities = ModelCapabilities()
-
-    def __init__(self) -> None:
-        self._requests = 0
-        self._hangs = anyio.Event()
-
-    @asynccontextmanager
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelEvent], None]:
-        self._requests += 1
-        async with aclosing(self._events(is_third=self._requests == 3)) as events:
-            yield events
-
-    async def _events(self, *, is_third: bool) -> AsyncGenerator[ModelEvent, None]:
-        if is_third:
-            yield UsageReported(usage=Usage(requests=1, input_tokens=10, output_tokens=5))
-            self._hangs.set()
-            await anyio.sleep_forever()
-        await self._hangs.wait()
-        for event in outcome_of(4).events:
-            yield event
-
-
-@anyio_test
-async def test_the_usage_of_cancelled_calls_is_counted_too() -> None:
-    async with nh.run(nh.AgentStepExecutor.from_model(model=OneHangs())) as run:
-        assert await vote(stars)("Good") == 4
-        assert run.usage_meter.usage.requests == 3
-        assert run.usage_meter.usage.output_tokens == 15
 
 
 # In a trace.

@@ -104,6 +104,7 @@ from .runtime.step_executor import (
 from .runtime.tool_decorator import tool
 from .runtime.tool_function import RunContext
 from .runtime.usage_meter import UsageMeter
+from .runtime.verification import Continue, Proposal, Verification, verification
 from .types.content import (
     AudioUrl,
     BinaryContent,
@@ -181,6 +182,7 @@ __all__ = [
     "ConcurrentMutationWarning",
     "ConfigurationError",
     "ConnectTimeoutError",
+    "Continue",
     "ContinueStepOutcome",
     "CurrentTask",
     "DeadlineExceededError",
@@ -225,6 +227,7 @@ __all__ = [
     "OutcomeTransport",
     "Oversight",
     "PassStepOutcome",
+    "Proposal",
     "ProviderContent",
     "RaiseStepOutcome",
     "ReasoningControl",
@@ -280,6 +283,7 @@ __all__ = [
     "UsageReported",
     "UserContent",
     "UserMessage",
+    "Verification",
     "VerificationError",
     "VideoUrl",
     "actors",
@@ -311,6 +315,7 @@ __all__ = [
     "shared",
     "task_values",
     "tool",
+    "verification",
 ]
 
 __version__: str

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from types import FrameType, FunctionType, MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 from .errors import NaturalParseError
 from .natural.transform import TransformedFunction, transform_function
@@ -15,13 +15,24 @@ from .runtime.environment import find_environment, using_environment
 from .runtime.prepare import NaturalSite
 from .runtime.runner import run_step, run_step_from_sync
 from .runtime.tool_registry import ToolScope
+from .runtime.verification import Verification, Verify, checked_verifications
 
 __all__ = ["natural_function"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def natural_function(function: Function) -> Function:
+@overload
+def natural_function(function: Function, /) -> Function: ...
+
+
+@overload
+def natural_function(*, verify: Verify) -> Callable[[Function], Function]: ...
+
+
+def natural_function(
+    function: Function | None = None, /, *, verify: Verify = ()
+) -> Function | Callable[[Function], Function]:
     """Make a function whose natural blocks are carried out by the run's step executor.
 
     Works on `async def` and `def` functions, methods, class methods, static methods, generators and async
@@ -35,19 +46,37 @@ def natural_function(function: Function) -> Function:
     name, so the value it has in the enclosing function at decoration is used.
 
     Args:
-        function: The function, with at least one natural block.
+        function: The function, with at least one natural block, when the decorator is used without
+            parentheses.
+        verify: What says whether a block of the function is done, as for `nighthawk_async.scope`: a function
+            of a `Proposal`, or several. The checks of the scopes around a call must agree as well.
 
     Raises:
         NaturalParseError: The source cannot be read, there is no natural block, or a block is malformed.
+        NighthawkError: A check cannot be called.
     """
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    verifications = checked_verifications(verify)
+
+    def decorate(target: Function) -> Function:
+        return _decorate_any(target, sys._getframe(1), verifications)  # pyright: ignore[reportPrivateUsage]
+
+    if function is None:
+        return decorate
+    return _decorate_any(function, sys._getframe(1), verifications)  # pyright: ignore[reportPrivateUsage]
+
+
+def _decorate_any(
+    function: Function, frame: FrameType | None, verifications: tuple[Verification, ...]
+) -> Function:
     if isinstance(function, staticmethod | classmethod):
         wrapped = cast("Any", function)
-        return type(wrapped)(_decorate(wrapped.__func__, frame))
-    return cast("Function", _decorate(function, frame))
+        return type(wrapped)(_decorate(wrapped.__func__, frame, verifications))
+    return cast("Function", _decorate(function, frame, verifications))
 
 
-def _decorate(function: object, frame: FrameType | None) -> FunctionType:
+def _decorate(
+    function: object, frame: FrameType | None, verifications: tuple[Verification, ...]
+) -> FunctionType:
     if not isinstance(function, FunctionType):
         raise NaturalParseError(
             f"@natural_function needs a Python function, not {function!r}; put it nearest to the function, "
@@ -60,6 +89,7 @@ def _decorate(function: object, frame: FrameType | None) -> FunctionType:
         annotations=partial(_annotations, function),
         is_generator=inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function),
         captured=MappingProxyType(captured),
+        verifications=verifications,
     )
     bound = transformed.bind(function, run_step=_run_step(transformed, site), enter_call=_CallScope)
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):

@@ -43,6 +43,7 @@ from .request_usage import unreported_usage
 
 __all__ = ["AgentLoop", "NextTurn", "ProposedOutcome", "RunToolCall"]
 
+_END_AGAIN = "End the block again."
 _CUT_OFF = "the answer was cut off at its length limit; be brief"
 
 
@@ -214,15 +215,32 @@ class AgentLoop:
             self._messages.append(UserMessage(content=(f"That outcome was refused: {reason}",)))
         self._count_correction(reason)
 
+    def send_back(self, feedback: str) -> None:
+        """Tell the model what a check finds missing; no correction, because nothing was malformed.
+
+        Args:
+            feedback: What is missing.
+        """
+        self._answer_outcome(
+            f"not accepted yet: {feedback}", kind="oversight", guidance="Go on, then end the block again."
+        )
+
     def hold_back(self) -> None:
         """Tell the model that its outcome does not count yet, because messages for it arrived meanwhile."""
-        reason = "not honoured yet: a message for you arrived meanwhile; heed it, then end the block again"
+        self._answer_outcome(
+            "not honoured yet: a message for you arrived meanwhile; heed it, then end the block again",
+            kind="transient",
+        )
+
+    def _answer_outcome(self, reason: str, *, kind: ErrorKind, guidance: str = "") -> None:
+        """Answer the outcome of this turn, which reached the loop as a call or as text."""
         position = self._turn.outcome_position
         if position is not None:
-            self._turn.results[position] = _error_result(self._turn.calls[position], reason, kind="transient")
+            call = self._turn.calls[position]
+            self._turn.results[position] = _error_result(call, reason, kind, guidance or _END_AGAIN)
             self._append_results()
         else:
-            self._messages.append(UserMessage(content=(f"That outcome was {reason}.",)))
+            self._messages.append(UserMessage(content=(f"That outcome was {reason}. {guidance}".rstrip(),)))
 
     def _take_call(self, call: ToolCall) -> RunToolCall | None:
         turn = self._turn
@@ -302,6 +320,8 @@ class AgentLoop:
         return quote(" ".join(["".join(self._turn.text), *calls]))
 
 
-def _error_result(call: ToolCall, reason: str, kind: ErrorKind = "invalid_input") -> ToolResult:
-    error = ToolError(kind=kind, message=reason, guidance="End the block again.")
+def _error_result(
+    call: ToolCall, reason: str, kind: ErrorKind = "invalid_input", guidance: str = _END_AGAIN
+) -> ToolResult:
+    error = ToolError(kind=kind, message=reason, guidance=guidance)
     return ToolResult(call_id=call.id, name=call.name, content=(project_error(error),), is_error=True)

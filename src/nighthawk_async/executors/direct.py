@@ -16,6 +16,7 @@ from ..runtime.annotations import return_type
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.validation import json_schemas, type_name, validate_value
+from ..runtime.verification import OutcomeRefusedError
 from ..types.outcomes import PassStepOutcome, ReturnStepOutcome, StepOutcome
 from .instructions import direct_instructions
 from .outcome_codec import outcome_from_mapping, outcome_variants
@@ -69,22 +70,43 @@ async def answer_at_once(
 async def answer_piecemeal(
     asker: Asker, step: Step, prompt: StepPrompt
 ) -> tuple[StepOutcome, dict[str, object]]:
-    """Ask for one short thing at a time. Arguments, result and errors are those of `answer_at_once`."""
+    """Ask for one short thing at a time. Arguments, result and errors are those of `answer_at_once`.
+
+    When a check refuses the outcome, everything is asked anew, with its feedback.
+    """
+    while True:
+        try:
+            return await _answer_piecemeal_once(asker, step, prompt)
+        except OutcomeRefusedError as refused:
+            prompt = prompt.with_feedback(refused.feedback)
+
+
+async def _answer_piecemeal_once(
+    asker: Asker, step: Step, prompt: StepPrompt
+) -> tuple[StepOutcome, dict[str, object]]:
     context = step.context
     bindings = {name: await _ask_binding(asker, context, prompt, name) for name in context.write_names}
     if "pass" in context.allowed_kinds and (bindings or len(context.allowed_kinds) == 1):
-        return PassStepOutcome(), bindings
+        outcome = PassStepOutcome()
+        await step.conclude(outcome, bindings)
+        return outcome, bindings
     typed, definitions = _schemas_of(_types(context, is_outcome_asked=True), context)
     schemas = _outcome_schemas(context, typed)
     schema = {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
     question = _short_question(context, prompt, "outcome", schema, definitions)
 
-    async def check(answer: Mapping[str, Any]) -> StepOutcome:
+    async def check(answer: Mapping[str, Any]) -> StepOutcome | OutcomeRefusedError:
         outcome = _outcome(context, _object_field(answer, "outcome"))
-        await step.conclude(outcome, bindings)
+        try:
+            await step.conclude(outcome, bindings)
+        except OutcomeRefusedError as refused:
+            return refused  # asking for the outcome again would not change the bindings
         return outcome
 
-    return await asker.ask(question, check), bindings
+    answered = await asker.ask(question, check)
+    if isinstance(answered, OutcomeRefusedError):
+        raise answered
+    return answered, bindings
 
 
 async def _ask_binding(asker: Asker, context: StepContext, prompt: StepPrompt, name: str) -> object:

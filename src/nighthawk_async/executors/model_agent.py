@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Callable
 
 from ..actors import BareTaskGroup
-from ..errors import ExecutionError, ModelError
+from ..errors import ExecutionError, ModelError, VerificationError
 from ..ports import Model
 from ..runtime.budget_breach import find_budget_breach
 from ..runtime.model_access import find_interception_error, open_stream
+from ..runtime.verification import OutcomeRefusedError
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
@@ -42,6 +43,14 @@ class ModelAgent:
             return False
         try:
             await task.conclude(outcome)
+        except OutcomeRefusedError as error:
+            if not loop.has_turn_left:
+                message = f"{error}; no turn is left for another one (max_turns)"
+                raise VerificationError(message, feedback=error.feedback) from None
+            loop.send_back(error.feedback)
+            return False
+        except VerificationError:
+            raise
         except ExecutionError as error:
             if (interception := find_interception_error(error)) is not None:
                 raise interception from None

@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ..errors import ExecutionError, ModelError, ToolValidationError
+from ..errors import ExecutionError, ModelError, ToolValidationError, VerificationError
 from ..ports import Model
 from ..runtime.model_access import open_stream
+from ..runtime.verification import OutcomeRefusedError
 from ..types.content import UserContent
 from ..types.messages import AssistantMessage, Message, ProviderContent, UserMessage
 from ..types.model import (
@@ -91,10 +92,11 @@ class Asker:
         Args:
             question: The question.
             check: Makes the result of an answer; raises `ExecutionError` or `ToolValidationError` to refuse
-                it.
+                it. `OutcomeRefusedError` is not counted as a correction.
 
         Raises:
             ExecutionError: The answers stayed unacceptable, or the provider withheld one; quotes the last.
+            VerificationError: A check refused too many answers.
             ModelError: A model request failed.
         """
         messages: tuple[Message, ...] = (UserMessage(content=question.user_prompt),)
@@ -115,6 +117,10 @@ class Asker:
                 if response.finish_reason == "length":
                     raise ExecutionError("the answer was cut off at its length limit")
                 accepted = await check(parse_json_object(response.text))
+            except OutcomeRefusedError as error:
+                refusal = f"That answer was not accepted yet: {error.feedback}\n"
+            except VerificationError:
+                raise
             except (ExecutionError, ToolValidationError) as error:
                 if corrections >= self.max_corrective_turns:
                     raise ExecutionError(
@@ -122,11 +128,12 @@ class Asker:
                         f"{error}; the model said: {quote(response.text)}"
                     ) from error
                 corrections += 1
-                refusal = f"That answer was refused: {error}. Answer again with JSON only."
-                messages = (*messages, UserMessage(content=(refusal,)))
+                refusal = f"That answer was refused: {error}. "
+            else:
+                if await self.may_end():
+                    return accepted
                 continue
-            if await self.may_end():
-                return accepted
+            messages = (*messages, UserMessage(content=(f"{refusal}Answer again with JSON only.",)))
 
     async def _ask_once(self, question: Question, messages: tuple[Message, ...]) -> _Response:
         request = ModelRequest(

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..configuration import StepExecutorConfiguration
@@ -63,6 +63,11 @@ class StepPrompt:
             globals_section=self.section("globals"),
         )
         return self.with_user_fragments(content)
+
+    def with_feedback(self, feedback: str) -> "StepPrompt":
+        """The same, and what a check said of the last answers at the end of the user prompt."""
+        fragment = f"Your last answers were not accepted yet: {feedback}"
+        return replace(self, user_fragments=(*self.user_fragments, fragment))
 
     def with_user_fragments(self, content: tuple[UserContent, ...]) -> tuple[UserContent, ...]:
         """A user prompt with the suffix fragments appended."""

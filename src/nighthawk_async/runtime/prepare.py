@@ -12,6 +12,7 @@ from ..natural.program import NaturalProgram, permitted_kinds
 from ..types.execution import ExecutionRef
 from .annotations import resolve_annotation
 from .step_context import StepContext
+from .verification import Verification
 
 __all__ = ["NaturalSite", "prepare_step", "step_id_of"]
 
@@ -25,12 +26,14 @@ class NaturalSite:
         annotations: Gives the function's annotations; called at a step, since they may name what comes later.
         is_generator: Whether the function is a generator or async generator.
         captured: Values of enclosing variables that only block texts mention, seen at decoration.
+        verifications: The checks that say whether the function's steps are done.
     """
 
     module_globals: dict[str, object]
     annotations: Callable[[], Mapping[str, object]]
     is_generator: bool = False
     captured: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    verifications: tuple[Verification, ...] = ()
 
 
 def step_id_of(block: NaturalBlock) -> str:

@@ -99,6 +99,6 @@ def checked_verifications(verify: Verify | None) -> tuple[Verification, ...]:
     """
     if verify is None:
         return ()
-    given = verify if isinstance(verify, list | tuple) else (cast("Check | Verification", verify),)
+    given = cast("Sequence[Check | Verification]", verify if isinstance(verify, list | tuple) else (verify,))
     verifications = (each if isinstance(each, Verification) else verification(each) for each in given)
     return tuple(dict.fromkeys(verifications))

@@ -7,6 +7,7 @@ themselves, neither by scopes nor by their functions.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, cast
 
 from opentelemetry import trace
 
@@ -85,7 +86,7 @@ class _Verifier:
 
     async def _feedback(self, verification: Verification, proposal: Proposal) -> str | None:
         """What a check finds missing; None when the step is done."""
-        name = hook_name(verification.check)
+        name = _name_of(verification)
         match await self._ask(verification, proposal, name):
             case None | True:
                 return None
@@ -97,8 +98,8 @@ class _Verifier:
                 return feedback
             case answer:
                 raise HookError(
-                    f"step {self._step_id}: check {name} answered {answer!r}; it must answer True or None for "
-                    "done; False, a text or Continue to go on",
+                    f"step {self._step_id}: check {name} answered {answer!r}; it must answer True or None "
+                    "for done; False, a text or Continue to go on",
                     hook=name,
                 )
 
@@ -121,7 +122,7 @@ class _Verifier:
     async def _refuse(self, verification: Verification, feedback: str, *, is_last: bool) -> None:
         self._refusals[verification] += 1
         refusals = self._refusals[verification]
-        name = hook_name(verification.check)
+        name = _name_of(verification)
         await self._tell(verification, name, feedback)
         if refusals < verification.max_refusals and not is_last:
             message = f"step {self._step_id}: check {name} refused the outcome: {feedback}"
@@ -151,3 +152,7 @@ class _Verifier:
                 max_refusals=verification.max_refusals,
             )
             await emit(environment, event)
+
+
+def _name_of(verification: Verification) -> str:
+    return hook_name(cast("Any", verification.check))

@@ -5,19 +5,27 @@ from typing import Any, assert_type
 
 import pytest
 
+import nighthawk_async as nh
 from nighthawk_async.resilience import (
     Attempt,
     CircuitBreaker,
+    Ensemble,
     Fallback,
     RateLimit,
     Retrying,
     Timeout,
+    Vote,
     circuit_breaker,
+    ensemble,
     fallback,
+    plurality,
     rate_limit,
     retrying,
     timeout,
+    vote,
 )
+from nighthawk_async.testing import pass_response
+from tests.unit.resilience.ensemble_support import ModelsExecutor
 
 pytestmark = pytest.mark.anyio
 
@@ -59,6 +67,8 @@ async def test_async_stays_async_with_the_same_signature() -> None:
         timeout(30)(read),
         circuit_breaker(read),
         rate_limit(read, per_minute=60),
+        vote(read),
+        vote(count=2)(read),
     ):
         assert_type(await function("a", size=2), bytes)
     with pytest.raises(AttributeError):
@@ -74,6 +84,8 @@ def test_sync_stays_sync_with_the_same_signature() -> None:
         timeout(30)(read_here),
         circuit_breaker(read_here),
         rate_limit(read_here, per_minute=60),
+        vote(read_here),
+        vote(count=2)(read_here),
     ):
         assert_type(function("a", size=2), bytes)
     with pytest.raises(TypeError):
@@ -102,6 +114,8 @@ async def test_without_a_function_there_is_a_decorator() -> None:
     assert_type(timeout(5), Timeout)
     assert_type(circuit_breaker(), CircuitBreaker)
     assert_type(rate_limit(per_minute=5), RateLimit)
+    assert_type(vote(decide=max), Vote)
+    assert_type(ensemble(models={"test:a": 2}), Ensemble)
     for attempt in retrying():
         assert_type(attempt, Attempt)
         with attempt:
@@ -109,3 +123,13 @@ async def test_without_a_function_there_is_a_decorator() -> None:
     async for attempt in retrying():
         with attempt:
             break
+
+
+async def test_an_ensemble_has_the_signature_of_its_function() -> None:
+    async with nh.run(ModelsExecutor(lambda model, call: pass_response())):
+        assert_type(await ensemble(read, {"test:a": 2})("a", size=2), bytes)
+        assert_type(await ensemble(models={"test:a": 2})(read)("a"), bytes)
+
+
+def test_a_plurality_is_one_of_the_values() -> None:
+    assert_type(plurality(["a", "b", "b"]), str)

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from nighthawk_async.errors import ExecutionError
-from nighthawk_async.resilience import circuit_breaker, fallback, rate_limit, retrying, timeout
+from nighthawk_async.resilience import (
+    VoteError,
+    circuit_breaker,
+    fallback,
+    rate_limit,
+    retrying,
+    timeout,
+    vote,
+)
 
 __all__ = ["TRANSFORMERS", "Row"]
 
@@ -20,11 +28,14 @@ class Row:
 
     Args:
         transform: Transforms any function.
-        model: Does the same to a function without arguments that succeeds or raises `ExecutionError`.
+        model: Does the same to a function without arguments that succeeds or raises `ExecutionError`, or
+            `VoteError` when there is a vote in it.
+        calls_at_once: How many calls it makes at once.
     """
 
     transform: Callable[[Callable[..., Any]], Callable[..., Any]]
     model: Callable[[Callable[[], object]], object]
+    calls_at_once: int = 1
 
 
 def call(function: Callable[[], object]) -> object:
@@ -41,8 +52,21 @@ def call_twice_at_most(function: Callable[[], object]) -> object:
 def call_or_default(function: Callable[[], object]) -> object:
     try:
         return function()
-    except ExecutionError:
+    except (ExecutionError, VoteError):
         return "default"
+
+
+def call_both(function: Callable[[], object]) -> object:
+    values: list[str] = []
+    errors: list[Exception] = []
+    for _ in range(2):
+        try:
+            values.append(str(function()))
+        except ExecutionError as error:
+            errors.append(error)
+    if not values:
+        raise VoteError("both failed", errors=errors)
+    return max(values)
 
 
 TRANSFORMERS: Mapping[str, Row] = {
@@ -51,4 +75,6 @@ TRANSFORMERS: Mapping[str, Row] = {
     "timeout": Row(transform=lambda function: timeout(function, 1_000), model=call),
     "circuit_breaker": Row(transform=circuit_breaker(fail_threshold=1_000_000), model=call),
     "rate_limit": Row(transform=rate_limit(per_minute=1_000_000), model=call),
+    # Which of the calls fails is left to chance, so both are heard, in any order.
+    "vote": Row(transform=vote(count=2, min_success=1, decide=max), model=call_both, calls_at_once=2),
 }

@@ -539,3 +539,53 @@ async def test_a_hook_that_fails_at_a_question_fails_whoever_asks() -> None:
     async with nh.run(passing(), hooks=hooks):
         with pytest.raises(nh.HookError, match="break_down failed at QuestionAsked: OSError: disk full"):
             await ask_user("Which colour?", default="blue")
+
+
+# ---- retries
+
+
+async def test_retries_are_told_where_they_happen_and_a_hook_that_fails_there_ends_them() -> None:
+    hooks, told = nh.Hooks(), list[nhh.Retry]()
+
+    @hooks.on(nhh.Retry)
+    async def count(event: nhh.Retry) -> None:
+        await checkpoint()
+        told.append(event)
+        if len(told) == 2:
+            raise OSError("disk full")
+
+    executor = ScriptedExecutor(default_response=pass_response(result="not a number"))
+    async with nh.run(executor, hooks=hooks) as run:
+        with pytest.raises(nh.HookError, match="count failed at Retry: OSError: disk full"):
+            await nh.resilience.retrying(act, attempts=5, wait=0)()
+    assert [(event.name, event.attempt, event.wait_seconds) for event in told] == [
+        ("act", 1, 0),
+        ("act", 2, 0),
+    ]
+    assert all(isinstance(event.error, nh.ExecutionError) for event in told)
+    assert {event.execution_ref for event in told} == {run.execution_ref}
+    assert len(executor.calls) == 2
+
+
+def test_retries_of_synchronous_functions_are_told_to_sync_hooks_only() -> None:
+    hooks, told = keeping(nhh.Retry)
+    responses = [pass_response(result="not a number"), pass_response(result=1)]
+    steady = nh.resilience.retrying(act_now, wait=0)
+    with nh.run(ScriptedExecutor(responses), hooks=hooks):
+        assert steady() == 1
+    assert [event.attempt for event in told] == [1]
+
+    @hooks.on(nhh.Retry)
+    async def later(event: object) -> None: ...
+
+    message = "later is async, but this Retry happens in synchronous code: make it `def`"
+    with nh.run(ScriptedExecutor(responses), hooks=hooks), pytest.raises(nh.HookError, match=message):
+        steady()
+
+
+async def test_retries_outside_of_runs_are_told_to_nobody() -> None:
+    async def fail() -> None:
+        raise nh.ExecutionError("no")
+
+    with pytest.raises(nh.ExecutionError):
+        await nh.resilience.retrying(fail, attempts=2, wait=0)()

@@ -13,7 +13,7 @@ import anyio
 from ..runtime.awaitable import is_awaitable
 from ..runtime.error_text import describe_error
 from ..runtime.retry_policy import RetryPolicy
-from ..runtime.retry_report import RetryScheduled, report_retry
+from ..runtime.retry_report import RetryScheduled, report_retry, report_retry_async
 from .error_notes import note_earlier_errors
 from .waiting import sleep_from_sync
 
@@ -127,19 +127,23 @@ class Attempts:
         return 0.0 if self._next is None else self._next.wait_seconds
 
     def _report_here(self, state: "tenacity.RetryCallState") -> None:
-        self._report()
+        retry = self._remembered()
+        report_retry(retry)
+        if self._on_retry is not None:
+            self._on_retry(retry)
 
     async def _report_async(self, state: "tenacity.RetryCallState") -> None:
-        answer = self._report()
+        retry = self._remembered()
+        await report_retry_async(retry)
+        answer = None if self._on_retry is None else self._on_retry(retry)
         if is_awaitable(answer):
             await answer
 
-    def _report(self) -> object:
+    def _remembered(self) -> RetryScheduled:
         retry = cast("RetryScheduled", self._next)
         self._waits.append(retry.wait_seconds)
         self._earlier.append(describe_error(retry.error))
-        report_retry(retry)
-        return None if self._on_retry is None else self._on_retry(retry)
+        return retry
 
 
 class Attempt:

@@ -121,7 +121,8 @@ def refuse_async_hooks(environment: Environment, *event_types: type) -> None:
     for event_type in event_types:
         for _, function in _registrations(environment, event_type):
             if is_async_callable(function):
-                raise _async_hook_error(function, event_type)
+                remedy = "make it `def`, or enter the run or scope with `async with`"
+                raise _async_hook_error(function, event_type, remedy)
 
 
 def _registrations(environment: Environment, event_type: type) -> list[_Registration]:
@@ -161,7 +162,7 @@ def _ask_sync(registration: _Registration, event: object) -> object:
     if is_awaitable(answer):
         if inspect.iscoroutine(answer):
             answer.close()
-        raise _async_hook_error(function, type(event))
+        raise _async_hook_error(function, type(event), "make it `def`")
     return answer
 
 
@@ -181,11 +182,10 @@ def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) ->
         _answering.reset(token)
 
 
-def _async_hook_error(function: HookFunction[Any], event_type: type) -> HookError:
+def _async_hook_error(function: HookFunction[Any], event_type: type, remedy: str) -> HookError:
     name = hook_name(function)
     return HookError(
-        f"hook {name} is async, but this {event_type.__name__} happens in synchronous code; enter runs and "
-        "scopes with `async with`, or make the hook `def`",
+        f"hook {name} is async, but this {event_type.__name__} happens in synchronous code: {remedy}",
         hook=name,
     )
 

@@ -121,3 +121,30 @@ async def test_calls_in_any_order_give_what_all_votes_would_and_leave_none_in_fl
             result = FAILED
         assert polls.in_flight == 0
     assert result == with_all_votes([votes[position] for position in order], min_success)
+
+
+@pytest.mark.anyio
+@settings(max_examples=60)
+@given(elections(), st.data())
+async def test_a_cancellation_at_any_moment_leaves_no_call_in_flight(
+    election: tuple[list[Vote], int], data: st.DataObject
+) -> None:
+    votes, min_success = election
+    polls = Polls(votes)
+    turns = data.draw(st.integers(0, 4 * len(votes) + 4))
+    results: list[object] = []
+
+    async def poll() -> None:
+        try:
+            results.append(await vote(polls.call, count=len(votes), min_success=min_success)())
+        except VoteError:
+            results.append(FAILED)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(polls.end_in, range(len(votes)))
+        tasks.start_soon(poll)
+        for _ in range(turns):
+            await checkpoint()
+        tasks.cancel_scope.cancel()
+    assert polls.in_flight == 0
+    assert results in ([], [with_all_votes(votes, min_success)])

@@ -85,6 +85,8 @@ class World:
     concluded: set[str] = field(default_factory=set)
     begun: set[str] = field(default_factory=set)
     events: list[SupervisorEvent] = field(default_factory=list)
+    up: set[str] = field(default_factory=set)
+    told: int = 0
     names: list[str] = field(init=False)
     state: SupervisorState = field(init=False)
 
@@ -103,6 +105,7 @@ class World:
         is_hurried = False
         for step in steps:
             self._take(step)
+            self._check_that_it_is_told()
             if not is_hurried:
                 self._advance()
                 self._check_that_nothing_is_forgotten()
@@ -212,6 +215,13 @@ class World:
             later = [each.name for each in self.state.children if each.position > child.position]
             if self.strategy == "rest_for_one" and name in self.begun:
                 assert not [each for each in later if each in self.alive]
+
+    def _check_that_it_is_told(self) -> None:
+        """Who waits until no child runs, or is going to, looks again after events only."""
+        up = {child.name for child in self.state.children if not child.is_down_for_good}
+        told = {event.child for event in self.events[self.told :]}
+        assert self.up - up <= told
+        self.up, self.told = up, len(self.events)
 
     def _check_that_nothing_is_forgotten(self) -> None:
         """Each child runs, is down for good, or will be started at a time that comes."""

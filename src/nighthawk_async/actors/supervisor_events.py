@@ -20,8 +20,9 @@ SupervisorEventKind: TypeAlias = Literal[
     "stopping",
     "ended",
 ]
-"""`stopped`: a child ended without an error. `waiting`: it will be restarted. `suppressed`: it would be, but
-is not any more. `escalated`: the supervisor gives up. `stopping` and `ended` are the supervisor's own."""
+"""`stopped`: a child ended without an error. `waiting`: it will be restarted. `suppressed`: it would be, or
+would be started, but is not any more. `escalated`: the supervisor gives up. `stopping` and `ended` are the
+supervisor's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

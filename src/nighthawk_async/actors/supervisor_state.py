@@ -325,8 +325,7 @@ class SupervisorState:
     def _suppress(self, child: ChildRecord, now: float) -> None:
         """It would be started, and is not."""
         self._rest(child, "suppressed" if child.has_failed else "stopped", is_over=True)
-        if child.has_failed:
-            self._tell("suppressed", now, child, child.last_error)
+        self._tell("suppressed", now, child, child.last_error if child.has_failed else None)
 
     def _rest(self, child: ChildRecord, status: ChildStatus, *, is_over: bool) -> None:
         """It does not run, and is not started again.

@@ -1,6 +1,7 @@
 """The built-in step executor: asks a model (specification 14.2). Floor 4."""
 
-from collections.abc import Awaitable, Callable
+from collections import ChainMap
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import cast
 
@@ -28,8 +29,10 @@ from .foreign_turns import budgeted_task
 from .instructions import outcome_instructions, tool_instructions, variable_instructions
 from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
+from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
 from .step_prompt import StepPrompt, binding_type_names, return_type_name
+from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
 
 __all__ = ["AgentStepExecutor"]
@@ -204,6 +207,7 @@ class AgentStepExecutor:
         await self._load_tokenizer(step.context)
         transport = self.outcome_transport
         if transport == "direct":
+            _check_mentioned_tools(step, ())
             return await self._answer_directly(environment, step, prompt)
         task = self._task(environment, step, prompt, transport)
         if not isinstance(self.agent, ModelAgent):  # the requests of that one are budgeted one by one
@@ -241,16 +245,20 @@ class AgentStepExecutor:
         self, environment: Environment, step: Step, prompt: StepPrompt, transport: OutcomeTransport
     ) -> AgentTask:
         configuration, context = self.configuration, step.context
-        guard = configuration.loop_guard
+        guard, functions = configuration.loop_guard, environment.tool_scope.visible()
         toolbox = Toolbox(
             actor=step.actor,
             environment=environment,
             provided=configuration.provided_tools,
-            functions=environment.tool_scope.visible(),
+            functions=functions,
             policy=self.tool_result_rendering_policy,
             max_argument_bytes=configuration.max_tool_argument_bytes,
             guarded=guard and GuardedCalls(environment, guard),
         )
+        check_tools(tuple(functions.values()), self.model)
+        tools = toolbox.definitions
+        outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
+        _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         error_types = tuple(context.raise_error_types)
         return AgentTask(
             step_id=context.step_id,
@@ -261,7 +269,7 @@ class AgentStepExecutor:
                 ),
             ),
             user_prompt=prompt.user(),
-            tools=toolbox.definitions,
+            tools=tools,
             begin_tool_call=_counted(step, toolbox),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
@@ -306,6 +314,14 @@ def _counted(step: Step, toolbox: Toolbox) -> Callable[[ToolCall], Callable[[], 
             return await result()
 
     return begin
+
+
+def _check_mentioned_tools(step: Step, offered: Sequence[str]) -> None:
+    if step.is_interpolated:
+        return  # what it mentions may be data
+    context = step.context
+    known = ChainMap(context.step_locals, context.step_globals)
+    check_mentioned_tools(step.program, step_id=context.step_id, offered=offered, known=known)
 
 
 def _is_short(value: object, limit: int) -> bool:

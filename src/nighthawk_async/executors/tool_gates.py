@@ -1,6 +1,6 @@
 """What a tool call passes before it is carried out, and its result before the model sees it. Floor 4.
 
-    hooks -> oversight -> budgets -> carried out -> hooks
+    hooks -> oversight -> permissions -> budgets -> carried out -> hooks
 
 A gate takes a call and gives the call to carry out: the same one, or one with other arguments, which are
 validated like those of the model. It raises `ToolBoundaryError` to send the model a failure instead, and
@@ -8,7 +8,7 @@ anything else to fail the step. Each gate parses the arguments for itself, so th
 next one sees except by what it gives.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
@@ -19,7 +19,10 @@ from ..runtime.hook_calls import emit
 from ..runtime.hook_events import AfterToolCall, BeforeToolCall
 from ..runtime.oversight import Oversight
 from ..runtime.oversight_decisions import overseen_arguments
+from ..runtime.permission_gate import permit_provided_tool, permit_tool
+from ..runtime.tool_function import ToolFunction
 from ..types.messages import ToolCall, ToolResult
+from .provided_tools import PROVIDED_TOOLS
 from .tool_arguments import parsed_arguments, with_arguments
 
 __all__ = ["ToolGate", "gates_in_force", "seen_by_hooks"]
@@ -27,17 +30,22 @@ __all__ = ["ToolGate", "gates_in_force", "seen_by_hooks"]
 ToolGate: TypeAlias = Callable[[ToolCall], Awaitable[ToolCall]]
 
 
-def gates_in_force(environment: Environment) -> tuple[ToolGate, ...]:
+def gates_in_force(environment: Environment, functions: Mapping[str, ToolFunction]) -> tuple[ToolGate, ...]:
     """The gates that calls pass, in their order; empty when nothing governs them.
+
+    Permissions come after whatever may change a call: people approve exactly what is carried out.
 
     Args:
         environment: What is in force in the step.
+        functions: The user's tools.
     """
     gates: list[ToolGate] = []
     if environment.policies.hooks:
         gates.append(partial(_ask_hooks, environment))
     if environment.oversight is not None:
         gates.append(partial(_ask_oversight, environment, environment.oversight))
+    if environment.policies.permissions:
+        gates.append(partial(_ask_permissions, environment, functions))
     if environment.policies.budgets:
         gates.append(partial(_ask_budgets, environment))
     return tuple(gates)
@@ -91,4 +99,15 @@ async def _ask_oversight(environment: Environment, oversight: Oversight, call: T
 
 async def _ask_budgets(environment: Environment, call: ToolCall) -> ToolCall:
     await charge_tool_call(environment, call.name)
+    return call
+
+
+async def _ask_permissions(
+    environment: Environment, functions: Mapping[str, ToolFunction], call: ToolCall
+) -> ToolCall:
+    function = functions.get(call.name)
+    if function is None or call.name in PROVIDED_TOOLS:
+        await permit_provided_tool(environment, call.name, parsed_arguments(call))
+    else:
+        await permit_tool(environment, function, call.arguments)
     return call

@@ -26,9 +26,9 @@ class Toolbox:
     """The tools of one step.
 
     A call passes, in this order: the limit on its size, the loop guard, the gates in force (hooks,
-    oversight). A call that waits at a gate holds back the later calls of its response, because calls reach
-    the step's state in the order in which they were begun. Where no gate is in force, a call reaches it at
-    once.
+    oversight, permissions, budgets). A call that waits at a gate holds back the later calls of its response,
+    because calls reach the step's state in the order in which they were begun. Where no gate is in force, a
+    call reaches it at once.
 
     Args:
         actor: The actor of the step.
@@ -58,7 +58,7 @@ class Toolbox:
         self._policy = policy
         self._max_argument_bytes = max_argument_bytes
         self._guarded = guarded
-        self._gates = gates_in_force(environment)
+        self._gates = gates_in_force(environment, functions)
         self._last_posted: anyio.Event | None = None
         self._failure: Exception | None = None
 

@@ -12,14 +12,15 @@ import traceback
 import types
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from ..errors import ToolEvaluationError
 from .assignment import AssignmentTarget, assign
 from .awaitable import is_awaitable
 from .error_text import describe_error
 from .expression import StepNamespace, bound_names, compile_expression, compile_statements, mentioned_names
+from .guarded_calls import CallGuard, PausedCode, run_guarded
 from .step_context import StepContext
 
 __all__ = ["Assign", "Awaited", "Call", "Command", "Evaluate", "Execute", "Resume", "StepState"]
@@ -32,11 +33,18 @@ _MISSING = object()
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class StepState:
-    """What a step actor owns: the context, its namespace, and counters."""
+    """What a step actor owns: the context, its namespace, the guard of its calls, and counters."""
 
     context: StepContext
     namespace: StepNamespace
+    call_guard: CallGuard | None = None
     executed_statements: int = 0
+
+    def run(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
+        """Run code, guarded when there is a guard; see `StepNamespace.run` and `run_guarded`."""
+        if self.call_guard is None:
+            return self.namespace.run(code)
+        return run_guarded(self.namespace, self.call_guard, code, text, mode)
 
 
 Continuation: TypeAlias = Callable[[StepState, object], object]
@@ -50,11 +58,25 @@ class Awaited:
         awaitable: What to await, outside of the actor.
         describe: Says what went wrong when awaiting raises.
         continuation: Makes the reply of the value, in the actor's turn; None when the value is the reply.
+        claims: Names that others must not use meanwhile, beside those that the command claims.
     """
 
     awaitable: Awaitable[object]
     describe: Callable[[BaseException], str] = describe_error
     continuation: Continuation | None = None
+    claims: frozenset[str] = frozenset()
+
+    def then(self, continuation: Continuation) -> "Awaited":
+        """Wait for the same, and go on with the reply."""
+        before = self.continuation
+        if before is None:
+            return replace(self, continuation=continuation)
+
+        def go_on(state: StepState, value: object) -> object:
+            reply = before(state, value)
+            return reply.then(continuation) if type(reply) is Awaited else continuation(state, reply)
+
+        return replace(self, continuation=go_on)
 
     def close(self) -> None:
         """Give up awaiting, so that a coroutine does not complain that nobody did."""
@@ -90,8 +112,10 @@ class Evaluate:
         except SyntaxError as error:
             raise ToolEvaluationError(f"not a Python expression: {describe_error(error)}") from error
         with _running(lambda: _slow_call_in(code, self.expression, state.context), describe_error):
-            value = state.namespace.run(code)
-        return Awaited(awaitable=value) if is_awaitable(value) else value
+            value = state.run(code, self.expression.strip(), "eval")
+        if type(value) is PausedCode:
+            return Awaited(awaitable=value, continuation=_reply_of, claims=_claims_of(code, state.context))
+        return _reply_of(state, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +140,7 @@ class Assign:
             The stored value.
         """
         value = Evaluate(expression=self.expression).carry_out(state)
-        if type(value) is Awaited:
-            return Awaited(awaitable=value.awaitable, continuation=self._store)
-        return self._store(state, value)
+        return value.then(self._store) if type(value) is Awaited else self._store(state, value)
 
     def _store(self, state: StepState, value: object) -> object:
         return assign(state.context, self.target, value)
@@ -147,13 +169,7 @@ class Execute:
             code = compile_statements(self.statements, filename="<statements>")
         except SyntaxError:
             return frozenset()
-        return bound_names(code).union(
-            name
-            for name in mentioned_names(code)
-            if not callable(value := _value_of(name, state.context))
-            and not issubclass(type(value), types.ModuleType)
-            and value is not _MISSING
-        )
+        return _claims_of(code, state.context)
 
     def carry_out(self, state: StepState) -> object:
         """Execute.
@@ -180,7 +196,7 @@ class Execute:
             return _changed_names(before, state.context.step_locals)
 
         with _running(lambda: _slow_call_in(code, self.statements, state.context), describe):
-            pending = state.namespace.run(code)
+            pending = state.run(code, self.statements, "exec")
         if is_awaitable(pending):
             return Awaited(awaitable=pending, describe=describe, continuation=changed_names)
         return changed_names(state, None)
@@ -218,7 +234,7 @@ class Call:
         """
         with _running(lambda: self.name, describe_error):
             value = self.call()
-        return Awaited(awaitable=value) if is_awaitable(value) else value
+        return _reply_of(state, value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +258,21 @@ class Resume:
 
 
 Command: TypeAlias = Evaluate | Assign | Execute | Call | Resume
+
+
+def _reply_of(_: StepState, value: object) -> object:
+    return Awaited(awaitable=value) if is_awaitable(value) else value
+
+
+def _claims_of(code: types.CodeType, context: StepContext) -> frozenset[str]:
+    """The names that code binds, and those of the data that it mentions and could change in place."""
+    return bound_names(code).union(
+        name
+        for name in mentioned_names(code)
+        if not callable(value := _value_of(name, context))
+        and not issubclass(type(value), types.ModuleType)
+        and value is not _MISSING
+    )
 
 
 def _value_of(name: str, context: StepContext) -> object:

@@ -11,7 +11,9 @@ import ast
 import builtins
 import dis
 import types
+from collections.abc import Mapping
 from functools import lru_cache
+from types import MappingProxyType
 
 from .step_context import StepContext
 
@@ -30,23 +32,30 @@ class _Builtins(dict[str, object]):
 
     __slots__ = ("_context",)
 
-    def __init__(self, context: StepContext) -> None:
-        super().__init__(__import__=builtins.__import__)
+    def __init__(self, context: StepContext, hidden: Mapping[str, object]) -> None:
+        super().__init__(hidden, __import__=builtins.__import__)
         self._context = context
 
     def __getitem__(self, name: str) -> object:
         step_globals = self._context.step_globals
-        return step_globals[name] if name in step_globals else vars(builtins)[name]
+        if name in step_globals:
+            return step_globals[name]
+        return vars(builtins)[name] if name in vars(builtins) else super().__getitem__(name)
 
 
 class StepNamespace:
-    """The names of one step, as code evaluated in it sees them."""
+    """The names of one step, as code evaluated in it sees them.
+
+    Args:
+        context: The state of the step.
+        hidden: What generated code finds by names that no source text can spell.
+    """
 
     __slots__ = ("_builtins", "_context")
 
-    def __init__(self, context: StepContext) -> None:
+    def __init__(self, context: StepContext, hidden: Mapping[str, object] = MappingProxyType({})) -> None:
         self._context = context
-        self._builtins = _Builtins(context)
+        self._builtins = _Builtins(context, hidden)
 
     def run(self, code: types.CodeType) -> object:
         """Evaluate an expression or execute statements.

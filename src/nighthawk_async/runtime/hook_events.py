@@ -14,6 +14,8 @@ from ..types.execution import ExecutionRef
 from ..types.model import FinishReason, ModelRequest
 from ..types.outcomes import StepOutcome
 from ..types.usage import Usage
+from .permission_call import CallKind
+from .permissions import Verdict
 
 __all__ = [
     "AfterModelRequest",
@@ -27,6 +29,7 @@ __all__ = [
     "OversightDecided",
     "OversightDecision",
     "OversightSubject",
+    "PermissionDecided",
     "Retry",
     "RunFinished",
     "RunStarted",
@@ -310,3 +313,22 @@ class OversightDecided(HookEvent):
     decision: OversightDecision
     tool_name: str | None = None
     reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PermissionDecided(HookEvent):
+    """A call is not plainly allowed. Look on only.
+
+    It happens inside of a step's code, so its hooks must be `def`.
+
+    Args:
+        name: The name of the tool or function.
+        kind: Which of the two.
+        decision: `ask` when people are about to be asked, or `deny`.
+        rule: The rule that said so; None for a default.
+    """
+
+    name: str
+    kind: CallKind
+    decision: Verdict
+    rule: str | None = None

@@ -11,6 +11,8 @@ from .budget_terms import BudgetTerms
 from .hooks import Hooks
 from .human_handler import HumanHandler
 from .oversight import Oversight
+from .permissions import Permissions
+from .verification import Verification
 
 __all__ = ["NO_POLICIES", "Policies"]
 
@@ -23,15 +25,21 @@ class Policies:
         oversight: What inspects tool calls and commits; None for nothing.
         hooks: What is called for events, those of outer scopes first.
         human: What asks people; None for nobody.
+        permissions: What calls are permitted; all of them hold.
         budgets: The accounts that everything is charged to, outermost first.
         step_budgets: What each step may spend, by an account of its own.
+        verifications: The checks that say whether a step is done, those of outer scopes first.
+        is_verifying: Whether the steps belong to such a check, so that they are not checked themselves.
     """
 
     oversight: Oversight | None = None
     hooks: tuple[Hooks, ...] = ()
     human: HumanHandler | None = None
+    permissions: tuple[Permissions, ...] = ()
     budgets: tuple[BudgetAccount, ...] = ()
     step_budgets: tuple[BudgetTerms, ...] = ()
+    verifications: tuple[Verification, ...] = ()
+    is_verifying: bool = False
 
     def with_budgets(self, *accounts: BudgetAccount) -> "Policies":
         """The same with further budgets, those that are in force already left out."""

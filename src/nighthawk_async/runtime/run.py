@@ -21,6 +21,7 @@ from .environment import Environment, current_tool_scope, find_environment, usin
 from .hook_extents import run_events
 from .hooks import Hooks, combined_hooks
 from .human_handler import HumanHandler, checked_human_handler
+from .permissions import Permissions, added_permissions
 from .policies import Policies
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
@@ -28,6 +29,7 @@ from .step_executor import StepExecutor, check_executor
 from .tool_registry import ToolScope
 from .tracing import identity_attributes, span
 from .usage_meter import UsageMeter
+from .verification import Verify, checked_verifications
 
 __all__ = ["Run", "run"]
 
@@ -157,7 +159,9 @@ def run(
     concurrent_mutation: ConcurrentMutation = "warn",
     max_concurrent_steps: int | None = None,
     hooks: Hooks | Sequence[Hooks] = (),
+    verify: Verify = (),
     human: HumanHandler | None = None,
+    permissions: Permissions | None = None,
     budget: Budget | None = None,
     step_budget: Budget | None = None,
 ) -> Run:
@@ -178,8 +182,12 @@ def run(
             is free when the last step at it has ended. A run inside a run counts its own steps.
         hooks: What is called for events. When the run is entered with `with`, the hooks of its own beginning
             and end must be `def`. A run inside a run has the hooks that it is given, and no others.
+        verify: What says whether a step inside is done, as for `scope`. A run inside a run has the checks
+            that it is given, and no others.
         human: What asks people, for `ask_user` and `request_approval`; None for nobody. A run inside a run
             asks nobody unless it is given a handler.
+        permissions: Which calls are permitted; see `nighthawk_async.permissions`. In a run inside a run,
+            those around it hold as well.
         budget: What all steps inside may spend together; see `nighthawk_async.budget`. The budgets of a run
             around this one hold in it as well.
         step_budget: What each step inside may spend, by an account of its own.
@@ -205,8 +213,20 @@ def run(
         concurrent_mutation=concurrent_mutation,
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
         policies=with_budget_arguments(
-            with_outer_budgets(Policies(hooks=combined_hooks((), hooks), human=checked_human_handler(human))),
+            with_outer_budgets(
+                Policies(
+                    hooks=combined_hooks((), hooks),
+                    verifications=checked_verifications(verify),
+                    human=checked_human_handler(human),
+                    permissions=added_permissions(_outer_permissions(), permissions),
+                )
+            ),
             budget=budget,
             step_budget=step_budget,
         ),
     )
+
+
+def _outer_permissions() -> tuple[Permissions, ...]:
+    outer = find_environment()
+    return () if outer is None else outer.policies.permissions

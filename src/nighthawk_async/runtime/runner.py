@@ -1,7 +1,7 @@
 """One step from its block to its result (specification 8). Floor 3.
 
-    prepare -> be admitted -> step task group [ step actor | executor ] -> conclude -> hooks -> oversight
-        -> result
+    prepare -> be admitted -> step task group [ step actor | executor ] -> conclude -> checks
+        -> hooks -> oversight -> result
 
 The generated code of the natural function commits the result. Until then nothing has reached a Python
 variable.
@@ -28,12 +28,14 @@ from .environment import Environment, get_environment, using_environment
 from .hook_steps import before_commit, with_step_events
 from .mutation_guard import MutationGuard
 from .oversight_decisions import overseen_commit
+from .permission_gate import make_call_guard
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step
 from .step_actor import StepActor
 from .step_control import SteerableStep, admitted
 from .step_executor import AsyncStepExecutor, StepExecutor
 from .tracing import identity_attributes, record_failed, record_outcome, span
+from .verifier import make_verifier
 
 __all__ = ["run_step", "run_step_from_sync"]
 
@@ -107,7 +109,12 @@ def _prepare(
         context, mode=outer.run_state.concurrent_mutation, filename=block.filename, line=block.line
     )
     outer_actor = None if outer.step is None else outer.step.actor
-    return Step(actor=StepActor(context, guard=guard, outer=outer_actor), program=program.text)
+    return Step(
+        actor=StepActor(context, guard=guard, call_guard=make_call_guard(outer, context), outer=outer_actor),
+        program=program.text,
+        is_interpolated=block.program is None,
+        verify=make_verifier(outer, site.verifications, step_id=context.step_id, program=program.text),
+    )
 
 
 async def _run_in_task_group(
@@ -145,7 +152,8 @@ async def _carry_out(
         answer = await _call_executor(environment.step_executor, step)
         await steerable.end()
     outcome, bindings = _checked_answer(answer, environment.step_executor, context.step_id)
-    result = await before_commit(environment, step, outcome, await step.conclude(outcome, bindings))
+    result = await step.conclude(outcome, bindings, is_last=True)
+    result = await before_commit(environment, step, outcome, result)
     return outcome, await overseen_commit(environment, context, outcome, result)
 
 

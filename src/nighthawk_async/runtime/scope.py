@@ -17,12 +17,14 @@ from .hook_extents import scope_events
 from .hooks import Hooks, combined_hooks
 from .human_handler import HumanHandler, checked_human_handler
 from .oversight import Oversight, checked_oversight
+from .permissions import Permissions, added_permissions
 from .policies import Policies
 from .step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
 from .tool_registry import ToolScope
 from .tracing import identity_attributes, span
 from .unset import UNSET, Unset
 from .usage_meter import UsageMeter
+from .verification import Verify, checked_verifications
 
 __all__ = ["Scope", "scope"]
 
@@ -78,7 +80,9 @@ def scope(
     step_executor: StepExecutor | None = None,
     oversight: Oversight | Unset | None = UNSET,
     hooks: Hooks | Sequence[Hooks] | None = None,
+    verify: Verify | None = None,
     human: HumanHandler | Unset | None = UNSET,
+    permissions: Permissions | None = None,
     budget: Budget | None = None,
     step_budget: Budget | None = None,
     system_prompt_suffix_fragments: Sequence[str] | None = None,
@@ -88,16 +92,22 @@ def scope(
     """Carry out the steps inside with some things different.
 
     Args:
-        mode: `inherit` appends fragments, adds hooks and merges references; `replace` replaces what is given.
-            None means no change in both modes; in `replace` mode an empty list or mapping clears.
+        mode: `inherit` appends fragments, adds hooks and checks, merges references; `replace` replaces
+            what is given. None means no change in both modes; in `replace` mode an empty list or mapping
+            clears.
         step_executor_configuration: Another configuration for the executor.
         step_executor: Another executor.
         oversight: What inspects tool calls and commits; None for nothing, omitted for no change.
         hooks: What is called for events, after the hooks of outer scopes. An object that is in force already
             is not called twice. When the scope is entered with `with`, the hooks of its own beginning and end
             must be `def`.
+        verify: What says whether a step inside is done: a function of a `Proposal`, or several, or what
+            `nighthawk_async.verification` gives. Those of outer scopes must agree as well, unless
+            `mode` replaces them.
         human: What asks people, for `ask_user` and `request_approval`; None for nobody, omitted for no
             change.
+        permissions: Which calls are permitted; see `nighthawk_async.permissions`. Those in force already hold
+            as well, in both modes.
         budget: What all steps inside may spend together; see `nighthawk_async.budget`. Outer ones hold as
             well, in both modes.
         step_budget: What each step inside may spend, by an account of its own; likewise.
@@ -125,7 +135,15 @@ def scope(
             tool_scope=ToolScope(outer.tool_scope),
             usage_meter=UsageMeter(outer.usage_meter),
             policies=with_budget_arguments(
-                _policies(outer.policies, oversight=oversight, hooks=hooks, human=human, is_added=is_added),
+                _policies(
+                    outer.policies,
+                    oversight=oversight,
+                    hooks=hooks,
+                    verify=verify,
+                    human=human,
+                    permissions=permissions,
+                    is_added=is_added,
+                ),
                 budget=budget,
                 step_budget=step_budget,
             ),
@@ -147,7 +165,9 @@ def _policies(
     *,
     oversight: Oversight | Unset | None,
     hooks: Hooks | Sequence[Hooks] | None,
+    verify: Verify | None,
     human: HumanHandler | Unset | None,
+    permissions: Permissions | None,
     is_added: bool,
 ) -> Policies:
     policies = outer
@@ -155,8 +175,13 @@ def _policies(
         policies = replace(policies, oversight=checked_oversight(oversight))
     if hooks is not None:
         policies = replace(policies, hooks=combined_hooks(outer.hooks if is_added else (), hooks))
+    if verify is not None:
+        added = outer.verifications if is_added else ()
+        policies = replace(policies, verifications=(*added, *checked_verifications(verify)))
     if not isinstance(human, Unset):
         policies = replace(policies, human=checked_human_handler(human))
+    if permissions is not None:
+        policies = replace(policies, permissions=added_permissions(outer.permissions, permissions))
     return policies
 
 

@@ -17,7 +17,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from ..actors import Mailbox, MailboxClosedError
-from ..errors import ExecutionError, StepEndedError, ToolEvaluationError
+from ..errors import ExecutionError, NighthawkError, StepEndedError, ToolEvaluationError
 from ..types.content import UserContent
 from .admission import Place
 from .assignment import parse_target_path
@@ -25,6 +25,8 @@ from .blocking import BlockingCall
 from .commands import Assign, Awaited, Call, Command, Evaluate, Execute, Resume, StepState
 from .concurrent_mutation import ConcurrentMutationError, ConcurrentMutationWarning
 from .expression import StepNamespace
+from .guarded_calls import CallGuard, PausedCode
+from .guarded_code import GUARD_NAME
 from .mutation_guard import MutationGuard
 from .steering import Steering
 from .step_context import StepContext
@@ -91,6 +93,7 @@ class StepActor(Steering):
     Args:
         context: The state to own.
         guard: What watches the commands for changes of what other steps bind; None for nothing.
+        call_guard: What decides about the calls of the step's code; None for nothing.
         outer: The actor of the step around it; None for none.
 
     Attributes:
@@ -103,11 +106,15 @@ class StepActor(Steering):
         context: StepContext,
         *,
         guard: MutationGuard | None = None,
+        call_guard: CallGuard | None = None,
         outer: "StepActor | None" = None,
     ) -> None:
         super().__init__(context.step_id)
         self._guard = guard or MutationGuard(context, mode="ignore")
-        self._state = StepState(context=context, namespace=StepNamespace(context))
+        hidden = {} if call_guard is None else {GUARD_NAME: call_guard}
+        self._state = StepState(
+            context=context, namespace=StepNamespace(context, hidden), call_guard=call_guard
+        )
         self._mailbox: Mailbox[_Envelope | Callable[[], object]] = Mailbox(capacity=None)
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
@@ -175,19 +182,22 @@ class StepActor(Steering):
             ToolValidationError: The value does not match the type of the binding or field it was assigned to.
             ToolBoundaryError: The target cannot be assigned.
             ExecutionError: The value is awaitable and must not be.
+            HookError: A rule of the permissions in force failed.
             StepEndedError: The step has ended.
         """
+        guard = self._state.call_guard
         try:
-            reply = await pending.wait()
-            if type(reply) is not Awaited:
-                return reply
-            value = await self._await_value(reply, may_await=may_await)
-            if reply.continuation is None:
-                return value
-            return await self._post(Resume(continuation=reply.continuation, value=value)).wait()
+            reply = await self._settle(pending, may_await=may_await)
+        except NighthawkError:
+            if guard is not None:
+                guard.raise_failure()
+            raise
         finally:
             if pending in self._claimed:
                 self._send(lambda: self._release(pending))
+        if guard is not None:
+            guard.raise_failure()
+        return reply
 
     async def snapshot(self) -> StepSnapshot:
         """An immutable view of the step between two messages; also of one that waits to be admitted.
@@ -206,8 +216,17 @@ class StepActor(Steering):
         self.progress.turns += 1
         return messages
 
+    async def _settle(self, pending: Pending[object], *, may_await: bool) -> object:
+        reply = await pending.wait()
+        while type(reply) is Awaited:
+            value = await self._await_value(reply, may_await=may_await)
+            if reply.continuation is None:
+                return value
+            reply = await self._post(Resume(continuation=reply.continuation, value=value)).wait()
+        return reply
+
     async def _await_value(self, reply: Awaited, *, may_await: bool) -> object:
-        if not may_await and type(reply.awaitable) is not BlockingCall:
+        if not may_await and type(reply.awaitable) not in (BlockingCall, PausedCode):
             reply.close()
             raise ExecutionError(
                 f"step {self.context.step_id}: a synchronous natural function cannot return an awaitable; "
@@ -251,8 +270,8 @@ class StepActor(Steering):
         except Exception as error:  # whatever it is belongs to whoever asked
             envelope.reply.fail(error)
             return
-        if type(reply) is Awaited:
-            self._claimed[envelope.reply] = envelope.command.claims(self._state)
+        if type(reply) is Awaited and type(envelope.command) is not Resume:  # which goes on with its claims
+            self._claimed[envelope.reply] = envelope.command.claims(self._state) | reply.claims
         envelope.reply.resolve(reply)
 
     def _release(self, pending: Pending[object]) -> None:

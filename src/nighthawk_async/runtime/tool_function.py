@@ -85,6 +85,23 @@ class ToolFunction:
             ToolBoundaryError: The arguments are no JSON object, or do not match the signature.
             ToolRegistrationError: An annotation cannot be resolved.
         """
+        keywords = self.validated(arguments)
+        if not self.takes_run_context:
+            return partial(self.function, **keywords)
+        run_context = RunContext(deps=context, tool_name=self.name, tool_call_id=tool_call_id)
+        return partial(self.function, run_context, **keywords)
+
+    @property
+    def defaults(self) -> dict[str, object]:
+        """The defaults of the parameters that have one."""
+        return {
+            parameter.name: parameter.default
+            for parameter in self._parameters
+            if parameter.default is not parameter.empty
+        }
+
+    def validated(self, arguments: str) -> dict[str, object]:
+        """The values of JSON arguments, by the names of the parameters, without defaults; see `bind`."""
         model = self._arguments_model
         try:
             validated = model.model_validate_json(arguments or "{}")
@@ -96,15 +113,11 @@ class ToolFunction:
                 message=f"arguments of {self.name}: {reason}",
                 guidance="Call the tool again with arguments that match its schema.",
             ) from error
-        keywords = {
+        return {
             parameter: getattr(validated, name)
             for parameter, name in self._fields.items()
             if name in validated.model_fields_set
         }
-        if not self.takes_run_context:
-            return partial(self.function, **keywords)
-        run_context = RunContext(deps=context, tool_name=self.name, tool_call_id=tool_call_id)
-        return partial(self.function, run_context, **keywords)
 
     def _type_of(self, parameter: inspect.Parameter) -> object:
         if parameter.annotation is parameter.empty:

@@ -28,6 +28,7 @@ EVENTS: tuple[Any, ...] = (
     nhh.ToolLoopSuspected(execution_ref=REF, tool_name="send", repetitions=3, action="warned"),
     nhh.VerificationRefused(execution_ref=REF, check="c", feedback="no", refusals=1, max_refusals=3),
     nhh.OversightDecided(execution_ref=REF, subject="commit", decision="accept"),
+    nhh.PermissionDecided(execution_ref=REF, name="send_mail", kind="function", decision="deny"),
 )
 """An event of each type that needs no people."""
 

@@ -1,0 +1,162 @@
+"""Which function a callable stands for, what it is called, and whether permissions are for it. Floor 3.
+
+Wrappers are seen through: bound methods, `functools.partial`, `__call__`, and what `functools.wraps` notes.
+"""
+
+import functools
+import inspect
+import types
+from collections.abc import Mapping
+from typing import cast
+
+__all__ = ["called_function", "function_title", "is_data_callable", "layers_of", "names_of", "other_names_of"]
+
+_DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
+_REACHING = (eval, exec, compile, __import__, input, breakpoint)
+"""Builtins that do more than compute with their arguments; `open` belongs to another module anyway."""
+
+_METHOD_TYPES = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+)
+_MAX_LAYERS = 32
+
+
+def layers_of(function: object) -> tuple[object, ...]:
+    """A callable and everything that it wraps, from the outside in."""
+    layers = [function]
+    while len(layers) < _MAX_LAYERS and (inner := _wrapped(layers[-1])) is not None:
+        layers.append(inner)
+    return tuple(layers)
+
+
+def called_function(function: object) -> object:
+    """What a bound method, a partial or a `__call__` calls."""
+    for _ in range(_MAX_LAYERS):
+        inner = _called(function)
+        if inner is None:
+            break
+        function = inner
+    return function
+
+
+def function_title(function: object) -> str:
+    """What a callable is called in messages and requests: `send_mail`, `Mailer.send`."""
+    for layer in layers_of(function):
+        if isinstance(qualified := _attribute(layer, "__qualname__"), str):
+            return _without_surroundings(qualified)
+    return _without_surroundings(type(function).__qualname__)
+
+
+def names_of(function: object) -> tuple[str, ...]:
+    """The names that a callable has by itself: `send`, `Mailer.send`, `shop.mail.Mailer.send`."""
+    names: dict[str, None] = {}
+    for layer in layers_of(function):
+        named = layer if isinstance(_attribute(layer, "__qualname__"), str) else type(layer)
+        if named is not layer and isinstance(layer, functools.partial):
+            continue
+        qualified = cast("str", _attribute(named, "__qualname__"))
+        module = _attribute(named, "__module__")
+        names[cast("str", _attribute(named, "__name__"))] = None
+        names[_without_surroundings(qualified)] = None
+        if isinstance(module, str):
+            names[f"{module}.{_without_surroundings(qualified)}"] = None
+    return tuple(names)
+
+
+def other_names_of(function: object, written: str, *scopes: Mapping[str, object]) -> tuple[str, ...]:
+    """The names by which code can reach a callable, which the code may have chosen itself.
+
+    Args:
+        function: The callable.
+        written: How the call is written.
+        scopes: The variables that the code sees.
+    """
+    names = {written: None} if written else {}
+    for scope in scopes:
+        names.update((name, None) for name, value in scope.items() if is_same_callable(value, function))
+    owner = _attribute(function, "__self__")
+    if owner is not None and isinstance(name := _attribute(function, "__name__"), str):
+        bases = (owner if isinstance(owner, type) else type(owner)).__mro__
+        names.update((f"{_without_surroundings(base.__qualname__)}.{name}", None) for base in bases)
+    return tuple(names)
+
+
+def is_same_callable(one: object, other: object) -> bool:
+    """Whether two are the same; every access makes another object of a bound method."""
+    if one is other:
+        return True
+    kinds = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+    return isinstance(one, kinds) and type(one) is type(other) and one == other
+
+
+def is_data_callable(function: object) -> bool:
+    """Whether a callable only makes or computes with values: those of Python's own data types.
+
+    Exception types are, too. `eval`, `open` and the like are not.
+    """
+    function = called_function(function)
+    if any(function is each for each in _REACHING):
+        return False
+    if isinstance(function, type):
+        return _module(function) in _DATA_MODULES or issubclass(function, BaseException)
+    if isinstance(function, types.FunctionType):
+        return function.__globals__.get("__name__") in _DATA_MODULES
+    if isinstance(function, _METHOD_TYPES):
+        return _module(function.__objclass__) in _DATA_MODULES
+    if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType):
+        return _module(_owner(function)) in _DATA_MODULES
+    return False
+
+
+def _wrapped(function: object) -> object | None:
+    inner = _called(function)
+    if inner is not None or isinstance(function, type):
+        return inner
+    return cast("object", _own_attributes(function).get("__wrapped__"))
+
+
+def _called(function: object) -> object | None:
+    if isinstance(function, functools.partial):
+        return cast("functools.partial[object]", function).func
+    if isinstance(function, types.MethodType):
+        return function.__func__
+    if isinstance(function, types.MethodWrapperType) and function.__name__ == "__call__":
+        return function.__self__
+    return None
+
+
+def _owner(function: types.BuiltinFunctionType | types.MethodWrapperType) -> object:
+    """The module of a builtin function; the class that defines a builtin method."""
+    owner = function.__self__
+    if owner is None or isinstance(owner, types.ModuleType):
+        return owner
+    owner_type = owner if isinstance(owner, type) else type(owner)
+    return next((each for each in owner_type.__mro__ if function.__name__ in vars(each)), owner_type)
+
+
+def _module(owner: object) -> object:
+    return _attribute(owner, "__name__" if isinstance(owner, types.ModuleType) else "__module__")
+
+
+def _own_attributes(value: object) -> Mapping[str, object]:
+    """The instance attributes of a value, without asking its `__getattr__`."""
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return cast("Mapping[str, object]", attributes)
+
+
+def _attribute(value: object, name: str) -> object:
+    """An attribute that functions and classes have; None where it is missing or not to be had."""
+    if isinstance(value, type) or inspect.isroutine(value):
+        return cast("object", getattr(value, name, None))
+    return _own_attributes(value).get(name)
+
+
+def _without_surroundings(qualified: str) -> str:
+    """A qualified name without the functions around."""
+    return qualified.rpartition("<locals>.")[2]

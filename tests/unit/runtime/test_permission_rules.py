@@ -1,0 +1,208 @@
+"""Rules: which calls they are about, by name, by identity, by arguments and by predicate."""
+
+import functools
+import re
+from collections.abc import Callable
+from enum import Enum
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.runtime.permission_call import PermissionCall, arguments_of, describe_call
+from nighthawk_async.runtime.permission_rules import PermissionRule, checked_rules, rule
+
+
+class Folder(Enum):
+    INBOX = "inbox"
+
+
+def send_mail(to: object, body: str = "hello", *copies: str, **headers: str) -> None: ...
+
+
+class Mailer:
+    def send(self, to: str) -> None: ...
+
+
+def call_of(function: Callable[..., object], *args: object, **kwargs: object) -> PermissionCall:
+    return describe_call(function, arguments_of(function, args, kwargs), other_names=("mailer.send", "m"))
+
+
+def is_about(target: PermissionRule, call: PermissionCall) -> tuple[bool, bool]:
+    """Whether it matches when it allows, and when it asks or denies."""
+    return target.matches(call, is_strict=False), target.matches(call, is_strict=True)
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("send", (True, True)),
+        ("Mailer.send", (True, True)),
+        ("Mailer.*", (True, True)),
+        ("*.test_permission_rules.Mailer.s?nd", (True, True)),
+        ("mailer.send", (False, True)),
+        ("m", (False, True)),
+        ("Send", (False, False)),
+        ("Mailer", (False, False)),
+        (Mailer.send, (True, True)),
+        (Mailer, (False, False)),
+        (send_mail, (False, False)),
+    ],
+)
+def test_a_target_is_a_pattern_of_names_or_what_is_called(target: Any, expected: tuple[bool, bool]) -> None:
+    """A name that the code may have chosen grants nothing."""
+    assert is_about(rule(target), call_of(Mailer().send, "ada")) == expected
+
+
+def test_a_bound_method_is_the_one_of_that_object() -> None:
+    mailer, other = Mailer(), Mailer()
+    assert is_about(rule(mailer.send), call_of(mailer.send, "ada")) == (True, True)
+    assert is_about(rule(mailer.send), call_of(other.send, "ada")) == (False, False)
+
+
+def test_wrappers_are_seen_through() -> None:
+    @functools.wraps(send_mail)
+    def wrapper(*args: Any, **kwargs: Any) -> None: ...
+
+    for function in (
+        functools.partial(send_mail),
+        wrapper,
+        nh.blocking(send_mail),
+        functools.cache(send_mail),
+    ):
+        assert is_about(rule(send_mail), call_of(function, "ada", body="x")) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [
+        ("ada@example.com", (True, True)),
+        ("ada@elsewhere.com", (False, False)),
+        ("ada@example.com\n", (False, False)),
+        (["ada@example.com", "bob@example.com"], (True, True)),
+        (("ada@example.com", "eve@elsewhere.com"), (False, True)),
+        ({"eve@elsewhere.com"}, (False, False)),
+        ([], (True, False)),
+        (None, (False, False)),
+        (PurePosixPath("a@example.com"), (True, True)),
+        ({"ada@example.com": 1}, (False, True)),
+        (object(), (False, True)),
+    ],
+)
+def test_a_text_is_a_pattern_for_an_argument_and_in_doubt_the_strict_side_wins(
+    to: object, expected: tuple[bool, bool]
+) -> None:
+    assert is_about(rule("send_mail", to="*@example.com"), call_of(send_mail, to)) == expected
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        ({"body": "hel*"}, True),
+        ({"body": "hello", "to": "5"}, True),
+        ({"to": 5}, True),
+        ({"to": 6}, False),
+        ({"to": lambda to: to < 6}, True),
+        ({"to": lambda to: to < 5}, False),
+        ({"copies": "c*"}, True),
+        ({"copies": "d*"}, False),
+        ({"priority": "high"}, True),
+        ({"priority": "low"}, False),
+        ({"headers": "*"}, False),
+        ({"missing": "*"}, False),
+    ],
+)
+def test_arguments_are_known_by_the_names_of_their_parameters(
+    patterns: dict[str, object], expected: bool
+) -> None:
+    call = call_of(send_mail, 5, "hello", "cy", priority="high")
+    assert is_about(rule("send_mail", **patterns), call) == (expected, expected)
+
+
+def test_defaults_are_arguments_too_but_they_are_not_given() -> None:
+    call = call_of(send_mail, Folder.INBOX)
+    assert is_about(rule("send_mail", body="hello", to="inbox"), call) == (True, True)
+    assert call.given == {"to"}
+
+
+def test_what_a_partial_fixes_are_arguments() -> None:
+    call = call_of(functools.partial(functools.partial(send_mail, "ada"), body="x"), priority="high")
+    assert dict(call.arguments) == {"to": "ada", "body": "x", "priority": "high"}
+
+
+def test_without_names_of_arguments_the_strict_side_wins() -> None:
+    call = call_of(getattr, "x", "upper")
+    assert dict(call.arguments) == {"0": "x", "1": "upper"}
+    assert is_about(rule("getattr", name="up*"), call) == (False, True)
+    assert is_about(rule("getattr", **{"1": "up*"}), call) == (True, True)
+
+
+def test_arguments_that_cannot_be_given_are_refused_as_python_does() -> None:
+    with pytest.raises(TypeError, match="missing a required argument: 'to'"):
+        arguments_of(Mailer().send, (), {})
+
+
+def test_a_predicate_sees_the_call() -> None:
+    cheap = rule("send_*", to="ada", when=lambda call: len(call.arguments["body"]) < 10)
+    assert is_about(cheap, call_of(send_mail, "ada")) == (True, True)
+    assert is_about(cheap, call_of(send_mail, "ada", "x" * 10)) == (False, False)
+    assert is_about(cheap, call_of(send_mail, "bob")) == (False, False)
+
+
+def test_a_predicate_that_raises_is_named() -> None:
+    def is_small(call: PermissionCall) -> bool:
+        return call.arguments["amount"] < 5
+
+    with pytest.raises(
+        nh.HookError, match=r"permission rule send_mail\(when=\S*is_small\) failed for send_mail: KeyError"
+    ) as caught:
+        rule("send_mail", when=is_small).matches(call_of(send_mail, "ada"), is_strict=False)
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_async_predicate_is_refused_rather_than_taken_for_true() -> None:
+    async def is_small(call: PermissionCall) -> bool:
+        return False
+
+    for bad in (rule("send_mail", when=is_small), rule("send_mail", to=is_small)):
+        with pytest.raises(nh.HookError, match="async predicate"):
+            bad.matches(call_of(send_mail, "ada"), is_strict=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        (rule("send_*"), "send_*"),
+        (rule(Mailer.send), "Mailer.send"),
+        (rule("send_mail", to="*@example.com", size=5), "send_mail(to='*@example.com', size=5)"),
+        (rule("send_mail", when=callable), "send_mail(when=callable)"),
+    ],
+)
+def test_a_rule_shows_what_it_is_about(given: PermissionRule, shown: str) -> None:
+    assert str(given) == shown
+
+
+@pytest.mark.parametrize("target", ["", 5, None, lambda: None])
+def test_what_nothing_is_called_is_no_target(target: Any) -> None:
+    with pytest.raises(nh.NighthawkError, match="A rule is"):
+        rule(target)
+    with pytest.raises(nh.NighthawkError, match="A rule is"):
+        checked_rules("deny", [target])
+
+
+def test_a_predicate_has_to_be_a_function() -> None:
+    with pytest.raises(nh.NighthawkError, match="when must be a function"):
+        rule("send_mail", when="amount < 5")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("one", ["send_mail", send_mail, rule("send_mail")])
+def test_one_rule_needs_no_list(one: Any) -> None:
+    (made,) = checked_rules("allow", one)
+    assert made.is_about(call_of(send_mail, "ada"), is_strict=False)
+
+
+@pytest.mark.parametrize("rules", [5, {"send_mail": True}])
+def test_rules_are_a_list(rules: Any) -> None:
+    with pytest.raises(nh.NighthawkError, match=re.escape(f"allow must be a list of rules, not {rules!r}")):
+        checked_rules("allow", rules)

@@ -84,6 +84,9 @@ from .runtime.environment import (
     get_user_prompt_suffix_fragments,
 )
 from .runtime.oversight import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
+from .runtime.permission_call import PermissionCall
+from .runtime.permission_rules import PermissionRule, rule
+from .runtime.permissions import Permissions, permissions
 from .runtime.run import run
 from .runtime.scope import scope
 from .runtime.shared_objects import shared
@@ -227,6 +230,9 @@ __all__ = [
     "OutcomeTransport",
     "Oversight",
     "PassStepOutcome",
+    "PermissionCall",
+    "PermissionRule",
+    "Permissions",
     "Proposal",
     "ProviderContent",
     "RaiseStepOutcome",
@@ -308,8 +314,10 @@ __all__ = [
     "open_tasks",
     "oversight",
     "parallel",
+    "permissions",
     "request_approval",
     "resilience",
+    "rule",
     "run",
     "scope",
     "shared",

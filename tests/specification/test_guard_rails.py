@@ -3,9 +3,13 @@
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import nighthawk_async as nh
 from nighthawk_async.hooks import BeforeToolCall, ToolLoopSuspected
+from nighthawk_async.runtime import tracing
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, evaluating, executing
 
 pytestmark = pytest.mark.anyio
@@ -48,6 +52,21 @@ async def test_a_repeated_call_is_warned_of_then_refused_then_the_step_fails() -
     assert "called like this in 3 turns, with the same result" in str(results[2].content[1])
     assert [result.is_error for result in results] == [False] * 4 + [True] * 3
     assert '"kind": "invalid_input", "message": "not carried out' in str(results[4].content[0])
+
+
+async def test_the_trace_tells_what_the_guard_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("nighthawk_async"))
+    guard = nh.LoopGuard(warn_after=2, refuse_after=3, fail_after=4)
+    with pytest.raises(nh.RepeatedToolCallError):
+        await run(ScriptedSteps(*[evaluating("value")] * 4, loop_guard=guard))
+    provider.shutdown()
+    events = [event for span in exporter.get_finished_spans() for event in span.events]
+    told = [event.attributes or {} for event in events if event.name == "nighthawk.tool_loop.suspected"]
+    assert [each["nighthawk.tool_loop.action"] for each in told] == ["warned", "refused", "failed"]
+    assert [each["nighthawk.tool_loop.repetitions"] for each in told] == [2, 3, 4]
+    assert {each["nighthawk.tool_loop.tool_name"] for each in told} == {"nh_eval"}
 
 
 async def test_a_warned_model_may_go_on() -> None:

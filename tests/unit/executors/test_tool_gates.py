@@ -77,6 +77,13 @@ async def test_modified_arguments_are_validated_like_those_of_the_model() -> Non
     assert steps.envelopes[0]["error"]["kind"] == "invalid_input"
 
 
+async def test_arguments_that_json_cannot_hold_are_an_error_of_the_host() -> None:
+    hooks = nh.Hooks()
+    hooks.on(BeforeToolCall, lambda _: nh.hooks.Modify({"expression": object()}))
+    with pytest.raises(nh.NighthawkError, match="A hook rewrote a tool call to what is not JSON"):
+        await run_with(ScriptedSteps(evaluating("1")), hooks)
+
+
 async def test_arguments_that_a_hook_changes_in_place_stay_as_they_were() -> None:
     hooks = nh.Hooks()
 

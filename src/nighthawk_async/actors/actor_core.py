@@ -78,9 +78,9 @@ class ActorCore:
         return "running" if self._is_living else "waiting"
 
     @property
-    def is_closed(self) -> bool:
-        """Whether it takes no more messages."""
-        return self._mailbox.is_closed
+    def is_finished(self) -> bool:
+        """Whether it takes no more messages and has none to handle."""
+        return self._mailbox.is_closed and not self._mailbox.statistics().depth
 
     def statistics(self) -> ActorStatistics:
         """Figures at this moment."""
@@ -128,6 +128,7 @@ class ActorCore:
         """End now, whatever is being handled or waits."""
         self._mailbox.close()
         if self._is_living:
+            self._refuse_waiting()
             self._life.cancel()
         else:
             self.end(None)
@@ -182,12 +183,15 @@ class ActorCore:
             return
         self._cause = cause
         self._mailbox.close()
+        self._refuse_waiting()
+        self._has_ended.set()
+
+    def _refuse_waiting(self) -> None:
         for message in self._mailbox.drain():
             self._figures.refused += 1
             error = self._ended_error()
-            error.__cause__ = cause
+            error.__cause__ = self._cause
             message.fail(error)
-        self._has_ended.set()
 
     async def _send(self, message: ActorMessage) -> None:
         try:

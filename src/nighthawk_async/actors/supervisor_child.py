@@ -47,7 +47,7 @@ class ChildEnding:
     """How a child ended.
 
     Args:
-        kind: `finished` is a return on purpose, after which it cannot be started again (a closed actor).
+        kind: `finished`, whatever it raised, when it has nothing to do in another run (a closed actor).
         error: What it raised.
     """
 

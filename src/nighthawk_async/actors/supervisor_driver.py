@@ -184,10 +184,12 @@ class SupervisorDriver:
                 await _take_turn(earlier, has_begun)
                 with raising_foreign_cancellations():
                     await runner.run()
-                ending = ChildEnding(kind="finished" if runner.is_finished else "returned")
+                ending = ChildEnding(kind="returned")
         except Exception as error:  # whatever it is, the policy decides what becomes of it
             ending = ChildEnding(kind="failed", error=error)
         finally:
+            if runner.is_finished:
+                ending = ChildEnding(kind="finished", error=ending.error)
             self.state.child_ended(name, ending, anyio.current_time())
             self._happened.set()
 

@@ -81,7 +81,7 @@ class ChildRunner(ABC):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it ended on purpose and cannot be started again."""
+        """Whether it is to end, or has ended, and has nothing to do in another run."""
         return False
 
     def conclude(self, error: Exception | None) -> None:
@@ -174,8 +174,8 @@ class ActorRunner(ChildRunner):
 
     @property
     def is_finished(self) -> bool:
-        """Whether the actor was closed."""
-        return self.core.is_closed
+        """Whether the actor was closed and has nothing to handle."""
+        return self.core.is_finished
 
     def prepare(self) -> None:
         """Get ready for another life."""

@@ -6,6 +6,7 @@ from ..actors import BareTaskGroup
 from ..errors import ExecutionError, ModelError, VerificationError
 from ..ports import Model
 from ..runtime.budget_breach import find_budget_breach
+from ..runtime.hook_failures import find_hook_error
 from ..runtime.model_access import find_interception_error, open_stream
 from ..runtime.verification import OutcomeRefusedError
 from ..types.messages import ToolResult
@@ -56,6 +57,8 @@ class ModelAgent:
                 raise interception from None
             if (breach := find_budget_breach(error)) is not None:
                 raise breach from None
+            if (failed_hook := find_hook_error(error)) is not None:
+                raise failed_hook from failed_hook.__cause__
             loop.refuse(str(error))
             return False
         return not await self._is_held_back(task, loop)  # concluding may have taken long

@@ -1,10 +1,9 @@
 """Whether an error comes from a budget that nobody inside a step can do anything about. Floor 3."""
 
-from typing import cast
-
 from ..errors import BudgetExceededError
 from .budget_account import BudgetAccount
 from .environment import find_environment
+from .error_causes import with_causes
 
 __all__ = ["breached_account", "find_budget_breach"]
 
@@ -22,19 +21,14 @@ def find_budget_breach(error: BaseException) -> BudgetExceededError | None:
     accounts = () if environment is None else environment.policies.budgets
     if not accounts:
         return None
-    to_see, seen = [error], set[int]()
-    while to_see:
-        each = to_see.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        if isinstance(each, BudgetExceededError) and breached_account(each, accounts) is not None:
-            return each
-        if isinstance(each, BaseExceptionGroup):
-            to_see += cast("BaseExceptionGroup[BaseException]", each).exceptions
-        if each.__cause__ is not None:
-            to_see.append(each.__cause__)
-    return None
+    return next(
+        (
+            each
+            for each in with_causes(error)
+            if isinstance(each, BudgetExceededError) and breached_account(each, accounts) is not None
+        ),
+        None,
+    )
 
 
 def breached_account(error: BudgetExceededError, accounts: tuple[BudgetAccount, ...]) -> BudgetAccount | None:

@@ -20,6 +20,7 @@ from ..errors import (
     ModelStatusError,
     StepAbortedError,
 )
+from .error_causes import with_causes
 
 __all__ = [
     "FINAL_ERRORS",
@@ -53,7 +54,7 @@ def may_be_retried(error: BaseException) -> bool:
         error: The error; of a group, every error counts.
     """
     return isinstance(error, Exception) and not any(
-        isinstance(each, FINAL_ERRORS) for each in _with_causes(error)
+        isinstance(each, FINAL_ERRORS) for each in with_causes(error)
     )
 
 
@@ -168,18 +169,3 @@ class RetryPolicy:
             return is_worth_retrying(error)
         is_one = isinstance(error, on) or all(isinstance(each, on) for each in leaves_of(error))
         return is_one and may_be_retried(error)
-
-
-def _with_causes(error: BaseException) -> Iterator[BaseException]:
-    """The errors of a group with what caused them, and so on."""
-    to_see, seen = [error], set[int]()
-    while to_see:
-        each = to_see.pop()
-        if id(each) in seen:
-            continue
-        seen.add(id(each))
-        yield each
-        if each.__cause__ is not None:
-            to_see.append(each.__cause__)
-        if isinstance(each, BaseExceptionGroup):
-            to_see.extend(cast("BaseExceptionGroup[BaseException]", each).exceptions)

@@ -1,5 +1,6 @@
 """Hooks of runs and scopes: which are called for what, in which order, and what they can change."""
 
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -10,6 +11,7 @@ from anyio.lowlevel import checkpoint
 import nighthawk_async as nh
 from nighthawk_async import hooks as nhh
 from nighthawk_async.hooks import Abort, Modify, Veto
+from nighthawk_async.runtime.hook_rules import EVENT_RULES
 from nighthawk_async.testing import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -19,7 +21,14 @@ from nighthawk_async.testing import (
     raise_response,
     return_response,
 )
-from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, evaluating
+from tests.specification.scripted_steps import (
+    PASS,
+    ScriptedSteps,
+    assigning,
+    evaluating,
+    executing,
+    returning,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -31,6 +40,7 @@ STARTED_AND_FINISHED = (
     nhh.StepStarted,
     nhh.StepFinished,
 )
+SCOPES = STARTED_AND_FINISHED[:4]
 
 
 @nh.natural_function
@@ -514,22 +524,135 @@ async def test_sync_hooks_may_run_synchronous_steps_without_being_told_of_them()
     assert len(told) == 2
 
 
+# ---- model requests and tool calls
+
+
+async def test_the_events_of_a_step_come_in_the_order_in_which_things_happen() -> None:
+    hooks, told = keeping(*(event for event in EVENT_RULES if event not in SCOPES))
+    steps = ScriptedSteps(evaluating("1"), (assigning("result", "7"), PASS))
+    async with nh.run(steps.executor, hooks=hooks):
+        assert await act() == 7
+    turn = ["BeforeModelRequest", "BeforeToolCall", "AfterToolCall", "AfterModelRequest"]
+    within = [name for name in names(told) if name in turn]
+    assert sorted(within) == sorted(2 * turn)
+    assert [name for name in within if "Model" in name] == 2 * ["BeforeModelRequest", "AfterModelRequest"]
+    assert names(told)[0] == "StepStarted"
+    assert names(told)[-2:] == ["BeforeCommit", "StepFinished"]
+    assert len({event.execution_ref for event in told}) == 1
+
+
+async def test_a_request_can_be_modified_and_its_end_is_told() -> None:
+    hooks, told = keeping(nhh.AfterModelRequest)
+    steps = ScriptedSteps((assigning("result", "7"), PASS))
+
+    @hooks.on(nhh.BeforeModelRequest)
+    async def add(event: nhh.BeforeModelRequest) -> Modify:
+        assert event.model_name == steps.model.name
+        return Modify(replace(event.request, system_prompt=f"{event.request.system_prompt} Be kind."))
+
+    async with nh.run(steps.executor, hooks=hooks):
+        assert await act() == 7
+    assert steps.model.requests[0].system_prompt.endswith(" Be kind.")
+    assert [(event.finish_reason, event.error) for event in told] == [("tool_calls", None)]
+    assert told[0].usage.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "error_type"),
+    [(Veto("no network"), nh.ExecutionError), (Abort("enough"), nh.StepAbortedError)],
+)
+async def test_a_request_that_is_refused_is_not_sent(answer: Any, error_type: type[Exception]) -> None:
+    hooks, told = keeping(nhh.AfterModelRequest)
+    hooks.on(nhh.BeforeModelRequest, lambda event: answer)
+    steps = ScriptedSteps(PASS)
+    async with nh.run(steps.executor, hooks=hooks) as run:
+        with pytest.raises(error_type, match=answer.reason):
+            await act()
+        assert run.usage_meter.usage.requests == 0
+    assert steps.model.requests == []
+    assert told == []
+
+
+async def test_a_tool_call_that_is_vetoed_is_an_error_to_the_model_which_may_go_on() -> None:
+    hooks = nh.Hooks()
+    hooks.on(
+        nhh.BeforeToolCall,
+        lambda event: Veto("too large", "less") if "999" in event.arguments.values() else None,
+    )
+    steps = ScriptedSteps((assigning("result", "999"), PASS), (assigning("result", "7"), PASS))
+    async with nh.run(steps.executor, hooks=hooks):
+        assert await act() == 7
+    assert steps.envelopes[0]["error"] == {"kind": "oversight", "message": "too large", "guidance": "less"}
+
+
+async def test_the_model_sees_the_content_that_a_hook_put_in_place_of_a_result() -> None:
+    hooks = nh.Hooks()
+    hooks.on(nhh.AfterToolCall, lambda event: Modify("hidden") if "secret" in str(event.content) else None)
+    steps = ScriptedSteps(evaluating("'the secret'"), PASS)
+    async with nh.run(steps.executor, hooks=hooks):
+        await act()
+    assert [result.content for result in steps.results if result.name == "nh_eval"] == [("hidden",)]
+
+
+# ---- hooks that fail within tools
+
+
+def break_down(event: object) -> None:
+    raise OSError("disk full")
+
+
+async def ask_somebody() -> object:
+    return await nh.ask_user("Which colour?", default="blue")
+
+
+async def act_elsewhere() -> object:
+    broken = nh.Hooks()
+    broken.on(nhh.StepStarted, break_down)
+    with nh.scope(hooks=broken):
+        return await act()
+
+
+@nh.natural_function
+async def delegate() -> object:
+    """natural
+    Call <ask_somebody> or <act_elsewhere>.
+    """
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        evaluating("ask_somebody()"),
+        evaluating("act_elsewhere()"),
+        executing("await act_elsewhere()"),
+        returning("ask_somebody()"),
+        returning("act_elsewhere()"),
+    ],
+    ids=lambda call: f"{call.name}{call.arguments}",
+)
+async def test_a_hook_that_fails_within_a_tool_fails_the_step_and_no_model_is_told(call: nh.ToolCall) -> None:
+    hooks = nh.Hooks()
+    hooks.on(nhh.QuestionAsked, break_down)
+    steps = ScriptedSteps(call, PASS)
+    async with nh.run(steps.executor, hooks=hooks):
+        with pytest.raises(nh.HookError, match="hook break_down failed at") as caught:
+            await delegate()
+    assert isinstance(caught.value.__cause__, OSError)
+    assert len(steps.model.requests) == 1
+
+
 # ---- people
 
 
 async def test_hooks_are_told_of_questions_and_approvals() -> None:
-    from nighthawk_async.runtime.human_questions import ask_user
-
     hooks, told = keeping(nhh.QuestionAsked, nhh.QuestionAnswered, nhh.QuestionClosed)
     async with nh.run(passing(), hooks=hooks):
-        assert await ask_user("Which colour?", default="blue") == "blue"
+        assert await nh.ask_user("Which colour?", default="blue") == "blue"
     assert names(told) == ["QuestionAsked", "QuestionClosed"]
     assert told[0].question.prompt == "Which colour?"
 
 
 async def test_a_hook_that_fails_at_a_question_fails_whoever_asks() -> None:
-    from nighthawk_async.runtime.human_questions import ask_user
-
     hooks = nh.Hooks()
 
     @hooks.on(nhh.QuestionAsked)
@@ -538,7 +661,7 @@ async def test_a_hook_that_fails_at_a_question_fails_whoever_asks() -> None:
 
     async with nh.run(passing(), hooks=hooks):
         with pytest.raises(nh.HookError, match="break_down failed at QuestionAsked: OSError: disk full"):
-            await ask_user("Which colour?", default="blue")
+            await nh.ask_user("Which colour?", default="blue")
 
 
 # ---- retries

@@ -8,6 +8,7 @@ import anyio
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
 from ..runtime.budget_breach import find_budget_breach
 from ..runtime.environment import Environment
+from ..runtime.hook_failures import find_hook_error
 from ..runtime.model_access import find_interception_error
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_function import ToolFunction
@@ -150,6 +151,8 @@ class Toolbox:
                 raise interception from None
             if (breach := find_budget_breach(error)) is not None:
                 raise breach from None
+            if (failed_hook := find_hook_error(error)) is not None:
+                raise failed_hook from failed_hook.__cause__
             return self._result(call, outcome_of_failure(error))
         return self._result(call, ToolOutcome(payload=describe_reply(pending.command, value)))
 

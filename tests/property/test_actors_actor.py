@@ -1,4 +1,7 @@
-"""Whatever actors ask and tell each other, nobody hangs, and nobody is told of a deadlock for nothing."""
+"""Whatever actors ask and tell each other, nobody hangs, and nobody is told of a deadlock for nothing.
+
+A cancelled tell has sent nothing, whoever asks its sender meanwhile.
+"""
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -25,12 +28,14 @@ class Call:
         to: The actor that handles it.
         is_asked: Whether its sender waits for the reply.
         turns: How many turns of the loop its handler takes before it sends others.
+        cancels: Which message is cancelled when this one is handled, if it is told and not sent by then.
     """
 
     parent: int
     to: int
     is_asked: bool
     turns: int
+    cancels: int | None = None
 
 
 class Caller(Actor):
@@ -49,10 +54,14 @@ class Caller(Actor):
 
     async def carry_out(self, index: int) -> None:
         """Handle a message: send those that it sends, one after the other."""
+        self.world.begun.add(index)
         for _ in range(self.world.schedule[index].turns):
             await checkpoint()
         for sent in self.world.sent_by(index):
             await self.world.send(sent, by=self.number)
+        cancelled = self.world.schedule[index].cancels
+        if cancelled is not None:
+            self.world.scopes[cancelled % len(self.world.scopes)].cancel()
         self.world.handled += 1
 
 
@@ -70,11 +79,14 @@ class World:
     capacity: int | None
     is_upward: bool
     actors: list[ActorHandle[Caller]] = field(default_factory=list)
+    scopes: list[anyio.CancelScope] = field(default_factory=list)
+    begun: set[int] = field(default_factory=set)
     handled: int = 0
     unsent: int = 0
 
     async def play(self) -> None:
         """Send what comes from outside, all at once, and wait until everything is handled."""
+        self.scopes = [anyio.CancelScope() for _ in self.schedule]
         with anyio.fail_after(5):
             async with AsyncExitStack() as stack:
                 for number in range(ACTORS):
@@ -91,14 +103,20 @@ class World:
         return [index for index, call in enumerate(self.schedule) if call.parent % (index + 1) - 1 == parent]
 
     async def send(self, index: int, by: int = OUTSIDE) -> None:
-        """Send a message. When that would be a wait in vain, it is never sent, nor is what it would send."""
+        """Send a message.
+
+        When that would be a wait in vain, or is cancelled, it is never sent, nor is what it would send.
+        """
         call = self.schedule[index]
         actor = self.actors[call.to]
         try:
             if call.is_asked and (not self.is_upward or by < call.to):
                 await actor.ask(Caller.carry_out, index)
             else:
-                await actor.tell(Caller.carry_out, index)
+                with self.scopes[index] as scope:
+                    await actor.tell(Caller.carry_out, index)
+                if scope.cancelled_caught:
+                    self.unsent += self.count_from(index)
         except ActorDeadlockError:
             self.unsent += self.count_from(index)
 
@@ -117,12 +135,41 @@ calls = st.builds(
 schedules = st.lists(calls, min_size=2, max_size=12)
 
 
+def around_a_cancelled_teller(turns: list[int], others: list[Call]) -> list[Call]:
+    """The first message cancels the fourth, a tell, while the fifth asks its sender; and some others."""
+    return [
+        Call(parent=0, to=0, is_asked=False, turns=turns[0], cancels=3),
+        Call(parent=0, to=0, is_asked=False, turns=turns[1]),
+        Call(parent=0, to=1, is_asked=False, turns=turns[2]),
+        Call(parent=3, to=0, is_asked=False, turns=turns[3]),
+        Call(parent=2, to=1, is_asked=True, turns=turns[4]),
+        *others,
+    ]
+
+
+cancelling_schedules = st.builds(
+    around_a_cancelled_teller,
+    st.lists(st.integers(0, 8), min_size=5, max_size=5),
+    st.lists(calls, max_size=3),
+)
+
+
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @given(schedule=schedules, capacity=st.sampled_from([1, 2, None]))
 def test_no_actor_waits_for_ever(backend: str, schedule: list[Call], capacity: int | None) -> None:
     world = World(schedule=schedule, capacity=capacity, is_upward=False)
     anyio.run(world.play, backend=backend)
     assert world.handled + world.unsent == len(schedule)
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@given(schedule=cancelling_schedules)
+def test_a_cancelled_tell_has_sent_nothing(backend: str, schedule: list[Call]) -> None:
+    world = World(schedule=schedule, capacity=1, is_upward=False)
+    anyio.run(world.play, backend=backend)
+    assert world.handled + world.unsent == len(schedule)
+    cancelled = {index for index, scope in enumerate(world.scopes) if scope.cancelled_caught}
+    assert not world.begun & cancelled
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

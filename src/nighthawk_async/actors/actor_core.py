@@ -16,9 +16,9 @@ from .actor_errors import ActorEndedError
 from .actor_life import ActorFigures, ActorInstance, ActorLife
 from .actor_messages import ActorMessage, Ask
 from .actor_waits import WaitingActor
-from .errors import MailboxClosedError
 from .mailbox import Mailbox
 from .message_queue import QueueStatistics
+from .queue_state import SendWait
 from .waits import wait_for_first
 
 __all__ = ["ActorCore", "ActorStatistics", "ActorStatus"]
@@ -98,9 +98,11 @@ class ActorCore:
     async def ask(self, message: Ask) -> object:
         """Send a message and wait for the reply."""
         self._check_open()
+        sending = self._mailbox.sending(message).wait()
         try:
-            with self._waits.awaited(message.is_answered):
-                await self._send(message)
+            with self._waits.awaited(lambda: message.is_answered() or sending.is_refused):
+                await checkpoint()  # before anything is sent, as in `tell`
+                await self._send(sending)
                 return await message.wait()
         finally:
             message.leave()
@@ -110,9 +112,9 @@ class ActorCore:
         await checkpoint()  # before anything is sent, so that a cancelled wait has sent nothing
         sending = self._mailbox.sending(message).wait()
         if not sending.poll():  # nothing else runs between this and the waiting
-            with self._waits.awaited(sending.settle):
-                await wait_for_first((sending,))
-        if sending.is_refused:
+            with self._waits.awaited(sending.is_over):
+                await self._send(sending)
+        elif sending.is_refused:
             raise self._ended_error() from self._cause
 
     def tell_nowait(self, message: ActorMessage) -> None:
@@ -193,10 +195,9 @@ class ActorCore:
             error.__cause__ = self._cause
             message.fail(error)
 
-    async def _send(self, message: ActorMessage) -> None:
-        try:
-            await self._mailbox.send(message)
-        except MailboxClosedError:
+    async def _send(self, sending: SendWait[ActorMessage]) -> None:
+        await wait_for_first((sending,))
+        if sending.is_refused:
             raise self._ended_error() from self._cause
 
     def _new_life(self) -> ActorLife:

@@ -52,7 +52,8 @@ class WaitingActor:
         """The caller waits for what the actor can do only when its handler has returned.
 
         Args:
-            is_over: Whether what is waited for has come, although the caller may not have run since.
+            is_over: Whether what is waited for has come, although the caller may not have run since. It
+                changes nothing: others ask it, at any time.
 
         Raises:
             ActorDeadlockError: It would wait for ever.

@@ -196,7 +196,11 @@ class SendWait(Wait, Generic[Message]):
 
     def refuse(self) -> None:
         """Wake the sender because nothing is let in any more."""
-        self._waiter.wake(self)
+        self.is_refused = self._waiter.wake(self)
+
+    def is_over(self) -> bool:
+        """Whether it was accepted or refused, although the task may not have run since. Changes nothing."""
+        return self._is_accepted or self.is_refused
 
 
 class ReceiveWait(Wait, Generic[Message]):

@@ -9,7 +9,14 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from nighthawk_async.actors import Actor, ActorDeadlockError, ActorHandle, MailboxFullError, open_actor
+from nighthawk_async.actors import (
+    Actor,
+    ActorDeadlockError,
+    ActorEndedError,
+    ActorHandle,
+    MailboxFullError,
+    open_actor,
+)
 from tests.unit.actors.waiting_tasks import start
 
 pytestmark = pytest.mark.anyio
@@ -177,6 +184,62 @@ async def test_who_is_cancelled_waits_no_more_although_it_has_not_run_since() ->
         asking = await start(task_group, partial(a.ask, ask_and_give_up))
         gate.set()
     assert (asking.result, asking_back.result) == ("given up", "reply")
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_asking_someone_whose_tell_is_cancelled_does_not_send_for_it(
+    turns: int, anyio_backend_name: str
+) -> None:
+    for _ in range(REPEATS[anyio_backend_name]):
+        await _ask_a_cancelled_teller(turns)
+
+
+async def _ask_a_cancelled_teller(turns: int) -> None:
+    gate, scope = anyio.Event(), anyio.CancelScope()
+    handled: list[str] = []
+
+    async def tell_or_give_up(actor: Partner) -> None:
+        with scope:
+            await b.tell(lambda actor: note("of the teller"))
+
+    async def note(text: str) -> None:
+        handled.append(text)
+
+    async with partners(capacity=1) as (a, b), anyio.create_task_group() as task_group:
+        await start(task_group, partial(b.ask, lambda actor: gate.wait()))
+        await start(task_group, partial(b.ask, Partner.ask, a))
+        await start(task_group, partial(a.ask, tell_or_give_up))
+        gate.set()
+        for _ in range(turns):
+            await checkpoint()
+        scope.cancel()
+    assert handled == ([] if scope.cancelled_caught else ["of the teller"])
+    figures = b.statistics().mailbox
+    assert (figures.sent, figures.failed_sends) == (2 + len(handled), 0)
+
+
+@pytest.mark.parametrize("send", [Partner.tell, Partner.ask])
+async def test_who_is_refused_waits_no_more_although_it_has_not_run_since(send: AsyncFunction) -> None:
+    gate = anyio.Event()
+
+    async def close_and_ask(actor: Partner) -> str:
+        actor.handle.close()
+        return await a.ask(Partner.reply)
+
+    async with partners(capacity=1) as (a, b), anyio.create_task_group() as task_group:
+        asking = await start(task_group, partial(b.ask, Partner.when, gate, close_and_ask))
+        await b.tell(Partner.reply)
+        sending = await start(task_group, partial(a.ask, handing_on_the_end, send, b))
+        gate.set()
+    assert (sending.result, asking.result) == ("ended", "reply")
+    assert b.statistics().mailbox.failed_sends == 1
+
+
+async def handing_on_the_end(actor: Partner, send: AsyncFunction, other: ActorHandle[Partner]) -> str:
+    """Send something to an actor that ends meanwhile."""
+    with pytest.raises(ActorEndedError):
+        await send(actor, other)
+    return "ended"
 
 
 @pytest.mark.virtual_time

@@ -32,8 +32,13 @@ class BareTaskGroup:
             error = _bare(group)
         if error is exc or _is_copy(error, exc):
             return False  # what the body raised goes on by itself
-        # Raised outside the handler, so that the error keeps its own context and does not refer to the group.
-        raise error
+        # Raised outside the handler, so that it does not refer to the group. What the body raised, maybe the
+        # cancellation for this very error, would take the place of its context.
+        context = error.__context__
+        try:
+            raise error
+        finally:
+            error.__context__ = context
 
 
 def _is_copy(error: BaseException, original: BaseException | None) -> bool:

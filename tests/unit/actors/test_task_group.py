@@ -40,13 +40,31 @@ async def test_the_one_error_of_a_task_or_of_the_body_is_raised_itself() -> None
         assert caught.value is error
 
 
-async def test_the_error_keeps_its_own_context_and_does_not_refer_to_a_group() -> None:
+@pytest.mark.parametrize("is_waiting", [False, True])
+async def test_the_error_keeps_its_own_context_and_does_not_refer_to_a_group(is_waiting: bool) -> None:
     error = LookupError("one")
     error.__context__ = origin = KeyError("origin")
     with pytest.raises(LookupError) as caught:
-        await run_tasks(error)
+        async with BareTaskGroup() as task_group:
+            task_group.start_soon(fail, error)
+            if is_waiting:
+                await anyio.sleep_forever()
+    assert caught.value is error
     assert caught.value.__context__ is origin
     assert not caught.value.__suppress_context__
+
+
+async def test_the_error_of_a_failing_body_keeps_its_context_too() -> None:
+    error = LookupError("one")
+    with pytest.raises(LookupError) as caught:
+        async with BareTaskGroup() as task_group:
+            task_group.start_soon(anyio.sleep_forever)
+            try:
+                raise KeyError("origin")
+            finally:
+                raise error
+    assert caught.value is error
+    assert isinstance(error.__context__, KeyError)
 
 
 async def test_several_errors_are_raised_as_a_group() -> None:

@@ -11,7 +11,8 @@ import ast
 import builtins
 import dis
 import types
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -63,11 +64,17 @@ class StepNamespace:
         Returns:
             The value of an expression; None for statements; a coroutine for code with a top-level `await`.
         """
+        with self.in_force():
+            # Evaluating what the model wrote is what a step is for; sandboxing is no goal (specification 2).
+            return eval(code, self._context.step_locals)
+
+    @contextmanager
+    def in_force(self) -> Generator[None, None, None]:
+        """Let what runs inside find the builtins of the step among its globals, as `eval` and `exec` do."""
         names = self._context.step_locals
         names[_BUILTINS] = self._builtins
         try:
-            # Evaluating what the model wrote is what a step is for; sandboxing is no goal (specification 2).
-            return eval(code, names)
+            yield
         finally:
             names.pop(_BUILTINS, None)
 

@@ -216,7 +216,8 @@ def run_guarded(
     guarded = compile_guarded(text, filename=code.co_filename, mode=mode, may_wait=guard.may_wait)
     value = namespace.run(guarded)
     if is_coroutine_code(guarded) and not is_coroutine_code(code):
-        return _begin(cast("Coroutine[Any, Any, object]", value), guard)
+        with namespace.in_force():
+            return _begin(cast("Coroutine[Any, Any, object]", value), guard)
     return value
 
 

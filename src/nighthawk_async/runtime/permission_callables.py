@@ -44,7 +44,7 @@ def called_function(function: object) -> object:
 
 def function_title(function: object) -> str:
     """What a callable is called in messages and requests: `send_mail`, `Mailer.send`."""
-    for layer in layers_of(function):
+    for layer in layers_of(called_function(function)):
         if isinstance(qualified := _attribute(layer, "__qualname__"), str):
             return _without_surroundings(qualified)
     return _without_surroundings(type(function).__qualname__)
@@ -54,9 +54,9 @@ def names_of(function: object) -> tuple[str, ...]:
     """The names that a callable has by itself: `send`, `Mailer.send`, `shop.mail.Mailer.send`."""
     names: dict[str, None] = {}
     for layer in layers_of(function):
-        named = layer if isinstance(_attribute(layer, "__qualname__"), str) else type(layer)
-        if named is not layer and isinstance(layer, functools.partial):
+        if _called(layer) is not None:
             continue
+        named = layer if isinstance(_attribute(layer, "__qualname__"), str) else type(layer)
         qualified = cast("str", _attribute(named, "__qualname__"))
         module = _attribute(named, "__module__")
         names[cast("str", _attribute(named, "__name__"))] = None

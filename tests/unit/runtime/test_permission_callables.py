@@ -61,7 +61,7 @@ FUNCTIONS: list[tuple[object, tuple[str, ...]]] = [
     (Shop, ("Shop", f"{HERE}.Shop")),
     (SHOP, ("Shop", f"{HERE}.Shop")),
     (functools.partial(outer), ("outer", f"{HERE}.outer")),
-    (outer.__call__, ("__call__", "function.__call__", "outer", f"{HERE}.outer")),
+    (outer.__call__, ("outer", f"{HERE}.outer")),
     (functools.cache(outer), ("outer", f"{HERE}.outer")),
     (eval, ("eval", "builtins.eval")),
     (math.sqrt, ("sqrt", "math.sqrt")),

@@ -12,12 +12,16 @@ async def fail(error: BaseException) -> None:
     raise error
 
 
-async def run_tasks(*errors: BaseException, body: BaseException | None = None) -> None:
+async def run_tasks(
+    *errors: BaseException, body: BaseException | None = None, is_waiting: bool = False
+) -> None:
     async with BareTaskGroup() as task_group:
         for error in errors:
             task_group.start_soon(fail, error)
         if body is not None:
             raise body
+        if is_waiting:
+            await anyio.sleep_forever()
 
 
 async def test_a_group_without_errors_waits_for_its_tasks() -> None:
@@ -45,26 +49,18 @@ async def test_the_error_keeps_its_own_context_and_does_not_refer_to_a_group(is_
     error = LookupError("one")
     error.__context__ = origin = KeyError("origin")
     with pytest.raises(LookupError) as caught:
-        async with BareTaskGroup() as task_group:
-            task_group.start_soon(fail, error)
-            if is_waiting:
-                await anyio.sleep_forever()
+        await run_tasks(error, is_waiting=is_waiting)
     assert caught.value is error
     assert caught.value.__context__ is origin
     assert not caught.value.__suppress_context__
 
 
-async def test_the_error_of_a_failing_body_keeps_its_context_too() -> None:
+async def test_the_error_of_a_body_keeps_its_context_too() -> None:
     error = LookupError("one")
+    error.__context__ = origin = KeyError("origin")
     with pytest.raises(LookupError) as caught:
-        async with BareTaskGroup() as task_group:
-            task_group.start_soon(anyio.sleep_forever)
-            try:
-                raise KeyError("origin")
-            finally:
-                raise error
-    assert caught.value is error
-    assert isinstance(error.__context__, KeyError)
+        await run_tasks(body=error)
+    assert caught.value.__context__ is origin
 
 
 async def test_several_errors_are_raised_as_a_group() -> None:

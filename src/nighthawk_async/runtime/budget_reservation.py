@@ -46,16 +46,15 @@ class Reservation:
         return [entry.amounts for entry in self._entries]
 
     def settle(self, spent: Sequence[Amounts], model_name: str, usage: Usage) -> None:
-        """Charge what was spent and return the rest, once; another time does nothing.
+        """Charge what was spent and return the rest. To be done once.
 
         Args:
             spent: What each account is charged, in the order of the entries.
             model_name: The model id.
             usage: The usage of the request.
         """
-        entries, self._entries = self._entries, ()
         with ACCOUNTS_LOCK:
-            for entry, amounts in zip(entries, spent, strict=False):
+            for entry, amounts in zip(self._entries, spent, strict=True):
                 entry.account.return_locked(entry.amounts)
                 entry.account.spend_locked(amounts)
                 entry.account.meter.add(model_name, usage)

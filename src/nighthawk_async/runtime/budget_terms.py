@@ -173,9 +173,20 @@ def _checked_prices(prices: object) -> Prices | None:
     for model_name, price in checked.items():
         if not isinstance(model_name, str) or ":" not in model_name:
             raise NighthawkError(f"prices names models as 'provider:name', not {model_name!r}.")
-        if not isinstance(price, ModelPrice):
-            raise NighthawkError(f"The price of {model_name} must be a ModelPrice, not {price!r}.")
+        if not isinstance(price, ModelPrice) or not all(_is_price(each) for each in _amounts_of(price)):
+            raise NighthawkError(
+                f"The price of {model_name} must be a ModelPrice of Decimals, not {price!r}."
+            )
     return cast("dict[str, ModelPrice]", checked)
+
+
+def _amounts_of(price: ModelPrice) -> list[object]:
+    amounts: list[object] = [getattr(price, each.name) for each in fields(price)]
+    return [amount for amount in amounts if amount is not None]
+
+
+def _is_price(amount: object) -> bool:
+    return isinstance(amount, Decimal) and amount.is_finite() and amount >= 0
 
 
 def _checked_thresholds(thresholds: object) -> tuple[float, ...]:

@@ -146,7 +146,7 @@ class Pool:
         submitted = self._find_or_make(function, args, key, priority, idempotency_key)
         if submitted.job.phase == "blocked":
             await self._jobs.wait_for_place(submitted.job)
-        return submitted.handle
+        return submitted.hand_out()
 
     def submit_nowait(
         self,
@@ -166,7 +166,7 @@ class Pool:
         submitted = self._find_or_make(function, args, key, priority, idempotency_key)
         if submitted.job.phase == "blocked":
             raise self._jobs.leave_waiting(submitted.job)
-        return submitted.handle
+        return submitted.hand_out()
 
     def close(self) -> None:
         """Take nothing from outside any more. What was submitted still runs; waiting submitters fail.

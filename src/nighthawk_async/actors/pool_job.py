@@ -75,6 +75,7 @@ class Job(Generic[Result]):
         "idempotency_key",
         "index",
         "is_asked_to_end",
+        "is_handed_out",
         "key",
         "owner",
         "phase",
@@ -106,6 +107,7 @@ class Job(Generic[Result]):
         self.phase: Literal["blocked"] | JobStatus = "blocked"
         self.has_begun = False
         self.is_asked_to_end = False
+        self.is_handed_out = False  # whether somebody has got the handle
         self.scope: anyio.CancelScope | None = None
         self.task_id: int | None = None
         self.deadline = math.inf

@@ -231,10 +231,11 @@ class PoolJobs:
 
     def _take_back(self, job: Job[Any]) -> None:
         """Nobody waits for the place of a job any more."""
-        if job.phase != "blocked":  # asyncio cancelled the submitter in the turn in which it was taken
+        if job.phase == "blocked":
+            if self._queue.withdraw(job):
+                self._keys.end(job)
+        elif not job.is_handed_out:  # asyncio cancelled the submitter in the turn in which it was taken
             self.cancel_job(job, "its submitter was cancelled")
-        elif self._queue.withdraw(job):
-            self._keys.end(job)
 
     def _full(self) -> PoolFullError:
         return PoolFullError(pool=self.pool, policy=self._queue.backpressure, queued=self._queue.queued)

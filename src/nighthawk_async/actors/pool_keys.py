@@ -19,6 +19,11 @@ class Submitted(NamedTuple):
     job: Job[Any]
     handle: JobHandle[Any]
 
+    def hand_out(self) -> JobHandle[Any]:
+        """Give the handle to one who submits it."""
+        self.job.is_handed_out = True
+        return self.handle
+
 
 class KeyMemory:
     """The jobs that were submitted with a key."""

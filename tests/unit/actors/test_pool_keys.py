@@ -1,5 +1,7 @@
 """Idempotency keys: a job that is submitted twice runs once."""
 
+import asyncio
+
 import anyio
 import pytest
 
@@ -10,6 +12,8 @@ from .pool_jobs import Held
 from .waiting_tasks import start
 
 pytestmark = pytest.mark.anyio
+
+only_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
 async def test_the_same_key_gives_the_same_handle_while_queued_while_running_and_afterwards() -> None:
@@ -160,6 +164,61 @@ async def test_a_key_is_free_when_a_place_came_too_late_for_all_who_waited_with_
         held.release_all()
         assert await pool.submit_nowait(held.job, 3, idempotency_key="key") == 3
     assert held.begun == [0, 3]
+
+
+@only_asyncio
+async def test_a_job_goes_on_for_others_when_asyncio_cancels_who_waited_with_its_key() -> None:
+    held = Held()
+    async with Pool(max_concurrent=1, max_queued=1) as pool:
+        await pool.submit(held.job, 0)
+        queued = await pool.submit(held.job, 1)
+        submitting = asyncio.ensure_future(pool.submit(held.job, 2, idempotency_key="key"))
+        await anyio.wait_all_tasks_blocked()
+        queued.cancel()  # lets it in
+        handle = pool.submit_nowait(held.job, 3, idempotency_key="key")
+        submitting.cancel()
+        await asyncio.wait((submitting,))
+        held.release_all()
+        assert await handle == 2
+    assert submitting.cancelled()
+
+
+@only_asyncio
+@pytest.mark.parametrize("cancelled", [0, 1])
+async def test_a_job_goes_on_for_the_other_who_waited_when_asyncio_cancels_one(cancelled: int) -> None:
+    held = Held()
+    async with Pool(max_concurrent=1, max_queued=1) as pool:
+        await pool.submit(held.job, 0)
+        queued = await pool.submit(held.job, 1)
+        submitting = [
+            asyncio.ensure_future(pool.submit(held.job, 2, idempotency_key="key")) for _ in range(2)
+        ]
+        await anyio.wait_all_tasks_blocked()
+        queued.cancel()  # lets it in
+        submitting[cancelled].cancel()
+        await asyncio.wait(submitting)
+        held.release_all()
+        assert await submitting[1 - cancelled].result() == 2
+    assert submitting[cancelled].cancelled()
+
+
+@only_asyncio
+async def test_a_job_is_cancelled_when_asyncio_cancels_all_who_waited_with_its_key() -> None:
+    held = Held()
+    async with Pool(max_concurrent=1, max_queued=1) as pool:
+        await pool.submit(held.job, 0)
+        queued = await pool.submit(held.job, 1)
+        submitting = [
+            asyncio.ensure_future(pool.submit(held.job, 2, idempotency_key="key")) for _ in range(2)
+        ]
+        await anyio.wait_all_tasks_blocked()
+        queued.cancel()  # lets it in
+        for each in submitting:
+            each.cancel()
+        await asyncio.wait(submitting)
+        held.release_all()
+    assert held.begun == [0]
+    assert pool.statistics().cancelled == 2
 
 
 async def test_closing_sends_all_away_who_wait_with_a_key() -> None:

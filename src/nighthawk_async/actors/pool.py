@@ -121,7 +121,8 @@ class Pool:
         """Submit a job; wait for room only where the backpressure is `block`.
 
         Submitters that wait take turns in the order of asking, whatever the order of the queue. A cancelled
-        wait has submitted nothing.
+        wait has submitted nothing. (Where asyncio itself cancels a task, and no cancel scope, after its job
+        was taken and before it runs again, the job is counted, as cancelled; it has not begun.)
 
         Args:
             function: An async function.

@@ -218,8 +218,9 @@ class PoolJobs:
     def _admit(self, job: Job[Any]) -> None:
         admission = job.admission
         if admission is not None and admission.is_wanted():
-            self._place(job)
+            # The submitter is woken first: when asyncio cancels it nevertheless, the job has not begun.
             admission.decide(refused=False)
+            self._place(job)
         else:  # those who submit it are being cancelled
             self._keys.end(job)
 

@@ -146,6 +146,22 @@ async def test_a_submitter_that_asyncio_cancels_after_it_was_let_in_has_its_job_
     assert held.begun == [0]
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("turns", range(5))
+async def test_a_job_has_not_begun_when_asyncio_cancels_its_submitter(turns: int) -> None:
+    held = Held()
+    async with Pool(max_concurrent=1, max_queued=0) as pool:
+        await pool.submit(held.job, 0)
+        submitting = asyncio.ensure_future(pool.submit(held.job, 1))
+        await anyio.wait_all_tasks_blocked()
+        held.release_all()
+        for _ in range(turns):
+            await checkpoint()
+        submitting.cancel()
+        await asyncio.wait((submitting,))
+    assert held.begun == ([0] if submitting.cancelled() else [0, 1])
+
+
 async def test_submit_is_a_checkpoint_even_when_there_is_room() -> None:
     async with Pool(max_concurrent=1) as pool:
         with anyio.CancelScope() as scope:

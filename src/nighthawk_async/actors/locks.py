@@ -24,6 +24,9 @@ returns None instead, for programs that go on without it:
         ...
 
 A timeout of zero takes the lock only when it is free.
+
+Asked for again inside its own block, a mutex raises `LockReentryError`. A gate or semaphore gives further
+permits there; where only the block itself could give them back, the wait ends with its timeout or never.
 """
 
 from collections.abc import AsyncGenerator, Awaitable
@@ -99,6 +102,9 @@ def semaphore(
 ) -> AbstractAsyncContextManager[Permit]:
     """A block for which a number of permits is taken together, out of a number that all share.
 
+    Asked for again inside the block, it gives further permits; where only the block could give them back, the
+    wait ends with its timeout or never.
+
     Args:
         key: Which semaphore.
         capacity: How many permits there are; the same wherever the key is used.
@@ -152,6 +158,9 @@ def gate(
     key: str, *, limit: int, timeout: float | None = None, scope: NamespaceKind = "process"
 ) -> AbstractAsyncContextManager[Permit]:
     """A block that a limited number of tasks runs at a time.
+
+    Asked for again inside the block, it counts the task twice; where only the block could make room, the wait
+    ends with its timeout or never.
 
     Args:
         key: Which gate.

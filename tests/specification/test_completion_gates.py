@@ -303,6 +303,13 @@ async def test_a_natural_function_can_be_the_check_and_is_not_checked_itself(che
     assert run.usage_meter.usage.requests == 4
 
 
+@pytest.mark.parametrize("check", [is_good, is_good_synchronously])
+async def test_the_step_of_a_check_waits_for_no_place_of_its_own(check: Any) -> None:
+    executor = ScriptedExecutor([pass_response(number=1), return_response("None")])
+    async with nh.run(executor, max_concurrent_steps=1, verify=check):
+        assert await act() == 1
+
+
 async def test_a_check_that_calls_the_function_it_checks_goes_round_once() -> None:
     async def again(proposal: nh.Proposal) -> bool:
         return await function() == 7

@@ -8,6 +8,7 @@ from ..errors import (
     ErrorKind,
     ModelError,
     NighthawkError,
+    StepAbortedError,
     ToolBoundaryError,
     ToolValidationError,
 )
@@ -101,6 +102,9 @@ def _evaluation_failure(error: NighthawkError) -> ToolError:
     match error.__cause__:
         case ToolBoundaryError() as raised:
             return ToolError(kind=raised.kind, message=str(error), guidance=raised.guidance)
+        case StepAbortedError():
+            guidance = "Do not try it again; go on without its result."
+            return ToolError(kind="oversight", message=str(error), guidance=guidance)
         case SyntaxError():
             return ToolError(kind="invalid_input", message=str(error), guidance="Write valid Python.")
         case NameError():

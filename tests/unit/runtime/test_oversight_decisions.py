@@ -106,7 +106,9 @@ async def test_an_aborted_step_within_a_step_is_a_failure_that_the_outer_model_s
     async with nh.run(steps.executor):
         await act(inner)
     (error,) = [envelope["error"] for envelope in steps.envelopes if envelope["error"]]
+    assert error["kind"] == "oversight"
     assert "StepAbortedError" in error["message"]
+    assert error["guidance"] == "Do not try it again; go on without its result."
 
 
 @pytest.mark.parametrize(

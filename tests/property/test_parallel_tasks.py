@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from nighthawk_async.parallel import (
     TaskCancelledError,
     TaskHandle,
+    Tasks,
     cancel_requested,
     open_task_root,
     open_tasks,
@@ -24,11 +25,16 @@ from nighthawk_async.parallel import (
 pytestmark = pytest.mark.anyio
 
 STEPS = st.integers(0, 6)
+LONG = 1_000
 ENDS = st.sampled_from(("value", "error", "never"))
 
 
 class WorkError(Exception):
     """What a task of a schedule raises."""
+
+
+class EndedPolitelyError(Exception):
+    """A task of a schedule ends because it was asked to."""
 
 
 class BodyError(Exception):
@@ -37,11 +43,16 @@ class BodyError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One task: how long it works, how it ends, and whether it ends when asked to."""
+    """One task: how long it works, how it ends, and whether it ends when asked to.
+
+    It may await the task before it first, and start one that never ends while it ends itself.
+    """
 
     steps: int
     ends: str
     is_polite: bool
+    awaits_former: bool
+    starts_another: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +94,25 @@ class Record:
     delivered: list[tuple[int, object]] = field(default_factory=list)
     raised: list[BaseException] = field(default_factory=list)
     delivered_inside: int = 0
+    worked_for_ever: bool = False
 
 
 @st.composite
-def schedules(draw: Callable[..., object]) -> Schedule:
+def schedules(
+    draw: Callable[..., object],
+    ends_of_body: tuple[str, ...] = ("normally", "error", "cancelled", "cancelled natively"),
+    at_ends: tuple[str, ...] = ("wait", "cancel"),
+) -> Schedule:
     works = draw(
         st.lists(
-            st.builds(Work, steps=STEPS, ends=ENDS, is_polite=st.booleans()),
+            st.builds(
+                Work,
+                steps=STEPS,
+                ends=ENDS,
+                is_polite=st.booleans(),
+                awaits_former=st.booleans(),
+                starts_another=st.booleans(),
+            ),
             min_size=1,
             max_size=5,
         )
@@ -110,8 +133,8 @@ def schedules(draw: Callable[..., object]) -> Schedule:
         waitings=st.lists(waiting, max_size=4),
         stops=st.lists(stop, max_size=4),
         body_steps=STEPS,
-        body_ends=st.sampled_from(("normally", "error", "cancelled", "cancelled natively")),
-        at_end=st.sampled_from(("wait", "cancel")),
+        body_ends=st.sampled_from(ends_of_body),
+        at_end=st.sampled_from(at_ends),
     )
     schedule = draw(built)
     assert isinstance(schedule, Schedule)
@@ -158,31 +181,53 @@ class Play:
     async def run_block(self, others: anyio.abc.TaskGroup) -> None:
         async with open_tasks(at_end=self.schedule.at_end) as tasks:
             for index, work in enumerate(self.schedule.works):
-                self.record.handles.append(tasks.start(self.work, index, work))
+                self.record.handles.append(tasks.start(self.work, index, work, tasks))
             for waiting in self.schedule.waitings:
                 others.start_soon(self.wait, waiting)
             for stop in self.schedule.stops:
                 others.start_soon(self.stop, stop)
-            others.start_soon(self.end_at_last)
+            if self.schedule.at_end == "wait":
+                others.start_soon(self.end_at_last)
             await pass_time(self.schedule.body_steps)
             if self.schedule.body_ends == "error":
                 raise BodyError
             if self.schedule.body_ends.startswith("cancelled"):
                 self.cancel_body()
 
-    async def work(self, index: int, work: Work) -> int:
+    async def work(self, index: int, work: Work, tasks: Tasks) -> int:
         self.record.begun.append(index)
         self.record.running += 1
         try:
-            for _ in range(work.steps if work.ends != "never" else 1_000):
-                await checkpoint()
-                if work.is_polite and cancel_requested():
-                    return -1
+            if work.awaits_former and index > 0:
+                await self.learn_of(index - 1)
+            await self.pass_working_time(work)
+        except EndedPolitelyError:
+            return -1
         finally:
             self.record.running -= 1
+            if work.starts_another:
+                another = Work(
+                    steps=0, ends="never", is_polite=False, awaits_former=False, starts_another=False
+                )
+                self.record.handles.append(tasks.start(self.work, len(self.record.handles), another, tasks))
         if work.ends == "error":
             raise WorkError(index)
         return index
+
+    async def pass_working_time(self, work: Work) -> None:
+        for _ in range(work.steps if work.ends != "never" else LONG):
+            await checkpoint()
+            if work.is_polite and cancel_requested():
+                raise EndedPolitelyError
+        if work.ends == "never":
+            self.record.worked_for_ever = True
+
+    async def learn_of(self, target: int) -> None:
+        try:
+            outcome: object = await self.record.handles[target]
+        except (WorkError, TaskCancelledError) as error:
+            outcome = error
+        self.record.delivered.append((target, outcome))
 
     async def wait(self, waiting: Waiting) -> None:
         await pass_time(waiting.begins)
@@ -199,11 +244,7 @@ class Play:
                 scope.cancel()
 
     async def learn(self, target: int, scope: anyio.CancelScope) -> None:
-        try:
-            outcome: object = await self.record.handles[target]
-        except (WorkError, TaskCancelledError) as error:
-            outcome = error
-        self.record.delivered.append((target, outcome))
+        await self.learn_of(target)
         scope.cancel()
 
     async def stop(self, stop: Stop) -> None:
@@ -215,9 +256,12 @@ class Play:
             handle.cancel("at once")
 
     async def end_at_last(self) -> None:
+        """Cancel until all have ended, since some start others while they end."""
         await pass_time(30)
-        for handle in self.record.handles:
-            handle.cancel("at last")
+        while any(handle.status in ("pending", "running") for handle in self.record.handles):
+            for handle in self.record.handles:
+                handle.cancel("at last")
+            await checkpoint()
 
 
 def _leaves(group: BaseExceptionGroup[BaseException]) -> list[BaseException]:
@@ -235,6 +279,7 @@ async def test_every_task_ends_once_and_no_failure_is_lost(schedule: Schedule) -
         await play.run()
     record = play.record
     assert record.running == 0
+    assert not record.worked_for_ever
     assert len(record.begun) == len(set(record.begun))
     for index, handle in enumerate(record.handles):
         assert handle.status in ("completed", "failed", "cancelled")
@@ -254,11 +299,20 @@ async def test_every_task_ends_once_and_no_failure_is_lost(schedule: Schedule) -
     assert any(isinstance(error, BodyError) for error in record.raised) == (schedule.body_ends == "error")
 
 
+@given(schedule=schedules(ends_of_body=("normally",), at_ends=("cancel",)))
+async def test_a_block_that_cancels_at_its_end_leaves_nobody_at_work(schedule: Schedule) -> None:
+    play = Play(schedule)
+    with open_task_root("run"):
+        await play.run()
+    assert not play.record.worked_for_ever
+
+
 @given(schedule=schedules())
 async def test_ids_depend_on_nothing_but_the_order_of_starting(schedule: Schedule) -> None:
     play = Play(schedule)
     with open_task_root("run"):
         await play.run()
-    assert [handle.id for handle in play.record.handles] == [
-        f"run/tasks[0]/work[{index}]" for index in range(len(schedule.works))
+    works = len(schedule.works)
+    assert [handle.id for handle in play.record.handles[:works]] == [
+        f"run/tasks[0]/work[{index}]" for index in range(works)
     ]

@@ -29,9 +29,10 @@ class TaskState(Generic[Result]):
 
     Args:
         node: Who it is.
-        on_end: Called with the state when the task has ended, and again when it has failed and those who
-            awaited it went without learning so.
+        on_end: Called with the state when the task has ended.
         on_claim: Called with the state when somebody has learned by awaiting it how the task ended.
+        on_abandon: Called with the state when those who awaited it went without learning how it ended,
+            whether it has ended or not.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class TaskState(Generic[Result]):
         *,
         on_end: "Callable[[TaskState[Any]], None]",
         on_claim: "Callable[[TaskState[Any]], None]",
+        on_abandon: "Callable[[TaskState[Any]], None]",
     ) -> None:
         self.node = node
         self.scope = anyio.CancelScope()
@@ -47,6 +49,7 @@ class TaskState(Generic[Result]):
         self.error: BaseException | None = None
         self._on_end = on_end
         self._on_claim = on_claim
+        self._on_abandon = on_abandon
         self._phase: Literal["pending", "running", "completed", "failed", "cancelled"] = "pending"
         self._result: Result | None = None
         self._traceback: TracebackType | None = None
@@ -161,8 +164,8 @@ class TaskState(Generic[Result]):
             await self.wait_ended()
         except BaseException:  # cancelled, maybe in the moment in which the task failed
             self._leave()
-            if self.error is not None and not self.is_awaited:
-                self._on_end(self)
+            if not self.is_awaited:
+                self._on_abandon(self)
             raise
         self._leave()
         self.is_claimed = True

@@ -35,6 +35,8 @@ __all__ = ["Tasks", "open_tasks"]
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
+_OVER = "its block has ended"
+
 
 class Tasks:
     """A block of tasks; enter it with `async with`, once. Made by `open_tasks`.
@@ -47,6 +49,7 @@ class Tasks:
         self._at_end: Literal["wait", "cancel"] = at_end
         self._phase: Literal["new", "open", "leaving", "closed"] = "new"
         self._ending: str | None = None
+        self._spares_awaited_only = False
         self._live: dict[TaskState[Any], None] = {}
         self._failed: dict[TaskState[Any], None] = {}
         self._extents = ExitStack()
@@ -116,11 +119,12 @@ class Tasks:
             self._make_node(_checked_name(_name_of(function) if name is None else name)),
             on_end=self._note_end,
             on_claim=self._note_claim,
+            on_abandon=self._note_abandon,
         )
         self._live[state] = None
         if self._ending is not None:
             state.cancel(self._ending)
-        self._task_group.start_soon(run_task, state, function, args, name=state.node.id)
+        self._task_group.start_soon(self._run, state, function, args, name=state.node.id)
         return TaskHandle(state)
 
     def cancel(self, reason: str | None = None) -> None:
@@ -131,6 +135,12 @@ class Tasks:
         """
         for state in tuple(self._live):
             state.cancel(reason)
+
+    async def _run(
+        self, state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]
+    ) -> None:
+        self._end_unless_awaited(state)  # who started it may have begun to await it since
+        await run_task(state, function, args)
 
     def _make_node(self, name: str) -> TaskNode:
         """The place of a task: among the tasks of the block, or below whatever other task or item starts it.
@@ -149,8 +159,14 @@ class Tasks:
         elif not all(state.is_awaited for state in self._failed):
             self._cancel_rest("another task of its block failed")
         elif self._at_end == "cancel":
-            for state in [state for state in self._live if not state.is_awaited]:
-                state.cancel("its block has ended")
+            self._spares_awaited_only = True
+            for state in tuple(self._live):
+                self._end_unless_awaited(state)
+
+    def _end_unless_awaited(self, state: TaskState[Any]) -> None:
+        """Cancel a task when the block has come to its end, is to cancel then, and nobody awaits the task."""
+        if self._spares_awaited_only and not state.is_awaited:
+            state.cancel(_OVER)
 
     async def _wait_for_tasks(self, exc: BaseException | None) -> BaseException | None:
         """Wait until every task has ended; gives what the block is left by, failures of tasks apart."""
@@ -176,13 +192,19 @@ class Tasks:
     def _note_end(self, state: TaskState[Any]) -> None:
         self._live.pop(state, None)
         if state.error is not None:
-            self._failed[state] = None
-            self._decide_at_failure(state)
+            self._note_failure(state)
         if self._phase == "leaving" and not self._live:
             self._phase = "closed"
 
-    def _decide_at_failure(self, state: TaskState[Any]) -> None:
+    def _note_abandon(self, state: TaskState[Any]) -> None:
+        if state.error is not None:
+            self._note_failure(state)
+        else:
+            self._end_unless_awaited(state)
+
+    def _note_failure(self, state: TaskState[Any]) -> None:
         """A task has failed: what becomes of the others."""
+        self._failed[state] = None
         if not isinstance(state.error, Exception):
             self._task_group.cancel_scope.cancel("a task ends the program")  # the body too
         elif self._phase != "leaving" or state.is_awaited:
@@ -207,7 +229,9 @@ def open_tasks(name: str = "tasks", *, at_end: Literal["wait", "cancel"] = "wait
     Args:
         name: What the block is called in the ids of its tasks.
         at_end: What leaving the block normally does: `wait` for all tasks, or `cancel` those that nobody
-            awaits at that moment, which suits helpers that would never end by themselves.
+            awaits, which suits helpers that would never end by themselves. A task that somebody awaits is
+            cancelled as soon as nobody does any more, and one that is started from then on when nobody
+            awaits it before it begins.
 
     Returns:
         A context manager, for `async with`, that gives the block.

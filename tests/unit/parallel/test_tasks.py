@@ -393,6 +393,79 @@ async def test_a_block_can_cancel_at_its_end_those_that_nobody_awaits() -> None:
         await helper
 
 
+async def test_what_only_a_cancelled_task_awaited_is_cancelled_with_it() -> None:
+    async def wait_for(handle: TaskHandle[None]) -> None:
+        await handle
+
+    with anyio.fail_after(5):
+        async with open_tasks(at_end="cancel") as tasks:
+            first = tasks.start(anyio.sleep_forever)
+            second = tasks.start(wait_for, first)
+            third = tasks.start(wait_for, second)
+            await anyio.wait_all_tasks_blocked()
+    assert {first.status, second.status, third.status} == {"cancelled"}
+    with pytest.raises(TaskCancelledError, match="its block has ended"):
+        await first
+
+
+async def test_what_somebody_stops_to_await_after_the_end_of_the_body_is_cancelled() -> None:
+    async def wait_a_while(handle: TaskHandle[None]) -> None:
+        with anyio.move_on_after(0.01):
+            await handle
+
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as outer, open_tasks(at_end="cancel") as tasks:
+            helper = tasks.start(anyio.sleep_forever)
+            outer.start_soon(wait_a_while, helper)
+            await anyio.lowlevel.checkpoint()
+    assert helper.status == "cancelled"
+
+
+async def test_a_task_that_a_cancelled_one_starts_while_it_ends_is_cancelled_too() -> None:
+    handles: list[TaskHandle[None]] = []
+
+    with anyio.fail_after(5):
+        async with open_tasks(at_end="cancel") as tasks:
+
+            async def start_another() -> None:
+                try:
+                    await anyio.sleep_forever()
+                finally:
+                    handles.append(tasks.start(anyio.sleep_forever))
+
+            tasks.start(start_another)
+            await anyio.wait_all_tasks_blocked()
+    assert [handle.status for handle in handles] == ["cancelled"]
+
+
+async def test_an_awaited_task_may_start_others_after_the_end_of_the_body_and_await_them() -> None:
+    go = anyio.Event()
+    results: list[int] = []
+
+    async def double(number: int) -> int:
+        await anyio.lowlevel.checkpoint()
+        return 2 * number
+
+    async with anyio.create_task_group() as outer, open_tasks(at_end="cancel") as tasks:
+
+        async def delegate() -> int:
+            await go.wait()
+            return await tasks.start(double, 2) + await tasks.start(double, 3)
+
+        async def wait_outside() -> None:
+            handle = tasks.start(delegate)
+            results.append(await handle)
+
+        async def release() -> None:
+            await anyio.wait_all_tasks_blocked()
+            go.set()
+
+        outer.start_soon(wait_outside)
+        await anyio.wait_all_tasks_blocked()
+        outer.start_soon(release)
+    assert results == [10]
+
+
 async def test_a_cancellation_around_the_block_ends_every_task_and_goes_on() -> None:
     handles: list[TaskHandle[None]] = []
     with anyio.CancelScope() as scope:

@@ -38,6 +38,14 @@ class StopChild:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """A child is to end by itself, while it waits or later; it has nothing to do any more, or something."""
+
+    child: int
+    is_finished: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pass:
     """Time passes, as far as the next thing to be done at most."""
 
@@ -69,7 +77,7 @@ class Hurry:
     """The next step comes before the supervisor has done anything about the one before."""
 
 
-Step: TypeAlias = End | Obey | StopChild | Pass | Stop | Replace | Forget | Hurry
+Step: TypeAlias = End | Obey | StopChild | Close | Pass | Stop | Replace | Forget | Hurry
 
 
 @dataclass(slots=True)
@@ -84,6 +92,7 @@ class World:
     asked: set[str] = field(default_factory=set)
     concluded: set[str] = field(default_factory=set)
     begun: set[str] = field(default_factory=set)
+    hastened: set[str] = field(default_factory=set)
     events: list[SupervisorEvent] = field(default_factory=list)
     up: set[str] = field(default_factory=set)
     told: int = 0
@@ -130,6 +139,8 @@ class World:
                 name = self._name(child)
                 if self._find(name) is not None:
                     self.state.stop_child(name, self.now, GRACE_SECONDS)
+            case Close(child=child, is_finished=is_finished):
+                self._close(self._name(child), is_finished)
             case Replace(child=child, must_begin=must_begin):
                 self._replace(self._name(child), self.policies[child % len(self.names)], must_begin)
             case Forget(child=child):
@@ -155,12 +166,21 @@ class World:
         assert self.state.add(name, policy, self.now, must_begin=must_begin) is known
         self.concluded.discard(name)
         self.begun.discard(name)
+        self.hastened.discard(name)
 
     def _forget(self, name: str) -> None:
         known = self._find(name)
         if known is not None and known.is_down_for_good:
             assert self.state.remove(name) is known
             self.concluded.discard(name)
+
+    def _close(self, name: str, is_finished: bool) -> None:
+        known = self._find(name)
+        if known is not None:
+            if known.phase == "waiting":
+                self.hastened.add(name)
+            self.state.child_closed(name, self.now, is_finished=is_finished)
+            assert known.phase != "waiting" or known.start_at == self.now
 
     def _end(self, names: Sequence[str], child: int, kind: Kind) -> None:
         if names:
@@ -214,7 +234,7 @@ class World:
             assert not self.asked
             later = [each.name for each in self.state.children if each.position > child.position]
             if self.strategy == "rest_for_one" and name in self.begun:
-                assert not [each for each in later if each in self.alive]
+                assert not [each for each in later if each in self.alive and each not in self.hastened]
 
     def _check_that_it_is_told(self) -> None:
         """Who waits until no child runs, or is going to, looks again after events only."""

@@ -152,6 +152,8 @@ class World:
         assert said == set(+self.running)
         for name, handle in self.handles.items():
             assert (handle.status == "running") == (name in said)
+            mailbox = handle.statistics().mailbox
+            assert handle.status != "waiting" or not mailbox.is_closed or mailbox.depth
 
     async def _take(self, step: Step, supervisor: Supervisor, task_group: TaskGroup) -> None:
         try:

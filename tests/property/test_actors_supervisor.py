@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from nighthawk_async.actors import Restart, SupervisorStrategy
 from nighthawk_async.actors.restart import RestartLimit
 from tests.property import actor_schedules, supervision_schedules, supervisor_schedules
-from tests.property.supervision_schedules import End, Forget, Hurry, Obey, Pass, Replace, Stop, StopChild
+from tests.property.supervision_schedules import (
+    Close,
+    End,
+    Forget,
+    Hurry,
+    Obey,
+    Pass,
+    Replace,
+    Stop,
+    StopChild,
+)
 
 indexes = st.integers(0, 4)
 policies = st.builds(
@@ -28,6 +38,7 @@ steps = st.one_of(
     st.builds(End, child=indexes, kind=st.just("failed")),
     st.builds(Obey, child=indexes, is_failing=st.booleans()),
     st.builds(StopChild, child=indexes),
+    st.builds(Close, child=indexes, is_finished=st.booleans()),
     st.builds(Replace, child=indexes, must_begin=st.booleans()),
     st.builds(Forget, child=indexes),
     st.builds(Hurry),

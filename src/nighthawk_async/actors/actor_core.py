@@ -69,6 +69,7 @@ class ActorCore:
         self._has_ended = anyio.Event()
         self._cause: Exception | None = None
         self._waits = WaitingActor(name)
+        self.when_closed: Callable[[], object] | None = None  # told when it is closed between two lives
 
     @property
     def status(self) -> ActorStatus:
@@ -125,15 +126,18 @@ class ActorCore:
     def close(self) -> None:
         """Take no more messages; end when those sent are handled."""
         self._mailbox.close()
+        if self.when_closed is not None and not self._is_living:
+            self.when_closed()
 
     def stop_now(self) -> None:
         """End now, whatever is being handled or waits."""
-        self._mailbox.close()
         if self._is_living:
+            self._mailbox.close()
             self._refuse_waiting()
             self._life.cancel()
         else:
             self.end(None)
+            self.close()
 
     async def stop(self) -> None:
         """Close it, and wait until it has ended."""

@@ -105,8 +105,9 @@ class Supervisor:
     - `escalate`: the first failure ends the supervisor, which raises that error.
 
     The cancellation of a child is never a failure. That of something that it awaits, by others, is one on
-    asyncio, where it arrives in the child. A child that stops on purpose (`stop_child`, a closed actor) is
-    never restarted. Children with the mode `never` are stopped with others and not restarted with them.
+    asyncio, where it arrives in the child. A child that is stopped (`stop_child`) is never restarted, an
+    actor that was closed only while messages wait that were sent before. Children with the mode `never` are
+    stopped with others and not restarted with them.
 
     Restarts are counted over all children, as in Erlang; one that takes others along counts once. When one
     more is needed than `max_restarts` within `window_seconds`, the supervisor gives up and raises
@@ -229,8 +230,9 @@ class Supervisor:
         """Run an actor as a child.
 
         The handle stays the same over restarts, and messages that wait are not lost. The asker of a message
-        that crashes the actor gets the error. An actor that is stopped handles what was sent to it before;
-        one that is stopped while it is being restarted refuses it.
+        that crashes the actor gets the error. An actor that is closed or stopped handles what was sent to it
+        before: one that is closed while it waits for its restart is started at once for that. One that its
+        supervisor stops while it is being restarted refuses what waits.
 
         Args:
             name: The name of the child, and of the actor.

@@ -5,6 +5,7 @@ out before anything else can happen: nothing is awaited in between.
 """
 
 import logging
+from functools import partial
 from typing import cast
 
 import anyio
@@ -83,6 +84,7 @@ class SupervisorDriver:
         if replaced is not None:
             self.runners[name].conclude(replaced.last_error)
         runner.place = self._place
+        runner.tell_closed(partial(self._child_closed, name, runner))
         self.runners[name] = runner
         self._happened.set()
 
@@ -191,6 +193,11 @@ class SupervisorDriver:
             if runner.is_finished:
                 ending = ChildEnding(kind="finished", error=ending.error)
             self.state.child_ended(name, ending, anyio.current_time())
+            self._happened.set()
+
+    def _child_closed(self, name: str, runner: ChildRunner) -> None:
+        if not self.has_ended and self.runners.get(name) is runner:
+            self.state.child_closed(name, anyio.current_time(), is_finished=runner.is_finished)
             self._happened.set()
 
     def _record(self, event: SupervisorEvent) -> None:

@@ -84,6 +84,10 @@ class ChildRunner(ABC):
         """Whether it is to end, or has ended, and has nothing to do in another run."""
         return False
 
+    def tell_closed(self, call: Callable[[], object]) -> None:
+        """Call something when it is to end, or has ended, while it does not run. Only some can be closed."""
+        return
+
     def conclude(self, error: Exception | None) -> None:
         """It will not be started again. Concluding again changes nothing.
 
@@ -193,6 +197,10 @@ class ActorRunner(ChildRunner):
         else:
             self.core.pause()
         return True
+
+    def tell_closed(self, call: Callable[[], object]) -> None:
+        """Call something when the actor is closed between two lives."""
+        self.core.when_closed = call
 
     def conclude(self, error: Exception | None) -> None:
         """Refuse what waits in the mailbox."""

@@ -162,6 +162,22 @@ class SupervisorState:
         else:
             self._settle_ended(child, ending, now)
 
+    def child_closed(self, name: str, now: float, *, is_finished: bool) -> None:
+        """A child is to end by itself, or has ended; when it waits to be started, it waits no longer.
+
+        Args:
+            name: Its name.
+            now: What time it is.
+            is_finished: Whether it has nothing to do in another run; otherwise it is started at once.
+        """
+        child = self._children[name]
+        if child.phase != "waiting":
+            return
+        if is_finished and not child.is_unbegun:
+            self._suppress(child, now)
+        else:
+            child.start_at = now
+
     # ---- what is to be done
 
     def advance(self, now: float) -> list[Action]:

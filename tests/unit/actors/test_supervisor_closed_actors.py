@@ -5,7 +5,7 @@ from functools import partial
 import anyio
 import pytest
 
-from nighthawk_async.actors import ActorEndedError, ActorHandle, Restart, Supervisor
+from nighthawk_async.actors import ActorEndedError, ActorHandle, Restart, Supervisor, SupervisorStrategy
 from tests.unit.actors.actor_examples import Counter
 from tests.unit.actors.waiting_tasks import start
 
@@ -106,3 +106,73 @@ async def test_a_closed_actor_that_crashes_is_restarted_for_what_was_sent_before
         await counter.stop()
         assert supervisor.children[0].status == "failed"
     assert log == ["started", "stopping", "started", "add 1", "stopping"]
+
+
+async def crash(supervisor: Supervisor, log: list[str]) -> ActorHandle[Counter]:
+    """An actor that has crashed and would be restarted much later."""
+    counter = supervisor.start_actor("counter", partial(Counter, log), restart=LATER)
+    await counter.tell(Counter.crash)
+    await anyio.wait_all_tasks_blocked()
+    assert counter.status == "waiting"
+    return counter
+
+
+@pytest.mark.parametrize("circuit_open_seconds", [None, 1000])
+@pytest.mark.parametrize("is_now", [True, False])
+async def test_an_actor_that_is_closed_between_two_lives_ends_when_nothing_waits(
+    is_now: bool, circuit_open_seconds: float | None
+) -> None:
+    log: list[str] = []
+    max_restarts = 5 if circuit_open_seconds is None else 0
+    async with (
+        Supervisor(max_restarts=max_restarts, circuit_open_seconds=circuit_open_seconds) as supervisor,
+        anyio.create_task_group() as task_group,
+    ):
+        counter = await crash(supervisor, log)
+        waiting = await start(task_group, supervisor.wait_ended)
+        if is_now:
+            await counter.tell(Counter.add, 1)
+            counter.stop_now()
+        else:
+            counter.close()
+        await counter.wait_ended()
+        await anyio.wait_all_tasks_blocked()
+        assert waiting.result is None
+        assert (supervisor.children[0].status, supervisor.statistics().restarts) == ("suppressed", 0)
+        supervisor.forget_child("counter")
+    assert log == ["started", "stopping"]
+
+
+@pytest.mark.parametrize("strategy", ["one_for_one", "one_for_all"])
+async def test_an_actor_that_is_closed_between_two_lives_lives_at_once_for_what_waits(
+    strategy: SupervisorStrategy,
+) -> None:
+    log: list[str] = []
+    async with Supervisor(strategy=strategy) as supervisor:
+        counter = await crash(supervisor, log)
+        await counter.tell(Counter.add, 1)
+        await counter.stop()
+        assert (supervisor.children[0].status, supervisor.statistics().restarts) == ("stopped", 1)
+    assert log == ["started", "stopping", "started", "add 1", "stopping"]
+
+
+async def test_an_actor_that_is_closed_before_its_first_life_lives_once() -> None:
+    log: list[str] = []
+    async with Supervisor() as supervisor:
+        counter = supervisor.start_actor("counter", partial(Counter, log))
+        counter.close()
+        await counter.wait_ended()
+        assert supervisor.children[0].status == "stopped"
+    assert log == ["started", "stopping"]
+
+
+async def test_an_actor_that_waits_is_not_touched_by_the_end_of_an_earlier_one_of_its_name() -> None:
+    async with Supervisor() as supervisor:
+        old = supervisor.start_actor("counter", Counter)
+        await supervisor.stop_child("counter")
+        counter = await crash(supervisor, [])
+        old.close()
+        old.stop_now()
+        await anyio.wait_all_tasks_blocked()
+        assert (counter.status, supervisor.children[0].status) == ("waiting", "waiting")
+    counter.close()  # after its end, outside of everything

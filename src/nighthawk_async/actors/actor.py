@@ -6,13 +6,17 @@ function as a handler belongs to the run in which the actor was opened. What a h
 an argument.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import ClassVar, Generic, Self, TypeVar
 
+import anyio
+
 from .actor_core import ActorCore
 from .actor_handle import ActorHandle
+from .foreign_cancellation import ForeignCancellationError, is_cancelled
 from .task_group import BareTaskGroup
 
 __all__ = ["Actor", "OpenedActor", "make_core", "open_actor"]
@@ -102,7 +106,9 @@ class OpenedActor(Generic[Instance]):
         if exc is None:
             self._core.close()
         try:
-            return await self._task_group.__aexit__(exc_type, exc, traceback)
+            with _giving_way(exc):
+                return await self._task_group.__aexit__(exc_type, exc, traceback)
+            return False
         finally:
             self._core.end(None)  # when it was cancelled before it began
 
@@ -115,6 +121,23 @@ class OpenedActor(Generic[Instance]):
                 raise
         finally:
             self._core.end(None)
+
+
+@contextmanager
+def _giving_way(exc: BaseException | None) -> Generator[None, None, None]:
+    """Let a block that asyncio itself cancels end cancelled when it cancels the actor with it.
+
+    As `asyncio.run` does with all tasks at its end. For the actor it is a foreign cancellation.
+
+    Args:
+        exc: With what the body of the block ended.
+    """
+    is_native = isinstance(exc, anyio.get_cancelled_exc_class()) and not is_cancelled()
+    try:
+        yield
+    except ForeignCancellationError:
+        if not is_native:
+            raise
 
 
 def open_actor(

@@ -5,6 +5,7 @@ cancellation of the waiting task and would end that task, and all that it serves
 such thing, unless a caught `Cancelled` is raised again later.
 
 A task that `asyncio.Task.cancel` ends directly, and no cancel scope, looks the same from here: it fails.
+When asyncio cancels the host of an actor too, in the body of its block, the host ends cancelled all the same.
 """
 
 from collections.abc import Generator

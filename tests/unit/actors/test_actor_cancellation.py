@@ -1,13 +1,14 @@
 """Cancellations around actors: of askers, of tellers, of what handlers await, and of asyncio's own."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
 import pytest
 
 from nighthawk_async.actors import (
+    ActorHandle,
     ForeignCancellationError,
     Restart,
     Supervisor,
@@ -84,6 +85,30 @@ async def test_the_cancellation_of_what_a_hook_awaits_is_a_crash(hook: str) -> N
     setattr(Broken, hook, lambda self: await_something_cancelled())
     with pytest.raises(ForeignCancellationError):
         await run()
+
+
+@only_asyncio
+@pytest.mark.parametrize("is_host_first", [False, True])
+@pytest.mark.parametrize("send", [ActorHandle[Counter].ask, ActorHandle[Counter].tell])
+async def test_a_block_that_asyncio_cancels_together_with_its_actor_ends_cancelled(
+    send: Callable[..., Awaitable[object]], is_host_first: bool
+) -> None:
+    log: list[str] = []
+
+    async def host() -> None:
+        async with open_actor(partial(Counter, log, gate=anyio.Event())) as counter:
+            await send(counter, Counter.wait)
+            await anyio.sleep_forever()
+
+    before = asyncio.all_tasks()
+    task = await start_task(host())
+    tasks = sorted(asyncio.all_tasks() - before, key=lambda each: each is task, reverse=is_host_first)
+    assert len(tasks) == 2
+    for each in tasks:
+        each.cancel()
+    await asyncio.wait(tasks)
+    assert task.cancelled()
+    assert log == ["started", "wait", "stopping"]
 
 
 async def test_a_crash_whose_asker_is_cancelled_in_that_moment_is_raised_from_the_block() -> None:

@@ -33,6 +33,9 @@ Result = TypeVar("Result")
 _MAX_THREADS = 40
 """How many synchronous functions run at once when nobody says: the number that AnyIO has chosen."""
 
+_REPORT_SECONDS = 10.0
+"""How long the report of the call that ends everything may take at most."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
@@ -134,7 +137,10 @@ class Calls(Generic[Item, Result]):
         self._scope.cancel()
 
     def fail(self, error: BaseException) -> None:
-        """Start no more calls, cancel those in flight, and raise the error in the end."""
+        """Start no more calls, cancel those in flight, and raise the error in the end.
+
+        What the source raises while it is closed for that is dropped, unless it is no `Exception`.
+        """
         self._failures.append(error)
         self._scope.cancel()
 
@@ -163,7 +169,7 @@ class Calls(Generic[Item, Result]):
         try:
             with self._scope:
                 async with anyio.create_task_group() as task_group:
-                    await self._guard(self._start_calls(task_group))
+                    await self._guard(self._start_calls(task_group), is_of_source=True)
         except BaseExceptionGroup as group:  # an interrupt that reached the task group itself
             self._failures.extend(errors_in(group))
 
@@ -201,11 +207,18 @@ class Calls(Generic[Item, Result]):
     async def _call_and_report(self, index: int, item: Item) -> None:
         await self._reporter.started()
         outcome = await self._outcome(item)
+        was_over = self._scope.cancel_called
         self._take(index, outcome)
         is_failure = isinstance(outcome, Failed)
-        await self._reporter.finished(is_failure=is_failure)
+        # Who ends everything cancels itself, too, and its report is the one that nobody should miss.
+        is_last = self._scope.cancel_called and not was_over
+        with anyio.move_on_after(self._report_seconds() if is_last else None, shield=is_last):
+            await self._reporter.finished(is_failure=is_failure)
         if is_failure:
             await checkpoint_if_cancelled()  # a failure during a cancellation does not end the cancellation
+
+    def _report_seconds(self) -> float:
+        return _REPORT_SECONDS if self._limit is None else min(_REPORT_SECONDS, self._limit.remaining_seconds)
 
     async def _outcome(self, item: Item) -> Outcome[Result]:
         try:
@@ -222,7 +235,7 @@ class Calls(Generic[Item, Result]):
                 return Failed(rest)
             raise
 
-    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _guard(self, work: Coroutine[Any, Any, None], *, is_of_source: bool = False) -> None:
         """Do something that must not fail, and fail as a whole when it does."""
         try:
             await work
@@ -232,6 +245,8 @@ class Calls(Generic[Item, Result]):
             rest = without_cancellations(error)
             if rest is None:
                 raise
+            if is_of_source and self._scope.cancel_called and isinstance(rest, Exception):
+                return  # it was closed, because all was decided
             self.fail(rest)
 
 

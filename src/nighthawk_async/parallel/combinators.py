@@ -26,8 +26,8 @@ async def map(
     """Call a function for every item, many at a time.
 
     The first failure cancels the calls in flight, starts no more, and arrives as it is. An exception group
-    arrives only when more calls failed by themselves before they could be cancelled. What the iterable itself
-    raises counts like a failure.
+    arrives only when more calls failed, before they could be cancelled or while they ended. What the iterable
+    itself raises counts like a failure; what it raises after one, while it is closed, is dropped.
 
     Args:
         function: An async function, natural or not, or a synchronous one, which runs in worker threads: as
@@ -41,7 +41,8 @@ async def map(
             call, wrap the function: `nh.deadline(5)(function)`.
         progress: A callback that gets a `Progress` when a call begins or ends, or a
             `rich.progress.Progress`. What a callback raises ends everything. An async callback is awaited by
-            the task of the call, so a slow one holds up the calls.
+            the task of the call, so a slow one holds up the calls. That of the call that ends everything
+            has 10 seconds, and no longer than the deadline.
 
     Returns:
         What the calls returned, in the order of the items.
@@ -116,8 +117,8 @@ async def race(
     """Call a function for every item, many at a time, and give the first result.
 
     A call that fails leaves the race to the others. Once a call has returned, the others are cancelled and
-    awaited, no more are started, and what the others raise while they end is dropped. Who wins in time has
-    won, however long the others take to end.
+    awaited, no more are started, and what the others and the iterable raise while they end is dropped. Who
+    wins in time has won, however long the others take to end.
 
     Args:
         function: What to call; see `map`.

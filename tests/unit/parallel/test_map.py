@@ -2,6 +2,7 @@
 
 import signal
 import threading
+from collections.abc import AsyncGenerator
 
 import anyio
 import anyio.to_thread
@@ -131,6 +132,39 @@ async def test_a_group_that_a_call_raises_stays_as_it_is() -> None:
     with pytest.raises(ExceptionGroup, match="own") as caught:
         await parallel.map(call, [1])
     assert caught.value is group
+
+
+async def test_what_the_items_raise_while_a_failure_closes_them_is_dropped() -> None:
+    async def items() -> AsyncGenerator[int, None]:
+        try:
+            yield 0
+            await anyio.sleep_forever()
+        finally:
+            raise LookupError("closed badly")
+
+    async def call(number: int) -> None:
+        await anyio.wait_all_tasks_blocked()
+        raise ValueError("first")
+
+    with pytest.raises(ValueError, match="first"):
+        await parallel.map(call, items())
+
+
+async def test_what_the_items_raise_while_the_caller_is_cancelled_is_kept() -> None:
+    async def items() -> AsyncGenerator[int, None]:
+        try:
+            yield 0
+            await anyio.sleep_forever()
+        finally:
+            raise LookupError("closed badly")
+
+    async def call(number: int) -> None:
+        await anyio.wait_all_tasks_blocked()
+        scope.cancel()
+        await anyio.sleep_forever()
+
+    with anyio.CancelScope() as scope, pytest.raises(LookupError, match="closed badly"):
+        await parallel.map(call, items())
 
 
 async def test_errors_of_a_cancelled_call_are_kept_apart_from_its_cancellation() -> None:

@@ -49,11 +49,64 @@ async def test_the_total_is_unknown_until_the_items_have_ended() -> None:
     assert figures(reports)[-1] == (2, 2, 2, 0)
 
 
-async def test_a_callback_hears_of_the_failure_that_ends_everything() -> None:
-    reports: list[Progress] = []
+class Listener:
+    """A callback that hears of progress: as a plain function, or as an async one that takes its time."""
+
+    def __init__(self, kind: str) -> None:
+        self.reports: list[Progress] = []
+        self.callback: Any = self.reports.append if kind == "function" else self.listen
+
+    async def listen(self, progress: Progress) -> None:
+        for _ in range(3):
+            await checkpoint()
+        self.reports.append(progress)
+
+
+both_kinds = pytest.mark.parametrize("kind", ["function", "async function"])
+
+
+@both_kinds
+async def test_a_callback_hears_of_the_failure_that_ends_everything(kind: str) -> None:
+    listener = Listener(kind)
     with pytest.raises(ValueError, match="1"):
-        await parallel.map(fail_at_one, [1], progress=reports.append)
-    assert figures(reports)[-1] == (1, 1, 1, 1)
+        await parallel.map(fail_at_one, [1], progress=listener.callback)
+    assert figures(listener.reports)[-1] == (1, 1, 1, 1)
+
+
+@both_kinds
+async def test_a_callback_hears_of_the_call_that_wins(kind: str) -> None:
+    async def win_or_wait(number: int) -> int:
+        if number > 0:
+            await anyio.sleep_forever()
+        await anyio.wait_all_tasks_blocked()
+        return number
+
+    listener = Listener(kind)
+    assert await parallel.race(win_or_wait, range(3), progress=listener.callback) == 0
+    assert figures(listener.reports)[-1] == (3, 3, 1, 0)
+
+
+@both_kinds
+async def test_a_callback_hears_of_the_failure_that_ends_a_stream(kind: str) -> None:
+    listener = Listener(kind)
+    async with parallel.stream(fail_at_one, [1], progress=listener.callback) as results:
+        with pytest.raises(ValueError, match="1"):
+            await anext(results)
+    assert figures(listener.reports)[-1] == (1, 1, 1, 1)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("deadline", "lasts"), [(None, 10), (60, 10), (4, 4)])
+async def test_the_last_report_holds_up_the_end_for_some_seconds_and_no_longer_than_the_deadline(
+    deadline: float | None, lasts: float
+) -> None:
+    async def report(progress: Progress) -> None:
+        if progress.finished:
+            await anyio.sleep_forever()
+
+    began = anyio.current_time()
+    assert await parallel.race(fail_at_one, [0], progress=report, deadline=deadline) == 0
+    assert anyio.current_time() - began == lasts
 
 
 async def test_an_async_callback_is_awaited_one_report_at_a_time() -> None:

@@ -1,6 +1,7 @@
 """`race`: the first success wins."""
 
 import itertools
+from collections.abc import AsyncGenerator
 
 import anyio
 import pytest
@@ -82,6 +83,38 @@ async def test_what_losers_raise_while_they_end_is_dropped() -> None:
             raise ValueError("loser")
 
     assert await parallel.race(call, [0, 1, 2]) == 0
+
+
+@pytest.mark.parametrize("deadline", [None, 60])
+async def test_what_the_items_raise_while_they_are_closed_is_dropped(deadline: float | None) -> None:
+    async def items() -> AsyncGenerator[int, None]:
+        try:
+            yield 0
+            await anyio.sleep_forever()
+        finally:
+            raise ValueError("closed badly")
+
+    async def call(number: int) -> int:
+        await anyio.wait_all_tasks_blocked()
+        return number
+
+    assert await parallel.race(call, items(), deadline=deadline) == 0
+
+
+async def test_what_ends_the_program_while_the_items_are_closed_is_kept() -> None:
+    async def items() -> AsyncGenerator[int, None]:
+        try:
+            yield 0
+            await anyio.sleep_forever()
+        finally:
+            raise SystemExit(3)
+
+    async def call(number: int) -> int:
+        await anyio.wait_all_tasks_blocked()
+        return number
+
+    with pytest.raises(SystemExit):
+        await parallel.race(call, items())
 
 
 @pytest.mark.virtual_time

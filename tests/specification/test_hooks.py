@@ -267,6 +267,26 @@ async def test_the_end_of_a_step_is_told_with_its_outcome_or_its_error_and_its_u
         assert told[-1].usage.requests == 1
 
 
+async def test_a_step_that_a_budget_refuses_or_ends_has_an_end_that_says_so() -> None:
+    hooks, told = keeping(nhh.StepStarted, nhh.BudgetThreshold, nhh.StepFinished)
+
+    async def wait(call: StepCall) -> StepResponse:
+        await anyio.sleep_forever()
+        return pass_response()
+
+    async with nh.run(CallbackExecutor(wait), hooks=hooks):
+        with nh.scope(step_budget=nh.budget(seconds=0.01)), pytest.raises(nh.BudgetExceededError):
+            await act()
+        assert isinstance(told[-1].error, nh.BudgetExceededError)
+    del told[:]
+    async with nh.run(passing(), hooks=hooks, budget=nh.budget(steps=1)):
+        await act()
+        with pytest.raises(nh.BudgetExceededError) as caught:
+            await act()
+    assert names(told) == ["StepStarted", "BudgetThreshold", "StepFinished", "StepStarted", "StepFinished"]
+    assert told[-1].error is caught.value
+
+
 async def test_a_step_whose_preparation_fails_has_neither_a_beginning_nor_an_end() -> None:
     hooks, told = keeping(nhh.StepStarted, nhh.StepFinished)
 

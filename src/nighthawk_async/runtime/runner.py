@@ -138,8 +138,8 @@ async def _run_in_task_group(
                     task_group.start_soon(actor.serve)
                     try:
                         carry_out = partial(_carry_out, environment, step, steerable)
-                        with_events = partial(with_step_events, environment, step, carry_out)
-                        return await carry_out_within(environment, with_events)
+                        in_budgets = partial(carry_out_within, environment, carry_out)
+                        return await with_step_events(environment, step, in_budgets)
                     finally:
                         actor.close()
 

@@ -7,11 +7,11 @@ import math
 import random
 from collections import deque
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from .argument_checks import check_seconds, check_whole_number
 
-__all__ = ["Restart", "RestartHistory", "RestartLimit", "RestartMode"]
+__all__ = ["Restart", "RestartHistory", "RestartLimit", "RestartMode", "check_restart"]
 
 RestartMode: TypeAlias = Literal["never", "on_failure", "always"]
 """`on_failure`: when it raised. `always`: when it returned, too. A cancellation is no failure."""
@@ -120,6 +120,16 @@ class RestartHistory:
         """There is a restart."""
         self.count += 1
         self._times.append(now)
+
+
+def check_restart(restart: Restart) -> None:
+    """Refuse a policy that is none.
+
+    Raises:
+        TypeError: It is no `Restart`.
+    """
+    if not isinstance(cast("object", restart), Restart):
+        raise TypeError(f"restart must be a Restart, not {restart!r}")
 
 
 def _check_finite_seconds(name: str, seconds: object) -> None:

@@ -6,6 +6,7 @@ What becomes of the children is decided in `supervisor_state`, and carried out i
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, get_args
 
@@ -14,12 +15,13 @@ import anyio
 from .actor import Actor, make_core
 from .actor_handle import ActorHandle
 from .argument_checks import check_seconds, check_whole_number
-from .restart import Restart, RestartLimit
+from .errors import NameConflictError
+from .restart import Restart, RestartLimit, check_restart
 from .supervisor_child import ChildState
 from .supervisor_driver import SupervisorDriver
 from .supervisor_errors import SupervisorEndedError
 from .supervisor_events import SupervisorEvent, SupervisorEventStream
-from .supervisor_runners import ActorRunner, FunctionRunner, find_child
+from .supervisor_runners import ActorRunner, ChildRunner, FunctionRunner, find_child
 from .supervisor_state import SupervisorStrategy
 from .task_group import BareTaskGroup
 
@@ -126,6 +128,8 @@ class Supervisor:
         max_events: How many events are kept.
 
     Raises:
+        NameConflictError: Two of the children have one name.
+        TypeError: The policy of a child is no `Restart`, or an actor cannot be made.
         ValueError: A value is out of range, or no number.
     """
 
@@ -151,7 +155,7 @@ class Supervisor:
             circuit_open_seconds=circuit_open_seconds,
         )
         self._grace_seconds = grace_seconds
-        self._first_children = tuple(children)
+        self._first_children = _checked_children(children)
         self._driver = SupervisorDriver(
             name, strategy, limit=limit, grace_seconds=grace_seconds, max_events=max_events
         )
@@ -283,13 +287,10 @@ class Supervisor:
     async def __aenter__(self) -> Self:
         if self._driver.task_group is not None:
             raise SupervisorEndedError("a supervisor can be entered once")
-        for child in self._first_children:  # before anything is entered, since one may be refused
-            if isinstance(child, Child):
-                self._driver.add(child.name, child.restart, FunctionRunner(child.name, child.function))
-            else:
-                core = make_core(child.make, name=child.name, capacity=child.capacity)
-                self._driver.add(child.name, child.restart, ActorRunner(core))
-        self._driver.start_in(await self._task_group.__aenter__())
+        task_group = await self._task_group.__aenter__()
+        for name, restart, make_runner in self._first_children:
+            self._driver.add(name, restart, make_runner())
+        self._driver.start_in(task_group)
         return self
 
     async def __aexit__(
@@ -329,8 +330,7 @@ class Supervisor:
             ValueError: The grace is negative, or no number.
         """
         grace = self._checked_grace(grace_seconds)
-        if self._driver.task_group is None:
-            raise SupervisorEndedError(f"the supervisor {self.name!r} is not entered")
+        self._driver.check_entered()
         self._driver.request_stop(grace)
 
     async def wait_ended(self) -> None:
@@ -338,7 +338,9 @@ class Supervisor:
 
         Raises:
             SupervisorDeadlockError: The caller is a child, or one somewhere below.
+            SupervisorEndedError: The supervisor is not entered.
         """
+        self._driver.check_entered()
         await self._driver.wait_children_ended()
 
     async def run(self) -> None:
@@ -364,3 +366,21 @@ class Supervisor:
     def _checked_grace(self, seconds: float | None) -> float:
         check_seconds("grace_seconds", seconds, or_none=True)
         return self._grace_seconds if seconds is None else seconds
+
+
+_FirstChild: TypeAlias = tuple[str, Restart, Callable[[], ChildRunner]]
+
+
+def _checked_children(children: Iterable[Child | ActorChild[Any]]) -> tuple[_FirstChild, ...]:
+    """The name, the policy, and what makes the runner of each child: in the context of whoever enters."""
+    checked: dict[str, _FirstChild] = {}
+    for child in children:
+        check_restart(child.restart)
+        if child.name in checked:
+            raise NameConflictError(f"two children have the name {child.name!r}")
+        if isinstance(child, Child):
+            make = partial(FunctionRunner, child.name, child.function)
+        else:
+            make = partial(ActorRunner, make_core(child.make, name=child.name, capacity=child.capacity))
+        checked[child.name] = (child.name, child.restart, make)
+    return tuple(checked.values())

@@ -6,13 +6,12 @@ out before anything else can happen: nothing is awaited in between.
 
 import logging
 from functools import partial
-from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
 
 from .foreign_cancellation import raising_foreign_cancellations
-from .restart import Restart, RestartLimit
+from .restart import Restart, RestartLimit, check_restart
 from .supervisor_child import ChildEnding
 from .supervisor_errors import SupervisorDeadlockError, SupervisorEndedError
 from .supervisor_events import SupervisorEvent, SupervisorEventLog
@@ -65,6 +64,11 @@ class SupervisorDriver:
         if self.task_group is None or self.state.is_stopping:
             raise SupervisorEndedError(f"the supervisor {self.name!r} does not run, and starts nothing")
 
+    def check_entered(self) -> None:
+        """Refuse to stop or to be waited for before it runs."""
+        if self.task_group is None:
+            raise SupervisorEndedError(f"the supervisor {self.name!r} is not entered")
+
     def start_in(self, task_group: TaskGroup) -> None:
         """Run in a task group from now on, and so do the children."""
         self.task_group = task_group
@@ -77,8 +81,7 @@ class SupervisorDriver:
         Raises:
             TypeError: The policy is no `Restart`.
         """
-        if not isinstance(cast("object", restart), Restart):
-            raise TypeError(f"restart must be a Restart, not {restart!r}")
+        check_restart(restart)
         now = anyio.current_time()
         replaced = self.state.add(name, restart, now, must_begin=runner.must_begin)
         if replaced is not None:

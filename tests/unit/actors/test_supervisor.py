@@ -10,6 +10,8 @@ import anyio
 import pytest
 
 from nighthawk_async.actors import (
+    Actor,
+    ActorChild,
     Child,
     NameConflictError,
     Restart,
@@ -540,25 +542,44 @@ async def test_a_supervisor_runs_once_and_not_before_it_is_entered() -> None:
     assert supervisor.status == "new"
     with pytest.raises(SupervisorEndedError):
         supervisor.start("a", anyio.sleep_forever)
-    with pytest.raises(SupervisorEndedError, match="is not entered"):
-        await supervisor.stop()
+    for call in (supervisor.stop, supervisor.wait_ended):
+        with pytest.raises(SupervisorEndedError, match="is not entered"):
+            await call()
     async with supervisor:
         assert supervisor.status == "running"
         with pytest.raises(SupervisorEndedError, match="once"):
             await supervisor.__aenter__()
     assert supervisor.status == "stopped"
+    await supervisor.wait_ended()
 
 
-async def test_a_supervisor_whose_first_children_have_one_name_is_not_entered() -> None:
-    plan = Plan()
-    children = [Child(name="a", function=plan.child("a")), Child(name="a", function=plan.child("a"))]
-    with anyio.CancelScope() as scope:  # in good order only when nothing is left entered
-        supervisor = Supervisor(children=children)
-        with pytest.raises(NameConflictError):
-            await supervisor.__aenter__()
-        assert supervisor.status == "new"
-        scope.cancel()
-    assert plan.log == []
+async def test_a_supervisor_is_not_made_with_first_children_that_it_would_refuse() -> None:
+    child = Child(name="a", function=anyio.sleep_forever)
+    with pytest.raises(NameConflictError, match="two children have the name 'a'"):
+        Supervisor(children=[child, ActorChild(name="a", make=Actor)])
+    for make in (Child, ActorChild):
+        arguments: dict[str, Any] = {"name": "b", "restart": None}
+        arguments["function" if make is Child else "make"] = Actor
+        with pytest.raises(TypeError, match="must be a Restart"):
+            Supervisor(children=[child, make(**arguments)])
+    not_callable: Any = "an actor"
+    with pytest.raises(TypeError, match="an actor is made by"):
+        Supervisor(children=[ActorChild(name="a", make=not_callable)])
+    with pytest.raises(ValueError, match="capacity"):
+        Supervisor(children=[ActorChild(name="a", make=Actor, capacity=0)])
+
+
+async def test_first_children_have_the_context_of_whoever_enters_the_supervisor() -> None:
+    local: ContextVar[str] = ContextVar("local", default="made")
+    seen: list[str] = []
+
+    async def look() -> None:
+        seen.append(local.get())
+
+    supervisor = Supervisor(children=[Child(name="a", function=look)])
+    local.set("entered")
+    await supervisor.run()
+    assert seen == ["entered"]
 
 
 async def test_the_current_child_is_known_in_children_only() -> None:

@@ -107,6 +107,7 @@ class _Guarding(ast.NodeTransformer):
                 if keyword.arg == "metaclass":
                     keyword.value = _hand_over(keyword.value)
         with self._waiting(False):
+            self._visit_type_parameters(node)
             node.body = self._all_visited(node.body)
         return node
 
@@ -127,12 +128,17 @@ class _Guarding(ast.NodeTransformer):
     ) -> ast.AST:
         node.decorator_list = self._handed_over(node.decorator_list)
         with self._waiting(False):
+            self._visit_type_parameters(node)
             node.args = self._visited(node.args)
             if node.returns is not None:
                 node.returns = self._visited(node.returns)
         with self._waiting(body_can_wait):
             node.body = self._all_visited(node.body)
         return node
+
+    def _visit_type_parameters(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        for parameter in getattr(node, "type_params", ()):  # there are some from Python 3.12 on
+            self.visit(parameter)
 
     def _handed_over(self, decorators: Sequence[ast.expr]) -> list[ast.expr]:
         return [_hand_over(self._visited(decorator)) for decorator in decorators]

@@ -31,6 +31,7 @@ class CallArguments:
     are_named: bool = True
 
 
+_NO_PLACEHOLDER = object()
 NO_ARGUMENTS = CallArguments(values=MappingProxyType({}), given=frozenset())
 
 
@@ -108,7 +109,7 @@ def arguments_of(
     """
     while isinstance(function, functools.partial):
         whole = cast("functools.partial[object]", function)
-        function, args, kwargs = whole.func, (*whole.args, *args), {**whole.keywords, **kwargs}
+        function, args, kwargs = whole.func, _with_fixed(whole.args, args), {**whole.keywords, **kwargs}
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some functions written in C have none
@@ -126,6 +127,14 @@ def arguments_of(
         if parameter.default is not parameter.empty
     }
     return CallArguments(values=MappingProxyType({**defaults, **given}), given=frozenset(given))
+
+
+def _with_fixed(fixed: tuple[object, ...], args: tuple[object, ...]) -> tuple[object, ...]:
+    """The positional arguments of what a partial calls; Python 3.14 lets a partial leave places free."""
+    placeholder = getattr(functools, "Placeholder", _NO_PLACEHOLDER)
+    left = iter(args)
+    filled = [next(left, each) if each is placeholder else each for each in fixed]
+    return (*filled, *left)
 
 
 def _unnamed(args: tuple[object, ...], kwargs: Mapping[str, object]) -> CallArguments:

@@ -12,7 +12,7 @@ from typing import cast
 __all__ = ["called_function", "function_title", "is_data_callable", "layers_of", "names_of", "other_names_of"]
 
 _DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
-_REACHING = (eval, exec, compile, __import__, input, breakpoint)
+_REACHING = (eval, exec, compile, __import__, input, breakpoint, types.FunctionType, types.CodeType)
 """Builtins that do more than compute with their arguments; `open` belongs to another module anyway."""
 
 _METHOD_TYPES = (

@@ -174,7 +174,9 @@ def _text_fits(value: object, pattern: str, *, is_strict: bool) -> bool:
         return any(fits) if is_strict else all(fits)
     if isinstance(value, Enum):
         return _text_fits(value.value, pattern, is_strict=is_strict)
-    if value is None or isinstance(value, str | Number | PurePath):
+    if isinstance(value, str):
+        return fnmatchcase(str.__str__(value), pattern)  # whatever a subclass shows
+    if value is None or isinstance(value, Number | PurePath):
         return fnmatchcase(str(value), pattern)
     return is_strict
 

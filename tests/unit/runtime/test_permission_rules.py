@@ -18,6 +18,13 @@ class Folder(Enum):
     INBOX = "inbox"
 
 
+class Disguised(str):
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "ada@example.com"
+
+
 def send_mail(to: object, body: str = "hello", *copies: str, **headers: str) -> None: ...
 
 
@@ -85,6 +92,7 @@ def test_wrappers_are_seen_through() -> None:
         ({"eve@elsewhere.com"}, (False, False)),
         ([], (True, False)),
         (None, (False, False)),
+        (Disguised("eve@elsewhere.com"), (False, False)),
         (PurePosixPath("a@example.com"), (True, True)),
         ({"ada@example.com": 1}, (False, True)),
         (object(), (False, True)),

@@ -259,12 +259,11 @@ async def test_budgets_hold_under_every_schedule(schedule: Schedule) -> None:
         partial(within_patience, job, partial(carry_out, job, inner))
         for job, inner in zip(schedule.jobs, inners, strict=True)
     ]
-    async with nh.run(executor, budget=total) as run:
-        async with nh.scope(budget=middle, step_budget=each_step):
-            try:
-                await play(schedule, jobs)
-            except Exception as error:  # whatever the schedule made of its failures
-                check_expected(error)
+    async with nh.run(executor, budget=total) as run, nh.scope(budget=middle, step_budget=each_step):
+        try:
+            await play(schedule, jobs)
+        except Exception as error:  # whatever the schedule made of its failures
+            check_expected(error)
     for budget in model.budgets:
         check_within_limits(budget)
         assert budget.reserved == nh.BudgetAmounts()

@@ -136,14 +136,14 @@ async def test_parallel_siblings_cannot_overspend_together() -> None:
 
     each = await refused_amount(known_model(), tokens=1)
     budget = nh.budget(tokens=each + 100)
-    async with nh.run(executor_of(StagedModel(before=wait)), budget=budget):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(act)
-            await reached.wait()
-            assert budget.reserved.tokens == each
-            with pytest.raises(nh.BudgetExceededError) as caught:
-                await act()
-            go_on.set()
+    executor = executor_of(StagedModel(before=wait))
+    async with nh.run(executor, budget=budget), anyio.create_task_group() as tasks:
+        tasks.start_soon(act)
+        await reached.wait()
+        assert budget.reserved.tokens == each
+        with pytest.raises(nh.BudgetExceededError) as caught:
+            await act()
+        go_on.set()
     assert (caught.value.spent, caught.value.reserved) == (0, each)
     assert budget.spent.tokens == 120
 
@@ -245,12 +245,12 @@ async def test_a_cancelled_request_is_settled(stage: str) -> None:
         await anyio.sleep_forever()
 
     budget = nh.budget(tokens=ROOM, cost=9)
-    async with nh.run(executor_of(StagedModel(**{stage: hang})), budget=budget) as run:  # type: ignore[arg-type]
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(act)
-            await reached.wait()
-            assert budget.reserved.tokens > 0
-            tasks.cancel_scope.cancel()
+    executor = executor_of(StagedModel(**{stage: hang}))  # type: ignore[arg-type]
+    async with nh.run(executor, budget=budget) as run, anyio.create_task_group() as tasks:
+        tasks.start_soon(act)
+        await reached.wait()
+        assert budget.reserved.tokens > 0
+        tasks.cancel_scope.cancel()
     assert budget.reserved == nh.BudgetAmounts()
     assert budget.spent.tokens > 0
     assert budget.spent.turns == 1

@@ -28,12 +28,13 @@ class ParkingPlace:
         title: What parks here, for error messages: `step`.
     """
 
-    __slots__ = ("_changed", "_is_released", "_state", "_title")
+    __slots__ = ("_changed", "_is_released", "_parkings", "_state", "_title")
 
     def __init__(self, title: str) -> None:
         self._title = title
         self._state: ParkingState = "running"
         self._is_released = False
+        self._parkings = 0
         self._changed: anyio.Event | None = None
 
     @property
@@ -101,11 +102,14 @@ class ParkingPlace:
     async def wait_suspended(self) -> None:
         """Wait until it is parked.
 
+        Every one who waits then hears of it, also when another of them resumes it at once.
+
         Raises:
             TaskEndedError: It ended before.
         """
+        seen = self._parkings - self.is_suspended
         await checkpoint()
-        while self._state != "suspended":
+        while self._parkings == seen:
             self._refuse_ended()
             await self._wait_changed()
 
@@ -118,6 +122,7 @@ class ParkingPlace:
         if state == self._state:
             return
         self._state = state
+        self._parkings += state == "suspended"
         if self._changed is not None:
             self._changed.set()
             self._changed = None

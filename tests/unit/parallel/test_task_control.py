@@ -332,6 +332,56 @@ async def test_a_task_that_has_ended_cannot_be_controlled(call: str) -> None:
         await handle.wait_suspended()
 
 
+async def test_everyone_who_waits_for_a_suspension_hears_of_it_though_one_resumes_at_once() -> None:
+    place = ParkingPlace("step")
+    heard: list[int] = []
+
+    async def wait_and_resume(number: int) -> None:
+        await place.wait_suspended()
+        heard.append(number)
+        if place.is_suspended:
+            place.resume()
+
+    place.suspend()
+    async with anyio.create_task_group() as task_group:
+        for number in range(3):
+            task_group.start_soon(wait_and_resume, number)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(5):
+            await place.park()
+        place.close()
+    assert sorted(heard) == [0, 1, 2]
+
+
+async def resume(place: ParkingPlace) -> None:
+    place.resume()
+
+
+async def test_who_waits_for_a_suspension_while_one_ends_hears_of_it() -> None:
+    place = ParkingPlace("step")
+    async with anyio.create_task_group() as task_group:
+        place.suspend()
+        task_group.start_soon(place.park)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(5):
+            async with anyio.create_task_group() as waiting:
+                waiting.start_soon(place.wait_suspended)
+                waiting.start_soon(resume, place)
+
+
+async def test_a_suspension_that_is_over_is_not_the_next_one() -> None:
+    place = ParkingPlace("step")
+    async with anyio.create_task_group() as task_group:
+        place.suspend()
+        task_group.start_soon(place.park)
+        await place.wait_suspended()
+        place.resume()
+        await anyio.wait_all_tasks_blocked()
+        with anyio.move_on_after(0.01) as scope:
+            await place.wait_suspended()
+        assert scope.cancelled_caught
+
+
 async def test_a_place_that_is_closed_takes_no_wishes() -> None:
     place = ParkingPlace("step")
     place.suspend()

@@ -2,8 +2,8 @@
 
 On an event loop a deadline is a cancel scope, so it reaches everything that the block waits for: tools, child
 steps, functions bridged from worker threads. In a thread nothing can interrupt the code itself: there a
-deadline is handed to what the thread does on an event loop (`under_thread_deadlines`), and is checked at the
-end of the block.
+deadline reaches what goes to an event loop through `under_thread_deadlines`, as synchronous natural functions
+do and `anyio.from_thread.run` does not, and is checked at the end of the block.
 """
 
 import inspect
@@ -44,6 +44,10 @@ def deadline(seconds: float, *, name: str | None = None) -> "Deadline":
     as late too, with whatever it gave or raised. So no handler inside can swallow the end of the time: not
     one for every exception, nor one of a shorter deadline inside. Only the cancellation of something around
     the block goes before it.
+
+    Nothing interrupts code in a thread. A block that is entered in one limits the synchronous natural
+    functions that are called in it, and is checked at its end. What the thread itself carries to an event
+    loop is limited when it says so: `anyio.from_thread.run(parallel.under_thread_deadlines(function))`.
 
     Args:
         seconds: The limit, in seconds from entering the block or from the call. The call of a function that
@@ -89,7 +93,9 @@ class Deadline:
     def remaining_seconds(self) -> float:
         """How much time is left, in seconds; negative when the work is late, all before the block began.
 
-        For a block on an event loop it can be asked there and in any thread that belongs to no other.
+        For a block on an event loop it can be asked there and in any thread that belongs to no other. In a
+        thread it is the event loop that answers, so the loop must be running: it never answers while it
+        waits for that thread with a blocking call (`thread.join()`, `future.result()`).
 
         Raises:
             RuntimeError: It is asked in a thread of another event loop.
@@ -100,7 +106,8 @@ class Deadline:
         """Raise when the time is over. For code in a thread, which nothing interrupts.
 
         In a worker thread it also ends a thread whose caller on the event loop was cancelled, with the
-        cancellation that `anyio.from_thread.check_cancelled` raises.
+        cancellation that `anyio.from_thread.check_cancelled` raises. The loop must be running, as for
+        `remaining_seconds`.
 
         Raises:
             DeadlineExceededError: The time is over.
@@ -160,11 +167,10 @@ class Deadline:
         Raises:
             TypeError: The function is a generator: it would hand out values from within the limit.
         """
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise TypeError(
-                f"{function.__qualname__} is a generator; put the deadline around what consumes it"
-            )
         name = self.name or getattr(function, "__qualname__", None)
+        # The two look into partial objects, which have no name of their own.
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(f"{name or function!r} is a generator; put the deadline around what consumes it")
         if is_async_callable(function):
             return cast("Callable[Parameters, Result]", _limited_async(function, self.seconds, name))
         return _limited(function, self.seconds, name)

@@ -228,8 +228,9 @@ async def test_generators_are_refused() -> None:
         yield 1
 
     for function in (generate, generate_async):
-        with pytest.raises(TypeError, match="generator"):
-            deadline(5)(function)
+        for made in (function, functools.partial(function)):
+            with pytest.raises(TypeError, match="generator"):
+                deadline(5)(made)
 
 
 async def test_the_deadline_reaches_child_tasks_and_what_threads_do_on_the_event_loop() -> None:

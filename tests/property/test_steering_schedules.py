@@ -129,7 +129,7 @@ async def _play(handle: nh.TaskHandle[None], acts: list[tuple[int, str]], record
             answer = _act(handle, act, message)
             if isinstance(answer, Awaitable):
                 await answer
-        except (NothingToControlError, nh.NotSuspendedError, nh.TaskEndedError, nh.StepEndedError):
+        except (NothingToControlError, nh.NotSuspendedError, nh.TaskEndedError):
             continue
         if act in ("steer", "resume with input"):
             record.accepted.append(message)

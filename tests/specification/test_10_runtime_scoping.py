@@ -488,11 +488,11 @@ async def test_10_the_step_actor_gives_snapshots_and_ends_with_the_step() -> Non
     async with nh.run(CallbackExecutor(answer)):
         await act()
     (actor,) = actors
-    with pytest.raises(nh.StepEndedError, match="has ended"):
+    with pytest.raises(nh.TaskEndedError, match="has ended"):
         await actor.snapshot()
-    with pytest.raises(nh.StepEndedError, match="has ended"):
+    with pytest.raises(nh.TaskEndedError, match="has ended"):
         actor.steer("too late")
-    with pytest.raises(nh.StepEndedError, match="has ended"):
+    with pytest.raises(nh.TaskEndedError, match="has ended"):
         actor.stop("too late")
     with pytest.raises(nh.StepEndedError, match="has ended"):
         await actor.settle(actor.post_evaluate("text"))

@@ -246,11 +246,13 @@ async def test_8_3_a_message_after_the_end_of_the_step_says_so() -> None:
     async with nh.run(CallbackExecutor(keep)):
         await work([])
     (actor,) = actors
-    for message in (actor.snapshot, lambda: actor.settle(actor.post_evaluate("1"))):
-        with pytest.raises(nh.StepEndedError, match="has ended"):
-            await message()
-    for send in (lambda: actor.steer("late"), lambda: actor.stop("late")):
-        with pytest.raises(nh.StepEndedError):
+    with pytest.raises(nh.StepEndedError, match="has ended"):
+        await actor.settle(actor.post_evaluate("1"))
+    for look in (actor.snapshot, actor.wait_suspended):
+        with pytest.raises(nh.TaskEndedError, match="has ended"):
+            await look()
+    for send in (lambda: actor.steer("late"), lambda: actor.stop("late"), actor.suspend, actor.resume):
+        with pytest.raises(nh.TaskEndedError, match="has ended"):
             send()
 
 

@@ -150,6 +150,46 @@ async def test_only_a_step_in_flight_can_be_steered() -> None:
                 act()
 
 
+async def test_a_snapshot_that_a_step_no_longer_gives_because_it_ends_says_so() -> None:
+    steps = ScriptedSteps(*DONE)
+    told: set[type[BaseException]] = set()
+
+    async def look_on(handle: nh.TaskHandle[str]) -> None:
+        while handle.status in ("pending", "running"):
+            try:
+                await handle.snapshot()
+            except (nh.NighthawkError, nh.parallel.ParallelError) as error:
+                told.add(type(error))
+            await anyio.lowlevel.checkpoint()
+
+    async with nh.run(steps.executor), nh.open_tasks() as tasks, anyio.create_task_group() as task_group:
+        handle = tasks.start(work, Gate())
+        for _ in range(5):
+            task_group.start_soon(look_on, handle)
+    assert nh.TaskEndedError in told
+    assert told <= {nh.TaskEndedError, NothingToControlError}
+
+
+async def test_a_handle_controls_the_step_that_began_last_of_several_at_once() -> None:
+    gates, steps = [Gate(), Gate()], ScriptedSteps(PASS_GATE, PASS_GATE, DONE, DONE)
+
+    async def begin_second_later() -> None:
+        await gates[0].reached.wait()
+        await work(gates[1])
+
+    async def both() -> None:
+        await nh.parallel.gather(work(gates[0]), begin_second_later())
+
+    async with nh.run(steps.executor), nh.open_tasks() as tasks:
+        handle = tasks.start(both)
+        await gates[1].reached.wait()
+        assert (await handle.snapshot()).locals["gate"] is gates[1]
+        gates[1].opened.set()
+        await anyio.wait_all_tasks_blocked()
+        assert (await handle.snapshot()).locals["gate"] is gates[0]
+        gates[0].opened.set()
+
+
 async def test_the_innermost_step_of_a_task_is_steered() -> None:
     gate, inner = Gate(), ScriptedSteps(PASS_GATE, DONE)
     outer = ScriptedSteps(evaluating("delegate()"), PASS)

@@ -23,6 +23,10 @@ class TaskHandle(Generic[Result_co]):
     at any time, also when the block of the task is over. Who is cancelled while awaiting it does not cancel
     the task. Awaiting a cancelled task raises `TaskCancelledError`, which cancels nobody.
 
+    What the task runs is steered, suspended and stopped from here. When it runs several such things at once,
+    two natural steps in a `gather` for instance, the handle controls the one that began last of those that
+    still run: start each in a task of its own to control each.
+
     A handle belongs to the event loop of its task.
     """
 

@@ -18,8 +18,14 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ..errors import ExecutionError, NighthawkError, StepEndedError
-from ..parallel import ParkingPlace, TaskCancelledError, current_task, raise_if_cancel_requested
+from ..errors import ExecutionError, NighthawkError
+from ..parallel import (
+    ParkingPlace,
+    TaskCancelledError,
+    TaskEndedError,
+    current_task,
+    raise_if_cancel_requested,
+)
 from ..types.content import BinaryContent, FileUrl, UploadedFile, UserContent
 
 __all__ = ["ParkingMoment", "Steering", "UndeliveredSteeringWarning"]
@@ -81,7 +87,7 @@ class Steering:
         Empty texts say nothing and are left out.
 
         Raises:
-            StepEndedError: The step has ended.
+            TaskEndedError: The step has ended.
             NighthawkError: It is no content.
         """
         self._refuse_ended()
@@ -91,7 +97,7 @@ class Steering:
         """Ask the step to fail at its next boundary, parked or not. The first reason counts.
 
         Raises:
-            StepEndedError: The step has ended.
+            TaskEndedError: The step has ended.
         """
         self._refuse_ended()
         self.stop_reason = self.stop_reason or reason
@@ -232,7 +238,7 @@ class Steering:
 
     def _refuse_ended(self) -> None:
         if self._is_closed:
-            raise StepEndedError(f"step {self._step_id} has ended")
+            raise TaskEndedError(f"step {self._step_id} has ended")
 
 
 def _checked_content(content: Sequence[object]) -> list[UserContent]:

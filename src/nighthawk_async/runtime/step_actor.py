@@ -18,6 +18,7 @@ from anyio.lowlevel import checkpoint
 
 from ..actors import Mailbox, MailboxClosedError
 from ..errors import ExecutionError, NighthawkError, StepEndedError, ToolEvaluationError
+from ..parallel import TaskEndedError
 from ..types.content import UserContent
 from .admission import Place
 from .assignment import parse_target_path
@@ -88,7 +89,8 @@ class StepActor(Steering):
     The `post_…` methods are synchronous and fix the order of the messages; `settle` waits for what they
     return. Every reply raises `StepEndedError` when the step ends first.
 
-    Whoever has the actor can steer, suspend and stop the step, as the handle of its task can: see `Steering`.
+    Whoever has the actor can steer, suspend and stop the step, and look at it, as the handle of its task can:
+    see `Steering`. All of this raises `TaskEndedError` when the step has ended.
 
     Args:
         context: The state to own.
@@ -203,12 +205,15 @@ class StepActor(Steering):
         """An immutable view of the step between two messages; also of one that waits to be admitted.
 
         Raises:
-            StepEndedError: The step has ended.
+            TaskEndedError: The step has ended.
         """
         if not self._has_begun:  # nothing has happened yet
             await checkpoint()
             return self._view()
-        return cast("StepSnapshot", await self._post(Call(name="snapshot", call=self._view)).wait())
+        try:
+            return cast("StepSnapshot", await self._post(Call(name="snapshot", call=self._view)).wait())
+        except StepEndedError as error:
+            raise TaskEndedError(str(error)) from None  # as everything says that steers the step
 
     async def turn_boundary(self) -> tuple[UserContent, ...]:
         """Begin a turn, and count it; see `Steering.turn_boundary`."""

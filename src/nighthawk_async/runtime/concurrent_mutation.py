@@ -31,8 +31,9 @@ your own); changes made in other tasks that a binding function starts, and in wo
 (`nighthawk_async.blocking`); two steps that reach one object from different bound objects, unless a dotted
 `nh_assign` leads to it and another step binds it. State that Python code cannot see: arrays, data frames,
 tensors, files, how far an iterator or generator is, exceptions, and objects of the standard library other
-than collections. Objects that are keys of a dictionary, and what is reached through them alone; the order of
-an `OrderedDict` that has other keys than texts and numbers. Beyond 20,000 things, changes that keep the size.
+than collections, and of classes of yours that derive from such (`threading.Thread`, `argparse.Namespace`).
+Objects that are keys of a dictionary, and what is reached through them alone; the order of an `OrderedDict`
+that has other keys than texts and numbers. Beyond 20,000 things, changes that keep the size.
 
 **What is reported and is none.** Attributes that reading creates are no change when they belong to a
 `cached_property`; a class that fills a cache by hand, in a property for instance, is to be declared with

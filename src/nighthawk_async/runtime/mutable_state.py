@@ -23,7 +23,17 @@ _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
 _INFRASTRUCTURE = sys.stdlib_module_names | {"anyio", "trio", "outcome", "sniffio", "nighthawk_async"}
 _NEVER_FOLLOWED = (type, types.ModuleType, BaseException, Enum)
 _VOCABULARY = frozenset(
-    {"abc", "builtins", "collections", "collections.abc", "_collections_abc", "contextlib", "typing"}
+    {
+        "abc",
+        "builtins",
+        "collections",
+        "collections.abc",
+        "_collections_abc",
+        "contextlib",
+        "numbers",
+        "types",  # also what Python 3.11 says of every class that `dataclasses.make_dataclass` makes
+        "typing",
+    }
 )
 """Modules of the standard library whose classes are bases of data, not machinery."""
 
@@ -246,7 +256,8 @@ def shapes_of(kind: type[Any]) -> tuple[Shape, ...]:
     written in Python: dataclasses, pydantic models and plain objects, those of frozen classes without being
     mutable themselves. Classes, functions, modules, enumerations and exceptions are not, nor are the plain
     objects of the standard library, AnyIO, Trio and this library (locks, queues, loggers, paths, shared
-    cells), which are values or know themselves how to be shared.
+    cells), which are values or know themselves how to be shared. Neither are those of classes derived from
+    such, since what they inherit cannot be told from what is their own.
     """
     if issubclass(kind, _NEVER_FOLLOWED) or _is_infrastructure(kind):
         return ()

@@ -2,11 +2,13 @@
 
 import functools
 import logging
+import numbers
 import pathlib
 import threading
+import types
 from collections import Counter, OrderedDict, UserDict, defaultdict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -102,6 +104,20 @@ class Mapped(Mapping[str, int]):
         return 0
 
 
+MadeData = make_dataclass("MadeData", [("name", str, "a")])
+
+
+class NamedSpace(types.SimpleNamespace):
+    pass
+
+
+class Quantity(numbers.Number):
+    def __init__(self) -> None:
+        self.name = "a"
+
+    __hash__ = object.__hash__
+
+
 def set_name(value: Any) -> None:
     value.name = "b"
 
@@ -141,6 +157,9 @@ CHANGES: list[tuple[Callable[[], Any], Callable[[Any], object]]] = [
     (SlottedData, set_name),
     (CheckedData, set_name),
     (Struct, set_name),
+    (MadeData, set_name),
+    (lambda: NamedSpace(name="a"), set_name),
+    (Quantity, set_name),
 ]
 
 

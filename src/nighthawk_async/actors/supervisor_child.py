@@ -28,7 +28,8 @@ __all__ = [
 ChildStatus: TypeAlias = Literal["running", "waiting", "circuit_open", "stopped", "failed", "suppressed"]
 """`waiting`: it is started soon, or restarted after its delay. `circuit_open`: there were too many restarts,
 and it stays down for a while. `stopped`: it ended without an error, or was stopped. `failed`: it raised, and
-its mode does not restart it. `suppressed`: it raised, and its mode would, but it or the supervisor stops."""
+its mode does not restart it, or it was closed and has nothing left to do. `suppressed`: it raised, and its
+mode would restart it, but it or the supervisor stops."""
 
 ChildPhase: TypeAlias = Literal[
     "waiting", "begins_to_stop", "running", "to_stop", "asked", "cancelled", "down", "over", "concluded"

@@ -87,7 +87,7 @@ class SupervisorDriver:
         if replaced is not None:
             self.runners[name].conclude(replaced.last_error)
         runner.place = self._place
-        runner.tell_closed(partial(self._child_closed, name, runner))
+        runner.call_when_closed(partial(self._child_closed, name, runner))
         self.runners[name] = runner
         self._happened.set()
 

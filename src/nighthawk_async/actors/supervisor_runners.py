@@ -84,7 +84,7 @@ class ChildRunner(ABC):
         """Whether it is to end, or has ended, and has nothing to do in another run."""
         return False
 
-    def tell_closed(self, call: Callable[[], object]) -> None:
+    def call_when_closed(self, call: Callable[[], object]) -> None:
         """Call something when it is to end, or has ended, while it does not run. Only some can be closed."""
         return
 
@@ -198,7 +198,7 @@ class ActorRunner(ChildRunner):
             self.core.pause()
         return True
 
-    def tell_closed(self, call: Callable[[], object]) -> None:
+    def call_when_closed(self, call: Callable[[], object]) -> None:
         """Call something when the actor is closed between two lives."""
         self.core.when_closed = call
 

@@ -172,10 +172,12 @@ async def test_a_snapshot_that_a_step_no_longer_gives_because_it_ends_says_so() 
 
 async def test_a_handle_controls_the_step_that_began_last_of_several_at_once() -> None:
     gates, steps = [Gate(), Gate()], ScriptedSteps(PASS_GATE, PASS_GATE, DONE, DONE)
+    second_ended = anyio.Event()
 
     async def begin_second_later() -> None:
         await gates[0].reached.wait()
         await work(gates[1])
+        second_ended.set()
 
     async def both() -> None:
         await nh.parallel.gather(work(gates[0]), begin_second_later())
@@ -185,7 +187,7 @@ async def test_a_handle_controls_the_step_that_began_last_of_several_at_once() -
         await gates[1].reached.wait()
         assert (await handle.snapshot()).locals["gate"] is gates[1]
         gates[1].opened.set()
-        await anyio.wait_all_tasks_blocked()
+        await second_ended.wait()
         assert (await handle.snapshot()).locals["gate"] is gates[0]
         gates[0].opened.set()
 

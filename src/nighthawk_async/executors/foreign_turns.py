@@ -4,7 +4,8 @@ Their requests cannot be measured before they are sent: a turn is refused when a
 what they report is charged afterwards, so that one turn can exceed a budget.
 """
 
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 
 from ..runtime.budget_request import charge_foreign_usage
 from ..runtime.budget_steps import begin_foreign_turn
@@ -13,7 +14,32 @@ from ..types.content import UserContent
 from ..types.usage import Usage
 from .agent_protocol import AgentTask
 
-__all__ = ["budgeted_task"]
+__all__ = ["budgeted_task", "unbudgeted_task"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _BudgetedTurns:
+    """Begins turns that are charged."""
+
+    plain: Callable[[], Awaitable[tuple[UserContent, ...]]]
+    environment: Environment
+
+    async def __call__(self) -> tuple[UserContent, ...]:
+        messages = await self.plain()
+        await begin_foreign_turn(self.environment)
+        return messages
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ChargedUsage:
+    """Counts usage and charges it."""
+
+    plain: Callable[[str, Usage], None]
+    environment: Environment
+
+    def __call__(self, model_name: str, usage: Usage) -> None:
+        self.plain(model_name, usage)
+        charge_foreign_usage(self.environment.policies.budgets, model_name, usage)
 
 
 def budgeted_task(task: AgentTask, environment: Environment) -> AgentTask:
@@ -23,17 +49,23 @@ def budgeted_task(task: AgentTask, environment: Environment) -> AgentTask:
         task: The task.
         environment: The environment of the step.
     """
-    accounts = environment.policies.budgets
-    if not accounts:
+    if not environment.policies.budgets:
         return task
+    return replace(
+        task,
+        turn_boundary=_BudgetedTurns(task.turn_boundary, environment),
+        report_usage=_ChargedUsage(task.report_usage, environment),
+    )
 
-    async def turn_boundary() -> tuple[UserContent, ...]:
-        messages = await task.turn_boundary()
-        await begin_foreign_turn(environment)
-        return messages
 
-    def report_usage(model_name: str, usage: Usage) -> None:
-        task.report_usage(model_name, usage)
-        charge_foreign_usage(accounts, model_name, usage)
+def unbudgeted_task(task: AgentTask) -> AgentTask:
+    """The task as it was: an agent of the user's own handed it on to one whose requests are budgeted anyway.
 
-    return replace(task, turn_boundary=turn_boundary, report_usage=report_usage)
+    Args:
+        task: The task.
+    """
+    if isinstance(task.turn_boundary, _BudgetedTurns):
+        task = replace(task, turn_boundary=task.turn_boundary.plain)
+    if isinstance(task.report_usage, _ChargedUsage):
+        task = replace(task, report_usage=task.report_usage.plain)
+    return task

@@ -14,6 +14,7 @@ from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome, RunToolCall
 from .agent_protocol import AgentTask
+from .foreign_turns import unbudgeted_task
 from .request_usage import usage_of_request
 
 __all__ = ["ModelAgent"]
@@ -31,6 +32,7 @@ class ModelAgent:
 
     async def run(self, task: AgentTask) -> StepOutcome:
         """Carry out a step; see `StepExecutionAgent.run`."""
+        task = unbudgeted_task(task)
         loop = AgentLoop(task)
         while True:
             await self._run_turn(task, loop, loop.next_request(await task.turn_boundary()))

@@ -6,6 +6,7 @@ One lock guards all accounts: what is done under it is arithmetic, and accounts 
 import threading
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
+from math import inf
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -123,12 +124,16 @@ class BudgetAccount:
         for resource, amount in amounts.items():
             self._spent[resource] = self._spent.get(resource, 0) + amount
 
-    def time_breach(self) -> BudgetExceededError | None:
-        """The refusal to go on when the time is over; None when it is not."""
+    @property
+    def remaining_seconds(self) -> float:
+        """How much time is left, in seconds; infinite where there is no limit."""
         limit = self.terms.limits.seconds
-        seconds = self.watch.elapsed_seconds
-        if limit is None or seconds < limit:
-            return None
+        return inf if limit is None else limit - self.watch.elapsed_seconds
+
+    def time_breach(self) -> BudgetExceededError:
+        """The refusal to go on, because the time is over."""
+        limit = self.terms.limits.seconds or 0.0
+        seconds = max(self.watch.elapsed_seconds, limit)  # clocks round
         return self._remember(
             BudgetExceededError(
                 budget=self.terms.name, resource="seconds", limit=limit, spent=seconds, reserved=0, asked=0

@@ -14,6 +14,7 @@ from .budget_account import BudgetAccount, in_force
 from .budget_breach import breached_account
 from .budget_notices import record_exceeded, tell_thresholds
 from .budget_reservation import charge, find_full
+from .budget_terms import Resource
 from .environment import Environment
 
 __all__ = ["begin_foreign_turn", "carry_out_in_time", "carry_out_within", "charge_tool_call"]
@@ -40,19 +41,20 @@ async def carry_out_in_time(
     timed = [account for account in accounts if account.terms.limits.seconds is not None]
     if not timed:
         return await work()
-    _check_time(timed)
-    left = min(account.remaining.seconds or 0.0 for account in timed)
-    with anyio.CancelScope(deadline=anyio.current_time() + left) as scope:
-        try:
-            result = await work()
-        except Exception as error:
-            _check_time(timed, error)
-            raise
+    with in_force(timed):  # also for a task that has outlived the block of the budget
         _check_time(timed)
-        return result
-    assert scope.cancelled_caught
-    _check_time(timed)
-    raise AssertionError("a clock went backwards")
+        shortest = min(timed, key=lambda account: account.remaining_seconds)
+        deadline = anyio.current_time() + shortest.remaining_seconds
+        with anyio.CancelScope(deadline=deadline) as scope:
+            try:
+                result = await work()
+            except Exception as error:
+                _check_time(timed, error)
+                raise
+            _check_time(timed)
+            return result
+        assert scope.cancelled_caught
+        raise _recorded(shortest.time_breach())
 
 
 async def carry_out_within(environment: Environment, work: Callable[[], Awaitable[Result]]) -> Result:
@@ -125,15 +127,14 @@ async def begin_foreign_turn(environment: Environment) -> None:
             )
     error = find_full(accounts, {"tokens": 1, "cost": _LEAST_COST})
     if error is not None:
-        record_exceeded(error)
-        raise error
+        raise _recorded(error)
     _charge(accounts, "turns")
     await tell_thresholds(environment)
 
 
-def _charge(accounts: Sequence[BudgetAccount], resource: str) -> None:
+def _charge(accounts: Sequence[BudgetAccount], resource: Resource) -> None:
     try:
-        charge(accounts, resource)  # pyright: ignore[reportArgumentType]
+        charge(accounts, resource)
     except BudgetExceededError as error:
         record_exceeded(error)
         raise
@@ -141,7 +142,10 @@ def _charge(accounts: Sequence[BudgetAccount], resource: str) -> None:
 
 def _check_time(accounts: Sequence[BudgetAccount], cause: Exception | None = None) -> None:
     for account in accounts:
-        error = account.time_breach()
-        if error is not None:
-            record_exceeded(error)
-            raise error from cause
+        if account.remaining_seconds <= 0:
+            raise _recorded(account.time_breach()) from cause
+
+
+def _recorded(error: BudgetExceededError) -> BudgetExceededError:
+    record_exceeded(error)
+    return error

@@ -454,6 +454,29 @@ async def test_the_time_of_a_budget_passes_while_a_step_waits_to_be_admitted() -
         await impatient()
 
 
+@pytest.mark.virtual_time
+async def test_the_time_of_a_budget_passes_for_tasks_that_have_outlived_its_block() -> None:
+    async def slow(call: StepCall) -> StepResponse:
+        await anyio.sleep(30)
+        return StepResponse()
+
+    errors: list[nh.BudgetExceededError] = []
+
+    async def work() -> None:
+        try:
+            await act()
+            await act()
+        except nh.BudgetExceededError as error:
+            errors.append(error)
+
+    async with nh.run(CallbackExecutor(slow)) as run:
+        with nh.budget(seconds=50):
+            run.task_group.start_soon(work)
+        began = anyio.current_time()
+    assert anyio.current_time() - began == pytest.approx(50)
+    assert [error.resource for error in errors] == ["seconds"]
+
+
 # ---- telling
 
 
@@ -595,3 +618,16 @@ async def test_the_model_of_an_agent_of_ones_own_needs_a_price_under_a_budget_of
         ) as budget:
             await act()
     assert budget.cost == Decimal(240) / 1_000_000
+
+
+async def test_an_agent_that_hands_its_task_on_is_charged_once() -> None:
+    inner = executor_of(known_model()).agent
+
+    class Around:
+        async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+            return await inner.run(task)
+
+    budget = nh.budget(tokens=1_000_000)
+    async with nh.run(nh.AgentStepExecutor.from_agent(agent=Around()), budget=budget):
+        await act()
+    assert (budget.spent.tokens, budget.spent.turns) == (120, 1)

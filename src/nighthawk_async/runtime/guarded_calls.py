@@ -18,6 +18,7 @@ from .permission_callables import called_function, is_data_callable, other_names
 from .permission_refusals import refusal_of_asking, refusal_of_call, refusal_of_handing_over
 from .permissions import PermissionDecision, Permissions, decide, decide_for_any_arguments
 from .step_context import StepContext
+from .tool_registry import ToolScope
 
 __all__ = ["CallGuard", "PausedCode", "run_guarded"]
 
@@ -37,22 +38,34 @@ class CallGuard:
     Args:
         context: The state of the step.
         permissions: The sets in force, at least one.
+        tools: The tools of the step.
         ask: Asks people about a call; raises `ToolBoundaryError` unless it is approved.
         report: Tells of decisions.
     """
 
-    __slots__ = ("_ask", "_context", "_failure", "_permissions", "_report", "is_in_turn", "may_wait")
+    __slots__ = (
+        "_ask",
+        "_context",
+        "_failure",
+        "_permissions",
+        "_report",
+        "_tools",
+        "is_in_turn",
+        "may_wait",
+    )
 
     def __init__(
         self,
         context: StepContext,
         permissions: Sequence[Permissions],
         *,
+        tools: ToolScope,
         ask: Callable[[PermissionCall], Awaitable[None]],
         report: Callable[[PermissionCall, PermissionDecision], None],
     ) -> None:
         self._context = context
         self._permissions = permissions
+        self._tools = tools
         self._ask = ask
         self._report = report
         self.may_wait = any(each.may_ask for each in permissions)
@@ -155,7 +168,8 @@ class CallGuard:
         self, written: str, function: Callable[..., object], arguments: CallArguments
     ) -> PermissionCall:
         context = self._context
-        other_names = other_names_of(function, written, context.step_locals, context.step_globals)
+        tools = {name: tool.function for name, tool in self._tools.visible().items()}
+        other_names = other_names_of(function, written, tools, context.step_locals, context.step_globals)
         return describe_call(function, arguments, other_names=other_names)
 
     def _is_free(self, function: Callable[..., object]) -> bool:

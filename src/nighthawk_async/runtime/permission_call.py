@@ -45,8 +45,8 @@ class PermissionCall:
         arguments: The arguments by the names of the parameters, defaults included.
         callable: What is called; None for a tool of the runtime.
         names: The names that the tool or function has by itself.
-        other_names: Other names by which code reaches it. The model may have chosen them, so they count for
-            `ask` and `deny` only.
+        other_names: Other names by which a function is reached: of variables, and of the tool that it also
+            is. The model may have chosen them, so they count for `ask` and `deny` only.
         given: The names of the arguments that the call gives, rather than defaults.
         has_named_arguments: Whether the names of all arguments are known.
         layers: What is called, and what it wraps.

@@ -67,16 +67,21 @@ def names_of(function: object) -> tuple[str, ...]:
 
 
 def other_names_of(function: object, written: str, *scopes: Mapping[str, object]) -> tuple[str, ...]:
-    """The names by which code can reach a callable, which the code may have chosen itself.
+    """Further names by which a callable, or what it wraps, can be reached.
 
     Args:
         function: The callable.
         written: How the call is written.
-        scopes: The variables that the code sees.
+        scopes: Variables and tools by their names.
     """
     names = {written: None} if written else {}
+    layers = layers_of(function)
     for scope in scopes:
-        names.update((name, None) for name, value in scope.items() if is_same_callable(value, function))
+        names.update(
+            (name, None)
+            for name, value in scope.items()
+            if any(is_same_callable(value, layer) for layer in layers)
+        )
     owner = _attribute(function, "__self__")
     if owner is not None and isinstance(name := _attribute(function, "__name__"), str):
         bases = (owner if isinstance(owner, type) else type(owner)).__mro__

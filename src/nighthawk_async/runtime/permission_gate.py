@@ -32,7 +32,9 @@ def make_call_guard(environment: Environment, context: StepContext) -> CallGuard
         context: The state of the step.
     """
     sets = environment.policies.permissions
-    return CallGuard(context, sets, ask=_ask, report=_report) if sets else None
+    if not sets:
+        return None
+    return CallGuard(context, sets, tools=environment.tool_scope, ask=_ask, report=_report)
 
 
 async def permit_tool(environment: Environment, function: ToolFunction, arguments: str) -> None:

@@ -84,6 +84,7 @@ def test_a_callable_has_a_title(function: object, title: str) -> None:
 
 def test_other_names_are_how_code_reaches_a_callable() -> None:
     scopes = ({"shop": SHOP, "do": SHOP.order}, {"again": Shop().order, "order": SHOP.order})
+    assert set(other_names_of(functools.partial(outer), "", {"alias": outer, "shop": SHOP})) == {"alias"}
     assert set(other_names_of(SHOP.order, "shop.order", *scopes)) == {
         "shop.order",
         "do",

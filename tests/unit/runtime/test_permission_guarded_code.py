@@ -11,10 +11,11 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.runtime.expression import StepNamespace, compile_expression, compile_statements
 from nighthawk_async.runtime.guarded_calls import CallGuard, PausedCode, run_guarded
-from nighthawk_async.runtime.guarded_code import GUARD_NAME, compile_guarded
+from nighthawk_async.runtime.guarded_code import GUARD_NAME, compile_guarded, is_coroutine_code
 from nighthawk_async.runtime.permission_call import PermissionCall
 from nighthawk_async.runtime.permissions import Permissions, permissions
 from nighthawk_async.runtime.step_context import StepContext
+from nighthawk_async.runtime.tool_registry import ToolScope
 from tests.unit.runtime.step_contexts import make_context
 
 Result = tuple[str, object]
@@ -47,7 +48,9 @@ def run(text: str, sets: Permissions | None, mode: Literal["eval", "exec"]) -> R
     """What code gives, or how it fails, and what it changed."""
     context = make_context(n=3, items=[3, 1, 2], double=double, account=Account(), caller_names=caller_names)
     guard = (
-        None if sets is None else CallGuard(context, [sets], ask=asking, report=lambda call, decision: None)
+        None
+        if sets is None
+        else CallGuard(context, [sets], tools=ToolScope(None), ask=asking, report=lambda call, decision: None)
     )
     namespace = StepNamespace(context, {} if guard is None else {GUARD_NAME: guard})
     code = compile_expression(text) if mode == "eval" else compile_statements(text, filename="<s>")
@@ -144,6 +147,9 @@ STATEMENTS = [
     "import math\nx = math.floor(2.5)",
     "exec('x = double(n)')",
 ]
+if sys.version_info >= (3, 12):
+    STATEMENTS.append("def f[T: double(1)](a: T) -> T: return double(a)\nx = f(2)")
+    STATEMENTS.append("type X = double(1)\nx = X.__value__")
 
 
 @pytest.mark.parametrize("sets", [ALLOWED, MAY_ASK])
@@ -205,6 +211,7 @@ def recording(sets: Permissions, **names: object) -> tuple[Callable[[str], objec
     guard = CallGuard(
         context,
         [sets],
+        tools=ToolScope(None),
         ask=asking,
         report=lambda call, decision: told.append(f"{decision.verdict} {call.name}"),
     )
@@ -305,6 +312,12 @@ def test_looking_at_a_function_that_is_denied_is_no_call() -> None:
         "<function",
     ]
     assert told == []
+
+
+def test_code_with_a_call_where_python_takes_no_await_is_guarded_without_one() -> None:
+    text = "from __future__ import annotations\nx: double(1) = double(2)"
+    code = compile_guarded(text, filename="<test>", mode="exec", may_wait=True)
+    assert not is_coroutine_code(code)
 
 
 def test_deep_nesting_is_refused_and_does_not_end_the_interpreter() -> None:

@@ -21,6 +21,7 @@ _METHOD_TYPES = (
     types.ClassMethodDescriptorType,
     types.GetSetDescriptorType,
 )
+_BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 _MAX_LAYERS = 32
 
 
@@ -76,12 +77,14 @@ def other_names_of(function: object, written: str, *scopes: Mapping[str, object]
     """
     names = {written: None} if written else {}
     layers = layers_of(function)
+    identities = {id(layer) for layer in layers}
     for scope in scopes:
-        names.update(
-            (name, None)
-            for name, value in scope.items()
-            if any(is_same_callable(value, layer) for layer in layers)
-        )
+        for name, value in tuple(scope.items()):  # other threads may change globals meanwhile
+            is_one = id(value) in identities or (
+                type(value) in _BOUND_TYPES and any(is_same_callable(value, layer) for layer in layers)
+            )
+            if is_one:
+                names[name] = None
     owner = _attribute(function, "__self__")
     if owner is not None and isinstance(name := _attribute(function, "__name__"), str):
         bases = (owner if isinstance(owner, type) else type(owner)).__mro__
@@ -93,8 +96,7 @@ def is_same_callable(one: object, other: object) -> bool:
     """Whether two are the same; every access makes another object of a bound method."""
     if one is other:
         return True
-    kinds = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
-    return isinstance(one, kinds) and type(one) is type(other) and one == other
+    return type(one) in _BOUND_TYPES and type(one) is type(other) and one == other
 
 
 def is_data_callable(function: object) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, overload
 
 from ..runtime.retry_policy import leaves_of, may_be_retried
+from ..runtime.stopwatch import shared_time
 from .arguments import Errors, checked_count, checked_errors, checked_seconds
 from .circuit_state import CircuitChange, CircuitState, CircuitStatus, Passage
-from .clock import shared_time
 from .errors import CircuitOpenError
 from .span_events import add_span_event
 from .transforming import Call, Transformer, function_name

@@ -7,10 +7,11 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 from ..configuration import parse_model_id
 from ..parallel import call_any, is_async_callable
+from ..runtime.environment import get_step_executor
 from ..runtime.error_text import describe_error
+from ..runtime.other_models import executors_for
 from ..runtime.scope import scope
 from .arguments import checked_callable, checked_count
-from .ensemble_models import executors_for
 from .errors import EnsembleError, InvalidPolicyError
 from .plurality import Votes
 from .span_events import add_span_event
@@ -162,7 +163,7 @@ class Ensemble(Transformer):
 
     def _on_models(self) -> MakeCall:
         """Makes each call on its model. All executors are made at once, and here."""
-        executors = executors_for(dict.fromkeys(self._places))
+        executors = executors_for(get_step_executor(), dict.fromkeys(self._places))
 
         async def call_on_model(position: int, call: Callable[[], Awaitable[Any]]) -> Any:
             async with scope(step_executor=executors[self._places[position]]):

@@ -7,11 +7,11 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..errors import ExecutionError, ModelError
 from ..parallel import DeadlineExceededError, is_async_callable
+from ..runtime.error_notes import note_earlier_errors
 from ..runtime.error_text import describe_error
 from ..runtime.retry_policy import leaves_of, may_be_retried
 from ..runtime.unset import UNSET, Unset
 from .arguments import Errors, checked_errors
-from .error_notes import note_earlier_errors
 from .errors import InvalidPolicyError, ResilienceError
 from .span_events import add_span_event
 from .transforming import Call, Transformer, check_function, function_name

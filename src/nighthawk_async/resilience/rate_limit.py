@@ -13,8 +13,8 @@ from ..models.pacing_lane import PacingLimits
 from ..runtime.environment import find_environment, get_usage_meter
 from ..runtime.portals import is_loop_thread
 from ..runtime.scope import scope
+from ..runtime.stopwatch import shared_time
 from .arguments import checked_callable, checked_count
-from .clock import shared_time
 from .errors import InvalidPolicyError
 from .shared_limit import RateLimitStatistics, SharedLimit
 from .span_events import add_span_event
@@ -135,15 +135,20 @@ class RateLimit(Transformer):
     def run(self, call: Call[Any]) -> Any:
         """Call the function when it is its turn."""
         start = self._enter_here(self._reserved(call))
-        with self._settling(start):
+        if not self._settles:
+            return call()
+        with scope(), self._settling(start):
             return call()
 
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
         """Call the function when it is its turn."""
         await checkpoint_if_cancelled()
         start = await self._enter(self._reserved(call))
-        with self._settling(start):
+        if not self._settles:
             return await call()
+        async with scope():
+            with self._settling(start):
+                return await call()
 
     def _enter_here(self, tokens: int | None) -> Start:
         blocks_loop = is_loop_thread()
@@ -169,21 +174,22 @@ class RateLimit(Transformer):
             return self._tokens
         return _checked_tokens(self._tokens(*call.args, **call.kwargs))
 
+    @property
+    def _settles(self) -> bool:
+        """Whether what calls really use can be known, and matters."""
+        return self._limit.limits.tokens_per_minute is not None and find_environment() is not None
+
     @contextmanager
     def _settling(self, start: Start) -> Generator[None, None, None]:
-        """Count what a call used in place of what it reserved."""
-        if self._limit.limits.tokens_per_minute is None or find_environment() is None:
+        """Count what a call uses, in its scope, in place of what it reserved."""
+        meter = get_usage_meter()
+        try:
             yield
-            return
-        with scope():
-            meter = get_usage_meter()
-            try:
-                yield
-            finally:
-                usage = meter.usage
-                used = usage.input_tokens + usage.output_tokens
-                if usage.requests:
-                    self._limit.settle(start, used if usage.is_complete else max(used, start.tokens))
+        finally:
+            usage = meter.usage
+            used = usage.input_tokens + usage.output_tokens
+            if usage.requests:
+                self._limit.settle(start, used if usage.is_complete else max(used, start.tokens))
 
 
 def _shared_limit(key: object, limits: PacingLimits) -> SharedLimit:

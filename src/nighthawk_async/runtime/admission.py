@@ -9,13 +9,10 @@ everybody else once its place is free.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, cast
-
-import anyio
-from anyio.lowlevel import current_token
+from typing import cast
 
 from ..errors import NighthawkError
+from .loop_event import LoopEvent
 
 __all__ = ["Place", "StepAdmission", "checked_max_concurrent_steps"]
 
@@ -51,7 +48,7 @@ class StepAdmission:
 
     def __init__(self, max_concurrent_steps: int) -> None:
         self._free = max_concurrent_steps
-        self._waiting: OrderedDict[_Waiter, None] = OrderedDict()
+        self._waiting: OrderedDict[LoopEvent, None] = OrderedDict()
         self._lock = threading.Lock()  # the event loops of portal threads share the run
 
     async def enter(self, around: Place | None = None) -> Place:
@@ -83,23 +80,23 @@ class StepAdmission:
             place.steps += 1
             return True
 
-    def _ask(self) -> "_Waiter | None":
+    def _ask(self) -> LoopEvent | None:
         with self._lock:
             if self._free:  # then nobody waits
                 self._free -= 1
                 return None
-            waiter = _Waiter()
+            waiter = LoopEvent()
             self._waiting[waiter] = None
             return waiter
 
-    async def _wait(self, waiter: "_Waiter") -> None:
+    async def _wait(self, waiter: LoopEvent) -> None:
         try:
-            await waiter.event.wait()
+            await waiter.wait()
         except BaseException:  # cancelled
             self._give_up(waiter)
             raise
 
-    def _give_up(self, waiter: "_Waiter") -> None:
+    def _give_up(self, waiter: LoopEvent) -> None:
         with self._lock:
             was_waiting = waiter in self._waiting
             self._waiting.pop(waiter, None)
@@ -112,26 +109,4 @@ class StepAdmission:
             if waiter is None:
                 self._free += 1
         if waiter is not None:
-            waiter.wake()
-
-
-class _Waiter:
-    """A step that waits on its own event loop."""
-
-    __slots__ = ("_loop", "event")
-
-    def __init__(self) -> None:
-        self.event = anyio.Event()
-        self._loop: Any = current_token().native_token
-
-    def wake(self) -> None:
-        """Let it go on, from whichever event loop the caller is on."""
-        if self._loop is current_token().native_token:
-            self.event.set()
-            return
-        # A Trio token or an asyncio loop: AnyIO's own way would block the caller's loop.
-        names = ("run_sync_soon", "call_soon_threadsafe")
-        call_soon: Callable[[Callable[[], object]], object] = next(
-            getattr(self._loop, name) for name in names if hasattr(self._loop, name)
-        )
-        call_soon(self.event.set)
+            waiter.set()

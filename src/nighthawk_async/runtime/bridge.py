@@ -22,7 +22,7 @@ _STACKLEVEL_OF_CALL = 5  # below: run_from_sync, run_step_from_sync, the decorat
 
 
 def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]], *args: *Arguments) -> Result:
-    """Carry out a step of a synchronous natural function and wait for it.
+    """Carry out a step for synchronous code, or calls that bring steps about, and wait for it.
 
     In a worker thread of a running loop it enters that loop. Anywhere else it runs on a portal thread of the
     run; on the thread of a running loop that works as well, and warns once per run, because the loop stands
@@ -35,8 +35,8 @@ def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]],
     if is_loop_thread():
         if portal_depth() == 0 and run_state.warn_once("blocked loop"):
             warnings.warn(
-                "A synchronous natural function was called on the thread of a running event loop and blocks "
-                "it; make it `async def`, or call it with anyio.to_thread.run_sync.",
+                "A synchronous function was called on the thread of a running event loop and blocks it; make "
+                "it `async def`, or call it with anyio.to_thread.run_sync.",
                 RuntimeWarning,
                 stacklevel=_STACKLEVEL_OF_CALL,
             )

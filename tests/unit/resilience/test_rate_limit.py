@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.resilience import InvalidPolicyError, RateLimit, rate_limit
-from nighthawk_async.testing import ScriptedModel, model_response, tool_call
+from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, model_response, tool_call
 from tests.unit.resilience.resilience_support import recorded_events
 
 anyio_test = pytest.mark.anyio
@@ -454,3 +455,17 @@ def test_an_estimate_that_makes_no_sense_is_refused_before_the_call() -> None:
     with pytest.raises(InvalidPolicyError, match="tokens is a whole number"):
         function(5)
     assert called == []
+
+
+@anyio_test
+async def test_the_scope_of_an_async_call_may_have_async_hooks() -> None:
+    hooks, told = nh.Hooks(), list[str]()
+
+    @hooks.on(nh.hooks.ScopeStarted, nh.hooks.ScopeFinished)
+    async def note(event: object) -> None:
+        await anyio.lowlevel.checkpoint()
+        told.append(type(event).__name__)
+
+    async with nh.run(ScriptedExecutor(), hooks=hooks):
+        await rate_limit(Clocked().call, tokens_per_minute=10, tokens=1)()
+    assert told == ["ScopeStarted", "ScopeFinished"]

@@ -272,7 +272,7 @@ INNER_STEPS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:A synchronous natural function:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:A synchronous function:RuntimeWarning")
 @pytest.mark.parametrize("expression", INNER_STEPS.values(), ids=INNER_STEPS.keys())
 @pytest.mark.parametrize("is_held", [False, True])
 async def test_of_a_step_and_its_caller_only_the_one_whose_tool_it_was_is_told(

@@ -1,4 +1,4 @@
-"""The step executors of an ensemble: the one in force, with other models. Floor 5."""
+"""A step executor with other models: for ensembles, and for models to fall back to. Floor 3."""
 
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
@@ -6,41 +6,50 @@ from typing import Protocol, runtime_checkable
 from ..catalog.providers import PROVIDERS
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..errors import ConfigurationError
-from ..runtime.environment import get_step_executor
-from ..runtime.step_executor import ConfigurableStepExecutor, StepExecutor
+from .step_executor import ConfigurableStepExecutor, StepExecutor
 
-__all__ = ["executors_for"]
+__all__ = ["executors_for", "model_of"]
 
 _OF_ONE_MODEL = frozenset({"capabilities", "extra_body"})
 _OF_ONE_PROVIDER = frozenset({"api_key", "base_url", "extra_headers", "idempotency_header"})
 
 
-def executors_for(models: Iterable[str]) -> dict[str, StepExecutor]:
-    """The executor in force for each of these models, with everything else as configured. Nothing is sent.
+def executors_for(executor: StepExecutor, models: Iterable[str]) -> dict[str, StepExecutor]:
+    """An executor for each of these models, with everything else as configured. Nothing is sent.
 
     Settings that are about one model do not go to another, nor does a key, or a URL, to another provider.
 
     Args:
+        executor: The executor to have other models.
         models: The model ids.
 
     Raises:
-        NighthawkError: No run is active.
         MissingCredentialError: The key of a provider is not set.
         ConfigurationError: The executor takes no configuration, keeps its model whatever the configuration
             says, or a model cannot be had.
     """
-    executor = get_step_executor()
     if not isinstance(executor, ConfigurableStepExecutor):
         raise ConfigurationError(
             f"{type(executor).__name__} takes no StepExecutorConfiguration, so it can have no other model; "
-            "an ensemble needs an executor that does, as AgentStepExecutor.from_configuration gives."
+            "use an executor that does, as AgentStepExecutor.from_configuration gives."
         )
-    if isinstance(executor, _WithAgent) and not executor.agent_is_managed:
+    if _keeps_its_model(executor):
         raise ConfigurationError(
             "The executor was made of a model or an agent object and keeps it, whatever its configuration "
-            "says; an ensemble needs one made with AgentStepExecutor.from_configuration."
+            "says; use one made with AgentStepExecutor.from_configuration."
         )
     return {model: _executor_for(model, executor) for model in models}
+
+
+def model_of(executor: StepExecutor) -> str | None:
+    """The id of the model that an executor's configuration says; None when it can have no other model.
+
+    Args:
+        executor: The executor.
+    """
+    if not isinstance(executor, ConfigurableStepExecutor) or _keeps_its_model(executor):
+        return None
+    return executor.configuration.model
 
 
 @runtime_checkable
@@ -49,6 +58,10 @@ class _WithAgent(Protocol):
 
     @property
     def agent_is_managed(self) -> bool: ...
+
+
+def _keeps_its_model(executor: ConfigurableStepExecutor) -> bool:
+    return isinstance(executor, _WithAgent) and not executor.agent_is_managed
 
 
 def _executor_for(model: str, executor: ConfigurableStepExecutor) -> StepExecutor:

@@ -1,4 +1,4 @@
-"""An event that is awaited on one event loop and set from any thread. Floor 5."""
+"""An event that is awaited on one event loop and set from any thread. Floor 3."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import current_token
 
-from ..runtime.portals import is_loop_thread
+from .portals import is_loop_thread
 
 __all__ = ["LoopEvent"]
 

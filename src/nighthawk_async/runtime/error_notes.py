@@ -1,4 +1,4 @@
-"""Telling of earlier errors on the one that is raised in the end. Floor 5."""
+"""Telling of earlier errors on the one that is raised in the end. Floor 3."""
 
 from collections.abc import Sequence
 

@@ -1,11 +1,13 @@
 """A script whose steps wait for a model that never answers, until somebody presses Ctrl-C.
 
-    python interrupted_script.py {asyncio,trio} {tasks,threads,sync}
+    python interrupted_script.py {asyncio,trio} {tasks,threads,sync,busy,map}
 
-It prints a line when every step is in flight.
+It prints a line when every step is in flight. In the styles `busy` and `map` the model first calls a function
+that holds the event loop, which prints the line itself.
 """
 
 import sys
+import time
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
@@ -13,9 +15,17 @@ import anyio
 import anyio.to_thread
 
 import nighthawk_async as nh
+from nighthawk_async import parallel
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest
 
 STEPS = 50
+BUSY_SECONDS = 0.5
+
+
+def dawdle() -> None:
+    """Hold the event loop."""
+    print("all in flight", flush=True)
+    time.sleep(BUSY_SECONDS)
 
 
 @nh.natural_function
@@ -51,8 +61,37 @@ async def in_threads() -> None:
             run.task_group.start_soon(call, number)
 
 
+@nh.natural_function
+async def work_busily() -> None:
+    """natural
+    Work with <dawdle>.
+    """
+
+
+@nh.natural_function
+def work_busily_in_thread(number: int) -> None:
+    """natural
+    Work on <number> with <dawdle>.
+    """
+
+
+async def busily() -> None:
+    """Do one step, whose tool holds the event loop."""
+    async with nh.run(executor):
+        await work_busily()
+
+
+async def in_map() -> None:
+    """Call a synchronous natural function of this kind for some items."""
+    async with nh.run(executor):
+        await parallel.map(work_busily_in_thread, range(3))
+
+
 async def never_answer(request: RecordedRequest) -> ModelReply:
-    """Wait for ever; say so when all steps have asked."""
+    """Wait for ever; say so when all steps have asked. Busy steps have a tool to call before."""
+    if style in ("busy", "map") and b"tool_call_id" not in request.content:
+        call = nh.ToolCall(id="call_0", name="nh_eval", arguments='{"expression": "dawdle()"}')
+        return ModelReply(tool_calls=(call,))
     if len(server.requests) == (1 if style == "sync" else STEPS):
         print("all in flight", flush=True)
     await anyio.sleep_forever()
@@ -61,7 +100,12 @@ async def never_answer(request: RecordedRequest) -> ModelReply:
 
 backend: Literal["asyncio", "trio"] = "trio" if sys.argv[1] == "trio" else "asyncio"
 style = sys.argv[2]
-STYLES: dict[str, Callable[[], Awaitable[None]]] = {"tasks": in_tasks, "threads": in_threads}
+STYLES: dict[str, Callable[[], Awaitable[None]]] = {
+    "tasks": in_tasks,
+    "threads": in_threads,
+    "busy": busily,
+    "map": in_map,
+}
 
 with ModelServer.in_thread(never_answer) as server:
     executor = nh.AgentStepExecutor.from_configuration(

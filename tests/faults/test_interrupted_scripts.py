@@ -12,10 +12,8 @@ PATIENCE_SECONDS = 60
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent to a child process")
-@pytest.mark.parametrize(
-    ("backend", "style"),
-    [("asyncio", "tasks"), ("trio", "tasks"), ("trio", "threads"), ("asyncio", "sync"), ("trio", "sync")],
-)
+@pytest.mark.parametrize("style", ["tasks", "threads", "sync", "busy", "map"])
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_ctrl_c_ends_a_script_and_prints_one_interruption(backend: str, style: str) -> None:
     command = [sys.executable, "-W", "default", str(SCRIPT), backend, style]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -29,6 +27,8 @@ def test_ctrl_c_ends_a_script_and_prints_one_interruption(backend: str, style: s
     assert process.returncode in (1, 130, -signal.SIGINT)
     lines = [line.strip(" |") for line in said.splitlines()]
     assert lines.count("KeyboardInterrupt") == 1, said
+    # On asyncio the interruption stands after the cancellation that it was; on Trio it stands alone.
+    assert said.count("Traceback (most recent call last)") <= (2 if backend == "asyncio" else 1), said
     # Newer Pythons underline what a frame was doing, so frames are counted and not lines.
     assert len([line for line in lines if line.lstrip().startswith("File ")]) < 80, said
     assert not [line for line in lines if "Warning" in line or "never" in line or "ignored" in line], said

@@ -12,6 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import nighthawk_async as nh
 from nighthawk_async.hooks import VerificationRefused
 from nighthawk_async.runtime import tracing
+from nighthawk_async.runtime.model_access import InterceptionError
 from nighthawk_async.testing import (
     CallbackExecutor,
     ModelResponse,
@@ -566,3 +567,32 @@ async def test_hooks_are_called_for_the_steps_of_checks() -> None:
     hooks.on(nh.hooks.StepStarted, lambda event: started.append(event.program.split()[0]))
     await run(ScriptedSteps(setting(1), returning("None")), is_good, hooks=hooks)
     assert started == ["Set", "Return"]
+
+
+async def test_a_missing_recording_within_a_check_reaches_the_host_bare() -> None:
+    async def ask(proposal: nh.Proposal) -> bool:
+        raise RuntimeError("wrapped") from InterceptionError("no recording")
+
+    with pytest.raises(InterceptionError, match="no recording"):
+        await run(ScriptedSteps(setting(1)), ask)
+
+
+async def test_a_step_of_a_check_that_obeys_a_request_to_end_ends_the_task_with_it() -> None:
+    began, go_on = anyio.Event(), anyio.Event()
+
+    async def check(proposal: nh.Proposal) -> bool:
+        began.set()
+        await go_on.wait()
+        return await act() == 2
+
+    steps = ScriptedSteps(setting(1), setting(2))
+    async with nh.run(steps.executor, verify=check), nh.open_tasks() as tasks:
+        handle = tasks.start(act)
+        await began.wait()
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(handle.cancel_gracefully, 60, "no longer needed")
+            await anyio.wait_all_tasks_blocked()
+            go_on.set()
+        with pytest.raises(nh.TaskCancelledError, match="no longer needed"):
+            await handle
+    assert len(steps.model.requests) == 1

@@ -145,8 +145,7 @@ def _schemas_in(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[st
     """Every object in a schema that may be a schema itself, with the way to it."""
     if isinstance(value, Mapping):
         schema = cast("Mapping[str, Any]", value)
-        if path[-1:] != ("properties",):
-            yield path, schema
+        yield path, schema
         for name, inner in schema.items():
             if name not in ("default", "examples", "enum", "const") or path[-1:] == ("properties",):
                 yield from _schemas_in(inner, (*path, name))

@@ -43,6 +43,7 @@ def is_small(call: nh.PermissionCall) -> bool:
         evaluating("send_mail(to)"),
         evaluating("await send_later(send_mail(to))"),
         executing("try:\n    send_mail(to)\nexcept BaseException:\n    pass"),
+        executing("try:\n    send_mail(to)\nexcept BaseException:\n    raise ValueError('other') from None"),
         executing("async def f():\n    try: send_mail(to)\n    except: pass\nawait f()"),
     ],
 )

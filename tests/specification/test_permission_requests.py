@@ -10,6 +10,7 @@ from tests.specification.permitted_steps import ASK, DENY, SENT, carried_out, se
 from tests.specification.scripted_steps import (
     PASS,
     ScriptedSteps,
+    assigning,
     evaluating,
     executing,
 )
@@ -133,3 +134,16 @@ async def test_a_step_that_is_cancelled_while_people_think_sends_nothing_and_lea
         await carried_out(executing("x = 1\nsend_mail(to)"), permissions=ASK, human=handler)
     assert [request.status for request in handler.requests] == ["cancelled"]
     assert SENT == []
+
+
+async def test_what_comes_of_an_approved_call_is_what_is_assigned() -> None:
+    result = await carried_out(
+        assigning("x", "send_later(to)"), evaluating("x"), permissions=ASK, human=approving(["ada"])
+    )
+    assert result.envelopes[1]["value"] == "sent to ada"
+
+
+async def test_calls_that_cannot_wait_do_not_keep_others_in_the_same_code_from_waiting() -> None:
+    expression = "[send_mail(to), (lambda: len(to))(), [*(len(each) for each in [to])]]"
+    result = await carried_out(evaluating(expression), permissions=ASK, human=approving(["ada"]))
+    assert result.envelopes[0]["value"] == ["sent to ada", 3, [3]]

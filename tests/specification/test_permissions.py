@@ -115,6 +115,20 @@ async def test_without_permissions_every_call_is_made() -> None:
     assert (await carried_out(evaluating("send_mail(to)"))).envelopes[0]["value"] == "sent to ada"
 
 
+async def test_functions_that_the_code_of_the_step_defines_are_its_own_but_what_they_call_is_not() -> None:
+    result = await carried_out(
+        executing(
+            "def shout(text):\n    return text.upper()\nx = [*map(shout, [to]), (lambda: shout(to))()]"
+        ),
+        evaluating("x"),
+        executing("def forward(to):\n    return send_mail(to)\nforward(to)"),
+        permissions=DENY,
+    )
+    assert result.envelopes[1]["value"] == ["ADA", "ADA"]
+    assert result.envelopes[2]["error"]["kind"] == "oversight"
+    assert SENT == []
+
+
 async def test_rules_look_at_the_evaluated_arguments() -> None:
     only_colleagues = nh.permissions(
         allow=[nh.rule("send_mail", to="*@example.com", when=lambda call: len(call.arguments["body"]) < 10)],

@@ -90,8 +90,7 @@ async def _ask(call: PermissionCall) -> None:
     """
     given = {name: call.arguments[name] for name in call.arguments if name in call.given}
     try:
-        approval = await request_approval(call.name, arguments=given)
-        approval.check(call.name, given)
+        await request_approval(call.name, arguments=given)  # it has checked that nothing changed meanwhile
     except (HumanError, UndigestibleArgumentError) as error:
         raise refusal_after_asking(call, error) from error
 

@@ -13,6 +13,7 @@ from nighthawk_async.runtime.expression import StepNamespace, compile_expression
 from nighthawk_async.runtime.guarded_calls import CallGuard, PausedCode, run_guarded
 from nighthawk_async.runtime.guarded_code import GUARD_NAME, compile_guarded, is_coroutine_code
 from nighthawk_async.runtime.permission_call import PermissionCall
+from nighthawk_async.runtime.permission_rules import rule
 from nighthawk_async.runtime.permissions import Permissions, permissions
 from nighthawk_async.runtime.step_context import StepContext
 from nighthawk_async.runtime.tool_registry import ToolScope
@@ -293,6 +294,25 @@ def test_where_nobody_can_be_waited_for_asking_is_a_denial(text: str) -> None:
     assert caught.value.kind == "oversight"
     assert caught.value.guidance == "Call double directly."
     assert told == ["ask double"]
+
+
+@pytest.mark.parametrize(
+    ("sets", "verdict"),
+    [
+        (permissions(deny=rule("double", number=5), default="allow"), "deny"),
+        (
+            permissions(ask=rule("double", when=lambda call: call.arguments["number"] > 4), default="allow"),
+            "ask",
+        ),
+        (permissions(allow=rule("double", number=lambda number: number < 5), default="deny"), "deny"),
+    ],
+)
+def test_a_function_is_not_handed_over_when_its_arguments_decide(sets: Permissions, verdict: str) -> None:
+    carry_out, told = recording(sets, double=double)
+    assert carry_out("double(1)") == 2
+    with pytest.raises(nh.ToolBoundaryError, match="not permitted to be handed"):
+        carry_out("[*map(double, [5])]")
+    assert told == [f"{verdict} double"]
 
 
 def test_code_that_asks_in_an_async_function_of_its_own_waits_there() -> None:

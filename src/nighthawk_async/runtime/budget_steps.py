@@ -72,12 +72,11 @@ async def carry_out_within(environment: Environment, work: Callable[[], Awaitabl
     if not accounts:
         return await work()
     own = accounts[len(accounts) - len(environment.policies.step_budgets) :]
-    with in_force(own):
-        _charge(accounts, "steps")
-        await tell_thresholds(environment)
-        result = await carry_out_in_time(own, work)
-        await tell_thresholds(environment)
-        return result
+    _charge(accounts, "steps")
+    await tell_thresholds(environment)
+    result = await carry_out_in_time(own, work)
+    await tell_thresholds(environment)
+    return result
 
 
 async def charge_tool_call(environment: Environment, name: str) -> None:

@@ -60,6 +60,13 @@ async def test_where_nothing_limits_a_response_the_budget_does_and_the_request_s
     assert model.requests[1].settings["max_tokens"] == 30
 
 
+async def test_a_budget_asks_for_no_longer_response_than_the_model_can_give() -> None:
+    model = known_model(max_output_tokens=50)
+    async with nh.run(executor_of(model), budget=nh.budget(tokens=ROOM, max_output_tokens=9_000)):
+        await act()
+    assert model.requests[0].settings["max_tokens"] == 50
+
+
 async def test_a_response_of_unknown_length_is_refused() -> None:
     model = known_model(max_output_tokens=None)
     async with nh.run(executor_of(model), budget=nh.budget(tokens=ROOM)):
@@ -76,6 +83,8 @@ async def test_cost_is_reserved_at_the_dearest_price_of_a_token() -> None:
     tokens = await refused_amount(known_model(price=plain), tokens=1)
     cost = await refused_amount(known_model(price=plain), cost=0)
     assert cost == Decimal(2 * (tokens - 50) + 10 * 50) / 1_000_000
+    reading = nh.ModelPrice(input=Decimal(2), output=Decimal(10), cache_read=Decimal(3))
+    assert await refused_amount(known_model(price=reading), cost=0) > cost
     assert await refused_amount(known_model(price=writing), cost=0) == cost + Decimal(tokens - 50) / 1_000_000
 
 
@@ -330,6 +339,25 @@ async def test_a_vetoed_request_is_not_sent_and_takes_nothing() -> None:
             await act()
     assert model.requests == []
     assert budget.spent.turns == run.usage_meter.usage.requests == 0
+
+
+@pytest.mark.parametrize("stage", ["before", "after"])
+async def test_hooks_are_not_told_of_the_end_of_a_cancelled_request(stage: str) -> None:
+    hooks = nh.Hooks()
+    told: list[object] = []
+    hooks.on(AfterModelRequest, lambda event: told.append(event))
+    reached = anyio.Event()
+
+    async def hang() -> None:
+        reached.set()
+        await anyio.sleep_forever()
+
+    executor = executor_of(StagedModel(**{stage: hang}))  # type: ignore[arg-type]
+    async with nh.run(executor, hooks=hooks), anyio.create_task_group() as tasks:
+        tasks.start_soon(act)
+        await reached.wait()
+        tasks.cancel_scope.cancel()
+    assert told == []
 
 
 @pytest.mark.parametrize("stage", ["before", "after"])

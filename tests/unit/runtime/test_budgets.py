@@ -192,6 +192,25 @@ async def test_a_run_inside_a_run_is_under_its_budgets() -> None:
             await act()
 
 
+async def test_each_step_of_a_run_inside_a_run_has_the_accounts_of_both() -> None:
+    model = known_model(model_response(EVALUATE), model_response(DONE))
+    executor = executor_of(model)
+    async with nh.run(executor, step_budget=nh.budget(turns=1)), nh.run(executor):
+        with pytest.raises(nh.BudgetExceededError):
+            await act()
+
+
+async def test_a_budget_that_was_left_is_charged_no_more() -> None:
+    outer, inner = nh.budget(steps=5), nh.budget(steps=5)
+    async with nh.run(executor_of(known_model())):
+        with outer:
+            with inner:
+                await act()
+            await act()
+        await act()
+    assert (outer.spent.steps, inner.spent.steps) == (2, 1)
+
+
 async def test_a_budget_that_is_in_force_already_is_charged_once() -> None:
     budget = nh.budget(steps=2)
     async with nh.run(executor_of(known_model()), budget=budget):
@@ -354,6 +373,23 @@ async def test_a_step_pays_for_the_steps_that_its_tools_carry_out() -> None:
     assert len(model.requests) == 2
 
 
+@nh.natural_function
+async def returning(help_me: Any) -> int:
+    """natural
+    Return what <help_me> gives.
+    """
+    return 0
+
+
+async def test_a_breach_in_the_expression_of_the_outcome_reaches_the_host() -> None:
+    end = tool_call("nh_outcome", kind="return", return_expression="await help_me()")
+    model = known_model(model_response(end), model_response(DONE))
+    async with nh.run(executor_of(model), budget=nh.budget(steps=1)):
+        with pytest.raises(nh.BudgetExceededError):
+            await returning(act)
+    assert len(model.requests) == 1
+
+
 async def test_a_breach_in_a_group_of_child_tasks_reaches_the_host() -> None:
     async def help_me() -> None:
         async with anyio.create_task_group() as tasks:
@@ -431,9 +467,51 @@ async def test_a_step_that_swallows_the_end_of_the_time_is_late_all_the_same() -
             await anyio.sleep(30)
         return StepResponse()
 
-    async with nh.run(CallbackExecutor(stubborn), step_budget=nh.budget(seconds=10)):
+    async def failing(call: StepCall) -> StepResponse:
+        await stubborn(call)
+        raise ValueError("late")
+
+    for callback in (stubborn, failing):
+        async with nh.run(CallbackExecutor(callback), step_budget=nh.budget(seconds=10)):
+            with pytest.raises(nh.BudgetExceededError, match="seconds"):
+                await act()
+
+
+@pytest.mark.virtual_time
+async def test_the_time_between_steps_counts_in_a_run_a_scope_and_a_block() -> None:
+    async def idle_and_act() -> None:
+        await act()
+        await anyio.sleep(60)
         with pytest.raises(nh.BudgetExceededError, match="seconds"):
             await act()
+
+    def make_time() -> nh.Budget:
+        return nh.budget(seconds=50)
+
+    executor = executor_of(known_model())
+    async with nh.run(executor, budget=make_time()):
+        await idle_and_act()
+    async with nh.run(executor):
+        with nh.scope(budget=make_time()):
+            await idle_and_act()
+        with make_time() as budget:
+            await idle_and_act()
+        assert budget.spent.seconds == pytest.approx(60)
+
+
+@pytest.mark.virtual_time
+async def test_a_threshold_of_time_is_told_at_the_end_of_the_step_that_passed_it() -> None:
+    async def slow(call: StepCall) -> StepResponse:
+        await anyio.sleep(60)
+        return StepResponse()
+
+    hooks = nh.Hooks()
+    told: list[float] = []
+    hooks.on(BudgetThreshold, lambda event: told.append(event.fraction))
+    budget = nh.budget(seconds=100, thresholds=(0.5,))
+    async with nh.run(CallbackExecutor(slow), budget=budget, hooks=hooks):
+        await act()
+        assert told == [0.5]
 
 
 @pytest.mark.virtual_time
@@ -522,6 +600,27 @@ async def test_the_last_request_that_fits_tells_the_model_to_conclude() -> None:
     assert "nearly spent" in str(last.messages[-1])
     assert last.tool_choice == nh.NamedToolChoice(name="nh_outcome")
     assert last.tools == first.tools
+
+
+async def test_a_budget_that_fails_tells_the_model_nothing() -> None:
+    model = known_model()
+    async with nh.run(executor_of(model), budget=nh.budget(turns=1)):
+        await act()
+    assert "nearly spent" not in str(model.requests[0].messages)
+
+
+async def test_a_binding_that_has_a_value_already_need_not_be_set() -> None:
+    @nh.natural_function
+    async def improve(number: int = 1) -> int:
+        """natural
+        Improve <:number>.
+        """
+        return number
+
+    model = known_model()
+    async with nh.run(executor_of(model), budget=nh.budget(turns=1, on_exceeded="conclude")):
+        assert await improve() == 1
+    assert model.requests[0].tool_choice == nh.NamedToolChoice(name="nh_outcome")
 
 
 async def test_a_model_that_has_something_left_to_set_may_still_set_it() -> None:

@@ -1,7 +1,11 @@
-"""Function transformers: each takes a callable and gives one with the same signature. Floor 5."""
+"""Function transformers: each takes a callable and gives one with the same signature. Floor 5.
+
+`Baseline` is for steps: it is what `run` and `scope` are told.
+"""
 
 from ..runtime.retry_policy import ExponentialWait
 from ..runtime.retry_report import RetryScheduled
+from .baseline import Baseline
 from .budget import BudgetPerCall, budget
 from .circuit_breaker import CircuitBreaker, CircuitStatistics, circuit_breaker
 from .circuit_state import CircuitStatus
@@ -19,6 +23,7 @@ from .vote import Vote, vote
 __all__ = [
     "Answer",
     "Attempt",
+    "Baseline",
     "BudgetPerCall",
     "CircuitBreaker",
     "CircuitOpenError",

@@ -122,13 +122,13 @@ class Retrying(Transformer):
         on_retry: Is told before each wait.
     """
 
-    __slots__ = ("_on_retry", "policy")
+    __slots__ = ("on_retry", "policy")
 
     title = "retrying"
 
     def __init__(self, policy: RetryPolicy, on_retry: OnRetry | None) -> None:
         self.policy = policy
-        self._on_retry = on_retry
+        self.on_retry = on_retry
 
     def check(self, function: object) -> None:
         """Refuse a synchronous function when whoever is told is async."""
@@ -154,10 +154,10 @@ class Retrying(Transformer):
         return self._log("a block").attempts_async()
 
     def _log(self, name: str) -> Attempts:
-        return Attempts(self.policy, name, self._on_retry)
+        return Attempts(self.policy, name, self.on_retry)
 
     def _check_on_retry(self, name: str) -> None:
-        if is_async_callable(self._on_retry):
+        if is_async_callable(self.on_retry):
             raise TypeError(f"on_retry is async, but {name} is not")
 
 

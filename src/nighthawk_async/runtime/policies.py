@@ -12,6 +12,7 @@ from .hooks import Hooks
 from .human_handler import HumanHandler
 from .oversight import Oversight
 from .permissions import Permissions
+from .step_resilience import StepResilience
 from .verification import Verification
 
 __all__ = ["NO_POLICIES", "Policies"]
@@ -29,6 +30,7 @@ class Policies:
         budgets: The accounts that everything is charged to, outermost first.
         step_budgets: What each step may spend, by an account of its own.
         verifications: The checks that say whether a step is done, those of outer scopes first.
+        resilience: What gives each step another chance; None for nothing.
         is_verifying: Whether the steps belong to such a check, so that they are not checked themselves.
     """
 
@@ -39,6 +41,7 @@ class Policies:
     budgets: tuple[BudgetAccount, ...] = ()
     step_budgets: tuple[BudgetTerms, ...] = ()
     verifications: tuple[Verification, ...] = ()
+    resilience: StepResilience | None = None
     is_verifying: bool = False
 
     def with_budgets(self, *accounts: BudgetAccount) -> "Policies":

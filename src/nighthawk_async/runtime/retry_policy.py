@@ -21,6 +21,7 @@ from ..errors import (
     StepAbortedError,
 )
 from .error_causes import with_causes
+from .steering import StepStoppedError
 
 __all__ = [
     "FINAL_ERRORS",
@@ -35,6 +36,7 @@ __all__ = [
 FINAL_ERRORS = (
     BudgetExceededError,
     StepAbortedError,
+    StepStoppedError,
     HookError,
     HumanError,
     CancelledError,  # an Exception: what a thread gets when what it waits for on an event loop is cancelled
@@ -48,7 +50,8 @@ def may_be_retried(error: BaseException) -> bool:
     """Whether anybody may try again after an error, whoever wants to.
 
     Not after a cancellation, an interrupt or an exit; and not after errors that somebody's decision stands
-    behind: a budget, an aborted step, a hook, a person. What such an error caused counts as one itself.
+    behind: a budget, a step that was aborted or stopped, a hook,
+    a person. What such an error caused counts as one itself.
 
     Args:
         error: The error; of a group, every error counts.

@@ -26,6 +26,7 @@ from .policies import Policies
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
 from .step_executor import StepExecutor, check_executor
+from .step_resilience import StepBaseline, resilience_in_force
 from .tool_registry import ToolScope
 from .tracing import identity_attributes, span
 from .usage_meter import UsageMeter
@@ -164,6 +165,7 @@ def run(
     permissions: Permissions | None = None,
     budget: Budget | None = None,
     step_budget: Budget | None = None,
+    resilience: StepBaseline | None = None,
 ) -> Run:
     """Carry out the steps inside with an executor.
 
@@ -191,12 +193,15 @@ def run(
         budget: What all steps inside may spend together; see `nighthawk_async.budget`. The budgets of a run
             around this one hold in it as well.
         step_budget: What each step inside may spend, by an account of its own.
+        resilience: What gives each step inside another chance: a `nighthawk_async.resilience.Baseline`. A run
+            inside a run has the one that it is given, or none.
 
     Returns:
         A context manager, for `async with` and for `with`.
 
     Raises:
         NighthawkError: The object is no step executor, or another argument has a bad value.
+        ConfigurationError: A model to fall back to cannot be had.
     """
     if sync_backend not in get_args(SyncBackend):
         raise NighthawkError(f"sync_backend must be one of {get_args(SyncBackend)}, not {sync_backend!r}")
@@ -219,6 +224,7 @@ def run(
                     verifications=checked_verifications(verify),
                     human=checked_human_handler(human),
                     permissions=added_permissions(_outer_permissions(), permissions),
+                    resilience=resilience_in_force(None, resilience, step_executor),
                 )
             ),
             budget=budget,

@@ -32,6 +32,7 @@ from .permission_gate import make_call_guard
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step
 from .step_actor import StepActor
+from .step_attempts import StepAttempt, carry_out_attempts, within_timeout
 from .step_control import SteerableStep, admitted
 from .step_executor import AsyncStepExecutor, StepExecutor
 from .tracing import identity_attributes, record_failed, record_outcome, span
@@ -72,11 +73,29 @@ async def run_step(
         BudgetExceededError: A budget has no room for it.
     """
     outer = get_environment()
+    resilience = outer.policies.resilience
+    if resilience is None:
+        return await _carry_out_once(block, site, python_locals, literal, outer)
+    carry_out = partial(_carry_out_once, block, site, python_locals, literal)
+    return await carry_out_attempts(outer, step_id_of(block), resilience, carry_out)
+
+
+async def _carry_out_once(
+    block: NaturalBlock,
+    site: NaturalSite,
+    python_locals: Mapping[str, object],
+    literal: str | None,
+    outer: Environment,
+    attempt: StepAttempt | None = None,
+) -> StepResult:
+    """Carry out a block; an attempt is one of several."""
     execution_ref = replace(outer.execution_ref, step_id=step_id_of(block))
     with span("nighthawk.step", identity_attributes(execution_ref)) as step_span:
         try:
             step = _prepare(outer, execution_ref, block, site, python_locals, literal)
-            run_in_task_group = partial(_run_in_task_group, outer, step, block.address)
+            if attempt is not None:
+                attempt.prepare(step.actor, step_span)
+            run_in_task_group = partial(_run_in_task_group, outer, step, block.address, attempt)
             outcome, result = await carry_out_in_time(outer.policies.budgets, run_in_task_group)
         except Exception as error:
             record_failed(step_span, error)
@@ -118,7 +137,7 @@ def _prepare(
 
 
 async def _run_in_task_group(
-    outer: Environment, step: Step, block_address: str
+    outer: Environment, step: Step, block_address: str, attempt: StepAttempt | None
 ) -> tuple[StepOutcome, StepResult]:
     """Once the step is admitted, serve the actor while the executor works."""
     run_state, actor = outer.run_state, step.actor
@@ -132,12 +151,16 @@ async def _run_in_task_group(
     )
     async with BareTaskGroup() as task_group:
         with SteerableStep(actor) as steerable:
+            if attempt is not None:
+                await attempt.wait(actor)
             async with admitted(actor, run_state.admission, around), run_state.using_resources():
                 environment.usage_meter.count_step()
                 with using_environment(environment), actor.in_flight():
                     task_group.start_soon(actor.serve)
                     try:
                         carry_out = partial(_carry_out, environment, step, steerable)
+                        if attempt is not None:
+                            carry_out = partial(within_timeout, environment, carry_out)
                         in_budgets = partial(carry_out_within, environment, carry_out)
                         return await with_step_events(environment, step, in_budgets)
                     finally:

@@ -20,6 +20,7 @@ from .oversight import Oversight, checked_oversight
 from .permissions import Permissions, added_permissions
 from .policies import Policies
 from .step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
+from .step_resilience import StepBaseline, resilience_in_force
 from .tool_registry import ToolScope
 from .tracing import identity_attributes, span
 from .unset import UNSET, Unset
@@ -85,6 +86,7 @@ def scope(
     permissions: Permissions | None = None,
     budget: Budget | None = None,
     step_budget: Budget | None = None,
+    resilience: StepBaseline | Unset | None = UNSET,
     system_prompt_suffix_fragments: Sequence[str] | None = None,
     user_prompt_suffix_fragments: Sequence[str] | None = None,
     implicit_references: Mapping[str, object] | None = None,
@@ -111,6 +113,9 @@ def scope(
         budget: What all steps inside may spend together; see `nighthawk_async.budget`. Outer ones hold as
             well, in both modes.
         step_budget: What each step inside may spend, by an account of its own; likewise.
+        resilience: What gives each step inside another chance: a `nighthawk_async.resilience.Baseline`; None
+            for nothing, omitted for no change. Where it says nothing, what holds around it goes on, unless
+            `mode` replaces it.
         system_prompt_suffix_fragments: Texts appended to system prompts.
         user_prompt_suffix_fragments: Texts appended to user prompts.
         implicit_references: Names and values that every block inside can use without mentioning them.
@@ -127,11 +132,12 @@ def scope(
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
     outer = get_environment()
     is_added = mode == "inherit"
+    executor = _resolve_executor(outer.step_executor, step_executor, step_executor_configuration)
     return Scope(
         replace(
             outer,
             execution_ref=replace(outer.execution_ref, scope_id=uuid.uuid4().hex),
-            step_executor=_resolve_executor(outer.step_executor, step_executor, step_executor_configuration),
+            step_executor=executor,
             tool_scope=ToolScope(outer.tool_scope),
             usage_meter=UsageMeter(outer.usage_meter),
             policies=with_budget_arguments(
@@ -142,6 +148,8 @@ def scope(
                     verify=verify,
                     human=human,
                     permissions=permissions,
+                    resilience=resilience,
+                    executor=executor,
                     is_added=is_added,
                 ),
                 budget=budget,
@@ -168,6 +176,8 @@ def _policies(
     verify: Verify | None,
     human: HumanHandler | Unset | None,
     permissions: Permissions | None,
+    resilience: StepBaseline | Unset | None,
+    executor: StepExecutor,
     is_added: bool,
 ) -> Policies:
     policies = outer
@@ -182,6 +192,9 @@ def _policies(
         policies = replace(policies, human=checked_human_handler(human))
     if permissions is not None:
         policies = replace(policies, permissions=added_permissions(outer.permissions, permissions))
+    if outer.resilience is not None or not isinstance(resilience, Unset):
+        inside = resilience_in_force(outer.resilience, resilience, executor, is_added=is_added)
+        policies = replace(policies, resilience=inside)
     return policies
 
 

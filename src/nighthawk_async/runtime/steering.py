@@ -28,7 +28,7 @@ from ..parallel import (
 )
 from ..types.content import BinaryContent, FileUrl, UploadedFile, UserContent
 
-__all__ = ["ParkingMoment", "Steering", "UndeliveredSteeringWarning"]
+__all__ = ["ParkingMoment", "Steering", "StepStoppedError", "UndeliveredSteeringWarning"]
 
 ParkingMoment: TypeAlias = Literal["suspended", "resumed"]
 """When a step is about to park, and when it goes on."""
@@ -43,6 +43,10 @@ class UndeliveredSteeringWarning(RuntimeWarning):
     """
 
 
+class StepStoppedError(ExecutionError):
+    """Somebody stopped a step. Nothing tries it again."""
+
+
 class Steering:
     """What others want of one step. Everything happens on the event loop of the step.
 
@@ -55,25 +59,32 @@ class Steering:
     """
 
     __slots__ = (
+        "_accepted",
         "_cancel_request",
         "_interruptible",
         "_is_closed",
-        "_messages",
         "_parking_observer",
         "_place",
         "_step_id",
+        "_taken",
         "stop_reason",
     )
 
     def __init__(self, step_id: str) -> None:
         self._step_id = step_id
-        self._messages: list[UserContent] = []
+        self._accepted: list[UserContent] = []
+        self._taken = 0
         self._place = ParkingPlace("step")
         self._cancel_request: tuple[str | None] | None = None
         self._interruptible: anyio.CancelScope | None = None
         self._is_closed = False
         self._parking_observer: Callable[[ParkingMoment], Awaitable[None]] | None = None
         self.stop_reason: str | None = None
+
+    @property
+    def accepted(self) -> tuple[UserContent, ...]:
+        """Every message that has arrived so far, taken by a turn or not."""
+        return tuple(self._accepted)
 
     @property
     def is_suspended(self) -> bool:
@@ -91,7 +102,7 @@ class Steering:
             NighthawkError: It is no content.
         """
         self._refuse_ended()
-        self._messages += _checked_content(content)
+        self._accepted += _checked_content(content)
 
     def stop(self, reason: str) -> None:
         """Ask the step to fail at its next boundary, parked or not. The first reason counts.
@@ -136,7 +147,7 @@ class Steering:
         items = tuple(cast("Sequence[Any]", input)) if isinstance(input, list | tuple) else (input,)
         message = [] if input is None else _checked_content(items)
         self._place.resume()
-        self._messages += message
+        self._accepted += message
 
     def request_cancel(self, reason: str | None) -> None:
         """Ask the step to end at its next boundary, parked or not, as cancelled.
@@ -155,7 +166,7 @@ class Steering:
         """Wait while the step is suspended, before it begins.
 
         Raises:
-            ExecutionError: The step was stopped.
+            StepStoppedError: The step was stopped.
             TaskCancelledError: The task of the step was asked to end.
         """
         await self._park()
@@ -183,14 +194,12 @@ class Steering:
             The messages that arrived since the last turn, in order.
 
         Raises:
-            ExecutionError: The step was stopped.
+            StepStoppedError: The step was stopped.
             TaskCancelledError: The task of the step was asked to end.
         """
         await checkpoint_if_cancelled()  # a call in a worker thread may have outlasted a cancellation
         await self.begin()
-        messages = tuple(self._messages)
-        self._messages.clear()
-        return messages
+        return self._take()
 
     async def may_end(self) -> bool:
         """Wait while the step is suspended, before it ends as its model wants it to.
@@ -200,18 +209,21 @@ class Steering:
             end in any case.
 
         Raises:
-            ExecutionError: The step was stopped.
+            StepStoppedError: The step was stopped.
         """
         await self._park()
         self._raise_if_stopped()
-        return not self._messages or self._cancel_request is not None
+        return self._taken == len(self._accepted) or self._cancel_request is not None
 
     def end_steering(self) -> tuple[UserContent, ...]:
         """Accept nothing more; gives the messages that nobody took. Doing so twice is fine."""
         self._is_closed = True
         self._place.close()
-        messages = tuple(self._messages)
-        self._messages.clear()
+        return self._take()
+
+    def _take(self) -> tuple[UserContent, ...]:
+        messages = tuple(self._accepted[self._taken :])
+        self._taken = len(self._accepted)
         return messages
 
     async def _park(self) -> None:
@@ -228,7 +240,7 @@ class Steering:
 
     def _raise_if_stopped(self) -> None:
         if self.stop_reason is not None:
-            raise ExecutionError(f"step {self._step_id} was stopped: {self.stop_reason}")
+            raise StepStoppedError(f"step {self._step_id} was stopped: {self.stop_reason}")
 
     def _raise_if_cancel_requested(self) -> None:
         raise_if_cancel_requested()

@@ -1,0 +1,81 @@
+"""`Baseline`: what gives each step of a run or a scope another chance. Floor 5.
+
+`runtime.step_attempts` carries it out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from ..configuration import parse_model_id
+from ..runtime.step_resilience import StepBaseline
+from .arguments import checked_seconds
+from .errors import InvalidPolicyError
+from .retrying import Retrying
+
+__all__ = ["Baseline"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline(StepBaseline):
+    """What gives each step another chance, for `nighthawk_async.run` and `nighthawk_async.scope`.
+
+        spare = ["openai-responses:gpt-5.4"]
+        with nh.scope(resilience=Baseline(timeout=60, retries=2, fallback_models=spare)):
+            summary = await summarize(text)
+
+    Each attempt is a step of its own: it begins with the Python variables as they were, has a step budget of
+    its own, and is counted and traced. A failed one has committed nothing, but what its tools did to the
+    world, or to objects, stays done. A `raise` outcome is no failure.
+
+    It holds for the steps that tools bring about too, each for itself; inside an attempt with another model
+    they begin with that one. In a scope inside, a baseline that says less leaves the rest as it is, and of
+    two timeouts the shorter holds.
+
+    Args:
+        timeout: How long one attempt may take, in seconds, from when the step was admitted. After that it
+            fails with `StepLimitError`. None for no change.
+        retries: How often to try again with the same model, or what `retrying` gives, which says everything:
+            `retrying(attempts=5, on=OSError, wait=1, on_retry=log)`. None for no change, 0 for never.
+        fallback_models: The model ids to go on with, in order, each with attempts of its own, after a step
+            that failed (`ExecutionError`) or any `ModelError`. The one that is asked anyway is left out. The
+            executors of all are made when the run or scope is, with everything else as configured, as by
+            `ensemble`. None for no change; empty for no other model. Inside, an executor that takes no
+            configuration keeps its model.
+
+    Raises:
+        InvalidPolicyError: An argument makes no sense.
+        UnknownModelError: A model id is not of the form `provider:model`.
+    """
+
+    timeout: float | None = None
+    retries: int | Retrying | None = None
+    fallback_models: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.timeout is not None and not checked_seconds("timeout", self.timeout):
+            raise InvalidPolicyError("timeout is a number of seconds, more than 0")
+        _check_retries(self.retries)
+        if self.fallback_models is not None:
+            object.__setattr__(self, "fallback_models", _checked_models(self.fallback_models))
+
+
+def _check_retries(retries: object) -> None:
+    is_count = isinstance(retries, int) and not isinstance(retries, bool) and retries >= 0
+    if retries is not None and not is_count and not isinstance(retries, Retrying):
+        raise InvalidPolicyError(
+            f"retries is a whole number, at least 0, or what `retrying(…)` gives, not {retries!r}"
+        )
+
+
+def _checked_models(models: object) -> tuple[str, ...]:
+    if isinstance(models, str) or not isinstance(models, Sequence):
+        raise InvalidPolicyError(f"fallback_models is a sequence of model ids, not {models!r}")
+    ids = tuple(cast("Sequence[object]", models))
+    for model in ids:
+        if not isinstance(model, str):
+            raise InvalidPolicyError(f"fallback_models has model ids, texts, not {model!r}")
+        parse_model_id(model)
+    if len(set(ids)) < len(ids):
+        raise InvalidPolicyError(f"fallback_models has a model more than once: {ids!r}")
+    return cast("tuple[str, ...]", ids)

@@ -185,13 +185,14 @@ def under_thread_deadlines(
     """An async function to be carried out on an event loop for the present thread, within its deadlines.
 
     For whoever carries calls from threads to event loops. On the thread of a running loop the caller's cancel
-    scopes count, whoever made them, because a loop that stands still cannot cancel.
+    scopes count, whoever made them, because a loop that stands still cannot cancel. In a worker thread whose
+    caller was cancelled the function is cancelled, too, also when the thread comes to it only afterwards.
 
     Args:
         function: The async function.
 
     Returns:
-        The function itself when the present thread has no deadline.
+        What to carry out in its place, with the same arguments.
     """
     if is_loop_thread():
         seconds = anyio.current_effective_deadline() - anyio.current_time()
@@ -200,11 +201,18 @@ def under_thread_deadlines(
         return partial(
             _within, max(seconds, 0.0), Deadline(max(seconds, 0.0), "what blocks its event loop"), function
         )
+    function = partial(_reached_by_cancellation, function)
     limits = _in_thread.get()
     if not limits:
         return function
     first = min(limits, key=_remaining_seconds)
     return partial(_within, first.remaining_seconds, first, function)
+
+
+async def _reached_by_cancellation(function: Callable[..., Awaitable[Result]], *args: object) -> Result:
+    with anyio.CancelScope():
+        pass  # on asyncio, leaving a scope repeats a cancellation that was over before this task began
+    return await function(*args)
 
 
 async def _within(

@@ -315,3 +315,23 @@ async def test_synchronous_functions_in_a_map_may_have_deadlines() -> None:
 
     settled = await parallel.settle(work, range(3))
     assert [type(error) for error in settled.errors()] == [DeadlineExceededError] * 3
+
+
+@anyio_test
+async def test_what_a_thread_begins_on_the_loop_after_its_caller_was_cancelled_is_cancelled() -> None:
+    is_cancelled = threading.Event()
+
+    def come_late() -> None:
+        is_cancelled.wait(10)
+        from_thread.run(under_thread_deadlines(Recorder().sleep))
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(anyio.to_thread.run_sync, come_late)
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                for _ in range(10):  # until nobody delivers the cancellation any more
+                    await checkpoint()
+            is_cancelled.set()
+    assert tasks.cancel_scope.cancelled_caught

@@ -11,6 +11,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
+from nighthawk_async.parallel import under_thread_deadlines
 from nighthawk_async.resilience import (
     CircuitOpenError,
     VoteError,
@@ -149,7 +150,8 @@ class Sleeper:
         await anyio.sleep_forever()
 
     def sleep(self) -> None:
-        anyio.from_thread.run(self.sleep_async)
+        # By itself, AnyIO does not cancel what a thread begins after its caller was cancelled.
+        anyio.from_thread.run(under_thread_deadlines(self.sleep_async))
 
 
 def may_be_called(order: tuple[str, ...]) -> range:

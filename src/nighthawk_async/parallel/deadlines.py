@@ -210,7 +210,7 @@ def under_thread_deadlines(
 
 
 async def _reached_by_cancellation(function: Callable[..., Awaitable[Result]], *args: object) -> Result:
-    with anyio.CancelScope():
+    with anyio.CancelScope():  # noqa: ASYNC100  (nothing is to be cancelled in it)
         pass  # on asyncio, leaving a scope repeats a cancellation that was over before this task began
     return await function(*args)
 

@@ -353,20 +353,23 @@ async def test_everyone_who_waits_for_a_suspension_hears_of_it_though_one_resume
     assert sorted(heard) == [0, 1, 2]
 
 
-async def resume(place: ParkingPlace) -> None:
-    place.resume()
-
-
-async def test_who_waits_for_a_suspension_while_one_ends_hears_of_it() -> None:
+async def test_who_waits_for_a_suspension_that_ends_at_once_hears_of_it() -> None:
     place = ParkingPlace("step")
+    waits = anyio.Event()
+
+    async def wait_suspended() -> None:
+        waits.set()
+        await place.wait_suspended()
+
     async with anyio.create_task_group() as task_group:
         place.suspend()
         task_group.start_soon(place.park)
         await anyio.wait_all_tasks_blocked()
         with anyio.fail_after(5):
             async with anyio.create_task_group() as waiting:
-                waiting.start_soon(place.wait_suspended)
-                waiting.start_soon(resume, place)
+                waiting.start_soon(wait_suspended)
+                await waits.wait()
+                place.resume()
 
 
 async def test_a_suspension_that_is_over_is_not_the_next_one() -> None:

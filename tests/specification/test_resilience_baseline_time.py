@@ -150,6 +150,32 @@ async def test_a_step_that_is_stopped_has_no_other_attempt(while_waiting: bool) 
     assert attempts.count + len(steps.model.requests) <= 1
 
 
+async def test_a_function_is_not_called_again_whose_step_was_stopped() -> None:
+    async def stop() -> None:
+        nh.get_current_step_actor().stop("enough")
+
+    steps = ScriptedSteps(evaluating("tool()"), PASS)
+    async with nh.run(steps.executor):
+        with pytest.raises(nh.ExecutionError, match="was stopped: enough"):
+            await AT_ONCE(work)(stop)
+    assert len(steps.model.requests) == 1
+
+
+async def test_a_step_that_fails_before_it_could_park_parks_before_its_next_attempt() -> None:
+    async def suspend_and_fail() -> None:
+        nh.get_current_step_actor().suspend()
+        raise FAILURE
+
+    attempts = Attempts(suspend_and_fail, RIGHT)
+    async with nh.run(attempts.executor, resilience=Baseline(retries=AT_ONCE)), nh.open_tasks() as tasks:
+        handle = tasks.start(work)
+        await anyio.wait_all_tasks_blocked()
+        assert handle.status == "suspended"
+        assert attempts.count == 1
+        handle.resume()
+        assert await handle == 7
+
+
 async def test_what_was_said_to_a_failed_attempt_is_said_to_the_next() -> None:
     async def say() -> None:
         nh.get_current_step_actor().steer("in metres")

@@ -34,7 +34,7 @@ class Baseline(StepBaseline):
 
     Args:
         timeout: How long one attempt may take, in seconds, from when the step was admitted. After that it
-            fails with `StepLimitError`. None for no change.
+            fails with `StepLimitError`. Waiting for people counts too. None for no change.
         retries: How often to try again with the same model, or what `retrying` gives, which says everything:
             `retrying(attempts=5, on=OSError, wait=1, on_retry=log)`. None for no change, 0 for never.
         fallback_models: The model ids to go on with, in order, each with attempts of its own, after a step

@@ -67,6 +67,7 @@ class Steering:
         "_place",
         "_step_id",
         "_taken",
+        "_was_to_park",
         "stop_reason",
     )
 
@@ -74,6 +75,7 @@ class Steering:
         self._step_id = step_id
         self._accepted: list[UserContent] = []
         self._taken = 0
+        self._was_to_park = False
         self._place = ParkingPlace("step")
         self._cancel_request: tuple[str | None] | None = None
         self._interruptible: anyio.CancelScope | None = None
@@ -85,6 +87,11 @@ class Steering:
     def accepted(self) -> tuple[UserContent, ...]:
         """Every message that has arrived so far, taken by a turn or not."""
         return tuple(self._accepted)
+
+    @property
+    def is_to_park(self) -> bool:
+        """Whether somebody wants it to be parked; of a step that has ended, whether somebody did then."""
+        return self._was_to_park or self._place.state in ("suspending", "suspended")
 
     @property
     def is_suspended(self) -> bool:
@@ -218,6 +225,7 @@ class Steering:
     def end_steering(self) -> tuple[UserContent, ...]:
         """Accept nothing more; gives the messages that nobody took. Doing so twice is fine."""
         self._is_closed = True
+        self._was_to_park = self.is_to_park
         self._place.close()
         return self._take()
 

@@ -18,7 +18,6 @@ from opentelemetry import trace
 
 from ..errors import ExecutionError, ModelError, StepLimitError
 from ..parallel import cancel_requested
-from ..types.content import UserContent
 from .awaitable import is_awaitable
 from .conclude import StepResult
 from .environment import Environment
@@ -27,6 +26,7 @@ from .error_text import describe_error
 from .other_models import model_of
 from .retry_policy import leaves_of, may_be_retried
 from .retry_report import RetryScheduled, report_retry_async
+from .steering import Steering
 from .step_actor import StepActor
 from .step_resilience import StepResilience
 
@@ -42,10 +42,10 @@ class StepAttempt:
         number: Which it is, from 1.
         environment: What surrounds it.
         begins_at: When it may begin, by the clock of the event loop.
-        messages: What was said to the attempts before.
+        before: Who was steered in the attempt before; None for nobody.
     """
 
-    __slots__ = ("_actor", "_begins_at", "_messages", "environment", "number")
+    __slots__ = ("_before", "_begins_at", "environment", "number", "steered")
 
     def __init__(
         self,
@@ -53,29 +53,27 @@ class StepAttempt:
         number: int,
         environment: Environment,
         begins_at: float = -inf,
-        messages: tuple[UserContent, ...] = (),
+        before: Steering | None = None,
     ) -> None:
         self.number = number
         self.environment = environment
+        self.steered = before
         self._begins_at = begins_at
-        self._messages = messages
-        self._actor: StepActor | None = None
-
-    @property
-    def accepted(self) -> tuple[UserContent, ...]:
-        """What was said to it and to the attempts before."""
-        return self._messages if self._actor is None else self._actor.accepted
+        self._before = before
 
     def prepare(self, actor: StepActor, span: trace.Span) -> None:
-        """Take the actor of the step, and tell it what was said to the attempts before.
+        """Take the actor of the step, and hand on to it what was wanted of the attempts before.
 
         Args:
             actor: The actor.
             span: The span of the step.
         """
         span.set_attribute("nighthawk.step.attempt", self.number)
-        actor.steer(*self._messages)
-        self._actor = actor
+        if self._before is not None:
+            actor.steer(*self._before.accepted)
+            if self._before.is_to_park:
+                actor.suspend()
+        self.steered, self._before = actor, None
 
     async def wait(self, actor: StepActor) -> None:
         """Wait until it may begin, while the step can be steered. It is not admitted yet.
@@ -87,6 +85,7 @@ class StepAttempt:
             StepStoppedError: The step was stopped.
             TaskCancelledError: The task of the step was asked to end.
         """
+        await actor.begin()
         while (seconds := self._begins_at - anyio.current_time()) > 0:
             await actor.interruptible(anyio.sleep(seconds))
             await actor.begin()
@@ -217,7 +216,7 @@ class _Attempts:
             number=failed.number + 1,
             environment=environment,
             begins_at=anyio.current_time() + retry.wait_seconds,
-            messages=failed.accepted,
+            before=failed.steered,
         )
 
 

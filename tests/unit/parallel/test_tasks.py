@@ -417,7 +417,7 @@ async def test_what_somebody_stops_to_await_after_the_end_of_the_body_is_cancell
         async with anyio.create_task_group() as outer, open_tasks(at_end="cancel") as tasks:
             helper = tasks.start(anyio.sleep_forever)
             outer.start_soon(wait_a_while, helper)
-            await anyio.lowlevel.checkpoint()
+            await anyio.wait_all_tasks_blocked()
     assert helper.status == "cancelled"
 
 

@@ -4,7 +4,7 @@
         -> hooks -> oversight -> result
 
 The generated code of the natural function commits the result. Until then nothing has reached a Python
-variable.
+variable. Under a resilience baseline, all of this is one attempt of several (`step_attempts`).
 """
 
 from collections.abc import Mapping

@@ -182,14 +182,25 @@ class BudgetExceededError(NighthawkError):
         reserved: int | float | Decimal,
         asked: int | float | Decimal,
     ) -> None:
-        in_use = f"{spent:,} spent" + (f", {reserved:,} reserved" if reserved else "")
-        super().__init__(f"budget {budget}: no room for {asked:,} {resource}: {in_use} of {limit:,}")
+        if resource == "seconds":
+            what = f"its {limit:g} seconds are over"
+        else:
+            in_use = f"{spent:,} spent" + (f", {reserved:,} reserved" if reserved else "")
+            what = f"no room for {_amount(asked, resource)}: {in_use} of {limit:,}"
+        super().__init__(f"budget {budget}: {what}")
         self.budget = budget
         self.resource = resource
         self.limit = limit
         self.spent = spent
         self.reserved = reserved
         self.asked = asked
+
+
+def _amount(number: int | float | Decimal, resource: str) -> str:
+    if resource == "cost":
+        return f"{number:,} US dollars"
+    words = resource.replace("_", " ")
+    return f"{number:,} {words.removesuffix('s') if number == 1 else words}"
 
 
 class StepAbortedError(NighthawkError):

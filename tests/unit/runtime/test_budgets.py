@@ -134,14 +134,14 @@ async def test_steps_are_limited_whatever_carries_them_out() -> None:
     executor = CallbackExecutor(lambda call: StepResponse())
     async with nh.run(executor, budget=nh.budget(steps=1)):
         await act()
-        with pytest.raises(nh.BudgetExceededError, match="no room for 1 steps"):
+        with pytest.raises(nh.BudgetExceededError, match="no room for 1 step:"):
             await act()
 
 
 async def test_turns_beyond_the_limit_are_refused_before_a_request_is_sent() -> None:
     model = known_model(model_response(EVALUATE), model_response(EVALUATE), model_response(DONE))
     async with nh.run(executor_of(model), budget=nh.budget(turns=2)):
-        with pytest.raises(nh.BudgetExceededError, match="no room for 1 turns"):
+        with pytest.raises(nh.BudgetExceededError, match="no room for 1 turn:"):
             await act()
     assert len(model.requests) == 2
 
@@ -150,7 +150,7 @@ async def test_tool_calls_beyond_the_limit_fail_the_step() -> None:
     model = known_model(model_response(EVALUATE, EVALUATE, EVALUATE, DONE))
     budget = nh.budget(tool_calls=2)
     async with nh.run(executor_of(model), budget=budget):
-        with pytest.raises(nh.BudgetExceededError, match="no room for 1 tool_calls"):
+        with pytest.raises(nh.BudgetExceededError, match="no room for 1 tool call:"):
             await act()
     assert budget.spent.tool_calls == 2
 

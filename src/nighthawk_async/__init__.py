@@ -67,11 +67,9 @@ from .parallel import (
     task_values,
 )
 from .ports import Model
-from .runtime.abort import Abort
 from .runtime.blocking import blocking
-from .runtime.budget import Budget, budget
-from .runtime.budget_terms import BudgetAmounts, BudgetLimits
-from .runtime.concurrent_mutation import ConcurrentMutationWarning, MutationReport
+from .runtime.budgets.budget import Budget, budget
+from .runtime.budgets.terms import BudgetAmounts, BudgetLimits
 from .runtime.environment import (
     get_current_step_actor,
     get_current_step_context,
@@ -83,13 +81,16 @@ from .runtime.environment import (
     get_usage_meter,
     get_user_prompt_suffix_fragments,
 )
-from .runtime.oversight import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
-from .runtime.permission_call import PermissionCall
-from .runtime.permission_rules import PermissionRule, rule
-from .runtime.permissions import Permissions, permissions
+from .runtime.mutation.report import ConcurrentMutationWarning, MutationReport
+from .runtime.mutation.shared_objects import shared
+from .runtime.oversight.abort import Abort
+from .runtime.oversight.inspection import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
+from .runtime.oversight.verification import Continue, Proposal, Verification, verification
+from .runtime.permissions.call import PermissionCall
+from .runtime.permissions.permissions import Permissions, permissions
+from .runtime.permissions.rules import PermissionRule, rule
 from .runtime.run import run
 from .runtime.scope import scope
-from .runtime.shared_objects import shared
 from .runtime.steering import UndeliveredSteeringWarning
 from .runtime.step_actor import StepActor, StepSnapshot
 from .runtime.step_context import StepContext
@@ -104,10 +105,9 @@ from .runtime.step_executor import (
     StepOutcome,
     SyncStepExecutor,
 )
-from .runtime.tool_decorator import tool
-from .runtime.tool_function import RunContext
+from .runtime.tools.decorator import tool
+from .runtime.tools.function import RunContext
 from .runtime.usage_meter import UsageMeter
-from .runtime.verification import Continue, Proposal, Verification, verification
 from .types.content import (
     AudioUrl,
     BinaryContent,

@@ -12,10 +12,10 @@ from .errors import NaturalParseError
 from .natural.transform import TransformedFunction, transform_function
 from .runtime.annotations import names_in_texts
 from .runtime.environment import find_environment, using_environment
+from .runtime.oversight.verification import Verification, Verify, checked_verifications
 from .runtime.prepare import NaturalSite
 from .runtime.runner import run_step, run_step_from_sync
-from .runtime.tool_registry import ToolScope
-from .runtime.verification import Verification, Verify, checked_verifications
+from .runtime.tools.registry import ToolScope
 
 __all__ = ["natural_function"]
 

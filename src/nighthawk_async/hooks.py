@@ -4,9 +4,8 @@
 event says when it happens, and what a hook may answer.
 """
 
-from .runtime.abort import Abort
-from .runtime.hook_answers import HookAnswer, HookFunction, Modify, Veto
-from .runtime.hook_events import (
+from .runtime.hooks.answers import HookAnswer, HookFunction, Modify, Veto
+from .runtime.hooks.events import (
     AfterModelRequest,
     AfterToolCall,
     BeforeCommit,
@@ -27,8 +26,8 @@ from .runtime.hook_events import (
     ToolLoopSuspected,
     VerificationRefused,
 )
-from .runtime.hooks import Hooks
-from .runtime.human_events import (
+from .runtime.hooks.registry import Hooks
+from .runtime.human.events import (
     ApprovalAnswered,
     ApprovalClosed,
     ApprovalRequested,
@@ -36,6 +35,7 @@ from .runtime.human_events import (
     QuestionAsked,
     QuestionClosed,
 )
+from .runtime.oversight.abort import Abort
 
 __all__ = [
     "Abort",

@@ -4,9 +4,9 @@
 """
 
 from .errors import AnswerTimeoutError, ApprovalDeniedError, ApprovalExpiredError, HumanError, NoHumanError
-from .runtime.human_approval import Approval
-from .runtime.human_approvals import request_approval
-from .runtime.human_errors import (
+from .runtime.human.approval import Approval
+from .runtime.human.approvals import request_approval
+from .runtime.human.errors import (
     AnswerRefusedError,
     ArgumentsChangedError,
     InvalidAnswerError,
@@ -16,12 +16,12 @@ from .runtime.human_errors import (
     UnknownApproverError,
     WrongDigestError,
 )
-from .runtime.human_handler import HumanHandler
-from .runtime.human_question import Question
-from .runtime.human_questions import ask_user
-from .runtime.human_request import ApprovalRequest
-from .runtime.human_terminal import TerminalHandler
-from .runtime.human_votes import ApprovalStatus, Vote
+from .runtime.human.handler import HumanHandler
+from .runtime.human.question import Question
+from .runtime.human.questions import ask_user
+from .runtime.human.request import ApprovalRequest
+from .runtime.human.terminal import TerminalHandler
+from .runtime.human.votes import ApprovalStatus, Vote
 
 __all__ = [
     "AnswerRefusedError",

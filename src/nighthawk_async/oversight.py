@@ -7,9 +7,25 @@ A check looks at a `Proposal` and says whether the step is done; `nighthawk_asyn
 force.
 """
 
-from .runtime.abort import Abort
-from .runtime.oversight import Accept, Decision, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
-from .runtime.verification import Check, CheckAnswer, Continue, Proposal, Verification, Verify, verification
+from .runtime.oversight.abort import Abort
+from .runtime.oversight.inspection import (
+    Accept,
+    Decision,
+    Oversight,
+    Reject,
+    Rewrite,
+    StepCommit,
+    ToolCallInspection,
+)
+from .runtime.oversight.verification import (
+    Check,
+    CheckAnswer,
+    Continue,
+    Proposal,
+    Verification,
+    Verify,
+    verification,
+)
 
 __all__ = [
     "Abort",

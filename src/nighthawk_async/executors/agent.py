@@ -19,7 +19,7 @@ from ..runtime.environment import Environment, get_current_step, get_environment
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
-from ..runtime.tool_outcome import ToolResultRenderingPolicy
+from ..runtime.tools.outcome import ToolResultRenderingPolicy
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
 from ..types.usage import Usage

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..errors import ErrorKind, ExecutionError, ModelError, StepLimitError
-from ..runtime.tool_outcome import ToolError, project_error
+from ..runtime.tools.outcome import ToolError, project_error
 from ..types.content import UserContent
 from ..types.messages import (
     AssistantMessage,

@@ -13,10 +13,10 @@ from pydantic import PydanticUserError
 
 from ..errors import ExecutionError
 from ..runtime.annotations import return_type
+from ..runtime.oversight.verification import OutcomeRefusedError
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.validation import json_schemas, type_name, validate_value
-from ..runtime.verification import OutcomeRefusedError
 from ..types.outcomes import PassStepOutcome, ReturnStepOutcome, StepOutcome
 from .instructions import direct_instructions
 from .outcome_codec import outcome_from_mapping, outcome_variants

@@ -7,8 +7,8 @@ what they report is charged afterwards, so that one turn can exceed a budget.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from ..runtime.budget_request import charge_foreign_usage
-from ..runtime.budget_steps import begin_foreign_turn
+from ..runtime.budgets.request import charge_foreign_usage
+from ..runtime.budgets.steps import begin_foreign_turn
 from ..runtime.environment import Environment
 from ..types.content import UserContent
 from ..types.usage import Usage

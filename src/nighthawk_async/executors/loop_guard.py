@@ -13,8 +13,8 @@ from opentelemetry import trace
 from ..configuration import LoopGuard
 from ..errors import RepeatedToolCallError, ToolBoundaryError
 from ..runtime.environment import Environment
-from ..runtime.hook_calls import emit
-from ..runtime.hook_events import ToolLoopAction, ToolLoopSuspected
+from ..runtime.hooks.calls import emit
+from ..runtime.hooks.events import ToolLoopAction, ToolLoopSuspected
 from ..types.messages import ToolCall, ToolResult
 from .quotation import quote
 from .repeated_calls import RepeatedCalls, Repetition

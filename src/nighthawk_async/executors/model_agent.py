@@ -5,10 +5,10 @@ from collections.abc import Awaitable, Callable
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, ModelError, VerificationError
 from ..ports import Model
-from ..runtime.budget_breach import find_budget_breach
-from ..runtime.hook_failures import find_hook_error
+from ..runtime.budgets.breach import find_budget_breach
+from ..runtime.hooks.failures import find_hook_error
 from ..runtime.model_access import find_interception_error, open_stream
-from ..runtime.verification import OutcomeRefusedError
+from ..runtime.oversight.verification import OutcomeRefusedError
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome

@@ -9,7 +9,7 @@ import msgspec
 from ..errors import ToolBoundaryError
 from ..runtime.commands import Assign, Command, Execute
 from ..runtime.step_actor import Pending, StepActor
-from ..runtime.tool_registry import OUTCOME_TOOL_NAME
+from ..runtime.tools.registry import OUTCOME_TOOL_NAME
 from ..runtime.validation import type_name
 from ..types.tools import ToolDefinition
 

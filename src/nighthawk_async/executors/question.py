@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from ..errors import ExecutionError, ModelError, ToolValidationError, VerificationError
 from ..ports import Model
 from ..runtime.model_access import open_stream
-from ..runtime.verification import OutcomeRefusedError
+from ..runtime.oversight.verification import OutcomeRefusedError
 from ..types.content import UserContent
 from ..types.messages import AssistantMessage, Message, ProviderContent, UserMessage
 from ..types.model import (

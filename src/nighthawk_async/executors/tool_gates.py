@@ -13,14 +13,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from ..runtime.budget_steps import charge_tool_call
+from ..runtime.budgets.steps import charge_tool_call
 from ..runtime.environment import Environment
-from ..runtime.hook_calls import emit
-from ..runtime.hook_events import AfterToolCall, BeforeToolCall
-from ..runtime.oversight import Oversight
-from ..runtime.oversight_decisions import overseen_arguments
-from ..runtime.permission_gate import permit_provided_tool, permit_tool
-from ..runtime.tool_function import ToolFunction
+from ..runtime.hooks.calls import emit
+from ..runtime.hooks.events import AfterToolCall, BeforeToolCall
+from ..runtime.oversight.decisions import overseen_arguments
+from ..runtime.oversight.inspection import Oversight
+from ..runtime.permissions.gate import permit_provided_tool, permit_tool
+from ..runtime.tools.function import ToolFunction
 from ..types.messages import ToolCall, ToolResult
 from .provided_tools import PROVIDED_TOOLS
 from .tool_arguments import parsed_arguments, with_arguments

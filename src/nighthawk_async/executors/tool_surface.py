@@ -18,8 +18,8 @@ import msgspec
 from ..catalog.models_openai import OPENAI_MODELS
 from ..errors import ConfigurationError, ToolRegistrationError
 from ..ports import Model
-from ..runtime.tool_function import ToolFunction
-from ..runtime.tool_registry import PROVIDED_TOOL_NAMES
+from ..runtime.tools.function import ToolFunction
+from ..runtime.tools.registry import PROVIDED_TOOL_NAMES
 from ..types.tools import ToolDefinition
 
 __all__ = ["check_mentioned_tools", "check_tools"]

@@ -6,13 +6,13 @@ from functools import partial
 import anyio
 
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
-from ..runtime.budget_breach import find_budget_breach
+from ..runtime.budgets.breach import find_budget_breach
 from ..runtime.environment import Environment
-from ..runtime.hook_failures import find_hook_error
+from ..runtime.hooks.failures import find_hook_error
 from ..runtime.model_access import find_interception_error
 from ..runtime.step_actor import Pending, StepActor
-from ..runtime.tool_function import ToolFunction
-from ..runtime.tool_outcome import ToolOutcome, ToolResultRenderingPolicy, outcome_of_failure, render_outcome
+from ..runtime.tools.function import ToolFunction
+from ..runtime.tools.outcome import ToolOutcome, ToolResultRenderingPolicy, outcome_of_failure, render_outcome
 from ..types.messages import ToolCall, ToolResult
 from ..types.tools import ToolDefinition
 from .loop_guard import GuardedCalls

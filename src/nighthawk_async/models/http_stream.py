@@ -49,7 +49,7 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
 
     @property
     def may_have_consumed(self) -> bool:
-        """Whether the provider may have worked on the request; see `runtime.told_usage`."""
+        """Whether the provider may have worked on the request; see `runtime.budgets.told_usage`."""
         return self._attempts is not None and self._attempts.may_have_consumed
 
     async def __aenter__(self) -> Self:

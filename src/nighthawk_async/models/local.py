@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..errors import ConfigurationError, UnknownModelError
 from ..runtime.model_access import needs_endpoint
-from ..runtime.sharing import shared_in_run
+from ..runtime.mutation.sharing import shared_in_run
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from ..wire.openai_chat import OpenAIChatCodec
 from .capability_settings import overridden_capabilities

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ..runtime.request_cost import cost_of
+from ..runtime.budgets.request_cost import cost_of
 from ..types.model import ModelPrice
 from ..types.usage import Usage
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
-from ..runtime.sharing import shared_in_run
+from ..runtime.mutation.sharing import shared_in_run
 from .http_pool import HttpPool, open_http_pool
 from .pacing import Pacer
 from .pacing_shelf import PacerShelf

@@ -6,7 +6,7 @@ Four bytes of JSON are about one token. Bytes of media count for none: providers
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..runtime.request_bound import find_output_limit
+from ..runtime.budgets.request_bound import find_output_limit
 from ..types.content import BinaryContent
 from ..types.messages import ToolResultsMessage, UserMessage
 from ..types.model import ModelRequest

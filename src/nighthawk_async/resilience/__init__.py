@@ -3,8 +3,8 @@
 `Baseline` is for steps: it is what `run` and `scope` are told.
 """
 
-from ..runtime.retry_policy import ExponentialWait
-from ..runtime.retry_report import RetryScheduled
+from ..runtime.attempts.retry_policy import ExponentialWait
+from ..runtime.attempts.retry_report import RetryScheduled
 from .baseline import Baseline
 from .budget import BudgetPerCall, budget
 from .circuit_breaker import CircuitBreaker, CircuitStatistics, circuit_breaker

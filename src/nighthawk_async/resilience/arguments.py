@@ -4,7 +4,7 @@ import math
 from typing import TypeAlias, cast
 
 from ..parallel import is_async_callable
-from ..runtime.retry_policy import FINAL_ERRORS
+from ..runtime.attempts.retry_policy import FINAL_ERRORS
 from .errors import InvalidPolicyError
 from .transforming import function_name
 

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
-from ..runtime.budget import Budget
-from ..runtime.budget import budget as make_budget
-from ..runtime.budget_terms import OnExceeded
-from ..runtime.request_cost import Prices
+from ..runtime.budgets.budget import Budget
+from ..runtime.budgets.budget import budget as make_budget
+from ..runtime.budgets.request_cost import Prices
+from ..runtime.budgets.terms import OnExceeded
 from .transforming import Call, Transformer
 
 __all__ = ["BudgetPerCall", "budget"]

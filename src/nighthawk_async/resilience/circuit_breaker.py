@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, overload
 
-from ..runtime.retry_policy import leaves_of, may_be_retried
-from ..runtime.stopwatch import shared_time
+from ..runtime.attempts.retry_policy import leaves_of, may_be_retried
+from ..runtime.budgets.stopwatch import shared_time
 from .arguments import Errors, checked_count, checked_errors, checked_seconds
 from .circuit_state import CircuitChange, CircuitState, CircuitStatus, Passage
 from .errors import CircuitOpenError

@@ -7,9 +7,9 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 from ..configuration import parse_model_id
 from ..parallel import call_any, is_async_callable
+from ..runtime.attempts.other_models import executors_for
 from ..runtime.environment import get_step_executor
 from ..runtime.error_text import describe_error
-from ..runtime.other_models import executors_for
 from ..runtime.scope import scope
 from .arguments import checked_callable, checked_count
 from .errors import EnsembleError, InvalidPolicyError

@@ -7,9 +7,9 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..errors import ExecutionError, ModelError
 from ..parallel import DeadlineExceededError, is_async_callable
-from ..runtime.error_notes import note_earlier_errors
+from ..runtime.attempts.error_notes import note_earlier_errors
+from ..runtime.attempts.retry_policy import leaves_of, may_be_retried
 from ..runtime.error_text import describe_error
-from ..runtime.retry_policy import leaves_of, may_be_retried
 from ..runtime.unset import UNSET, Unset
 from .arguments import Errors, checked_errors
 from .errors import InvalidPolicyError, ResilienceError

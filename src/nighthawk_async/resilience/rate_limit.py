@@ -10,10 +10,10 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..models.pacing_counts import Start
 from ..models.pacing_lane import PacingLimits
+from ..runtime.budgets.stopwatch import shared_time
 from ..runtime.environment import find_environment, get_usage_meter
 from ..runtime.portals import is_loop_thread
 from ..runtime.scope import scope
-from ..runtime.stopwatch import shared_time
 from .arguments import checked_callable, checked_count
 from .errors import InvalidPolicyError
 from .shared_limit import RateLimitStatistics, SharedLimit

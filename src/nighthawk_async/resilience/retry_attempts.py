@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import anyio
 
+from ..runtime.attempts.error_notes import note_earlier_errors
+from ..runtime.attempts.retry_policy import RetryPolicy
+from ..runtime.attempts.retry_report import RetryScheduled, report_retry, report_retry_async
 from ..runtime.awaitable import is_awaitable
-from ..runtime.error_notes import note_earlier_errors
 from ..runtime.error_text import describe_error
-from ..runtime.retry_policy import RetryPolicy
-from ..runtime.retry_report import RetryScheduled, report_retry, report_retry_async
 from .waiting import sleep_from_sync
 
 if TYPE_CHECKING:

@@ -1,15 +1,15 @@
 """`retrying`: try again when something fails. Floor 5.
 
-When, and after how long, is decided by `runtime.retry_policy`; tenacity does the rest. It is loaded when the
-first function is retried, because not every program does.
+When, and after how long, is decided by `runtime.attempts.retry_policy`; tenacity does the rest. It is loaded
+when the first function is retried, because not every program does.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 from ..parallel import is_async_callable
-from ..runtime.retry_policy import ExponentialWait, RetryPolicy, asked_wait_seconds, leaves_of
-from ..runtime.retry_report import RetryScheduled
+from ..runtime.attempts.retry_policy import ExponentialWait, RetryPolicy, asked_wait_seconds, leaves_of
+from ..runtime.attempts.retry_report import RetryScheduled
 from .arguments import Errors, checked_callable, checked_count, checked_errors, checked_seconds
 from .errors import CircuitOpenError
 from .retry_attempts import Attempt, Attempts, is_tenacity_wait, tenacity_wait

@@ -13,8 +13,8 @@ import anyio
 
 from ..models.pacing_counts import LimitCounts, Start
 from ..models.pacing_lane import Demand, PacingLimits
+from ..runtime.budgets.stopwatch import shared_time
 from ..runtime.loop_event import LoopEvent
-from ..runtime.stopwatch import shared_time
 
 __all__ = ["RateLimitStatistics", "SharedLimit"]
 

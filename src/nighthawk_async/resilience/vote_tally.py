@@ -3,8 +3,8 @@
 from typing import Generic, TypeVar
 
 from ..parallel import Failed, Outcome
+from ..runtime.attempts.retry_policy import may_be_retried
 from ..runtime.model_access import find_interception_error
-from ..runtime.retry_policy import may_be_retried
 from .plurality import Votes
 
 __all__ = ["Tally"]

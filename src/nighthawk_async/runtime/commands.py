@@ -20,7 +20,7 @@ from .assignment import AssignmentTarget, assign
 from .awaitable import is_awaitable
 from .error_text import describe_error
 from .expression import StepNamespace, bound_names, compile_expression, compile_statements, mentioned_names
-from .guarded_calls import CallGuard, PausedCode, run_guarded
+from .permissions.guarded_calls import CallGuard, PausedCode, run_guarded
 from .step_context import StepContext
 
 __all__ = ["Assign", "Awaited", "Call", "Command", "Evaluate", "Execute", "Resume", "StepState"]

@@ -7,14 +7,14 @@ from types import MappingProxyType
 
 from ..errors import NighthawkError
 from ..types.execution import ExecutionRef
-from .oversight import Oversight
+from .oversight.inspection import Oversight
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState
 from .step import Step
 from .step_actor import StepActor
 from .step_context import StepContext
 from .step_executor import StepExecutor
-from .tool_registry import GLOBAL_TOOLS, ToolScope
+from .tools.registry import GLOBAL_TOOLS, ToolScope
 from .usage_meter import UsageMeter
 
 __all__ = [

@@ -15,13 +15,13 @@ from ..errors import BudgetExceededError, ConnectTimeoutError, HookError, ModelE
 from ..ports import Model
 from ..types.model import FinishReason, ModelEvent, ModelRequest, ResponseFinished, UsageReported
 from ..types.usage import Usage
-from .budget_conclusion import concluding_request
-from .budget_notices import record_exceeded, tell_thresholds
-from .budget_request import BudgetedRequest, open_request
+from .budgets.conclusion import concluding_request
+from .budgets.notices import record_exceeded, tell_thresholds
+from .budgets.request import BudgetedRequest, open_request
+from .budgets.told_usage import TellsUsage, may_have_consumed, usage_so_far
 from .environment import Environment
-from .hook_calls import emit
-from .hook_events import AfterModelRequest, BeforeModelRequest
-from .told_usage import TellsUsage, may_have_consumed, usage_so_far
+from .hooks.calls import emit
+from .hooks.events import AfterModelRequest, BeforeModelRequest
 
 __all__ = ["GovernedStream", "OpenStream"]
 

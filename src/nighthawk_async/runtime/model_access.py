@@ -13,9 +13,9 @@ from typing import Protocol
 from ..errors import NighthawkError
 from ..ports import Model
 from ..types.model import ModelEvent, ModelRequest
+from .budgets.told_usage import TellsUsage, usage_so_far
 from .environment import find_environment
 from .governed_stream import GovernedStream
-from .told_usage import TellsUsage, usage_so_far
 
 __all__ = [
     "InterceptionError",

@@ -6,14 +6,14 @@ with what must hold in every run inside; a scope changes what it is told to.
 
 from dataclasses import dataclass, replace
 
-from .budget_account import BudgetAccount
-from .budget_terms import BudgetTerms
-from .hooks import Hooks
-from .human_handler import HumanHandler
-from .oversight import Oversight
-from .permissions import Permissions
-from .step_resilience import StepResilience
-from .verification import Verification
+from .attempts.resilience import StepResilience
+from .budgets.account import BudgetAccount
+from .budgets.terms import BudgetTerms
+from .hooks.registry import Hooks
+from .human.handler import HumanHandler
+from .oversight.inspection import Oversight
+from .oversight.verification import Verification
+from .permissions.permissions import Permissions
 
 __all__ = ["NO_POLICIES", "Policies"]
 

@@ -11,8 +11,8 @@ from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, permitted_kinds
 from ..types.execution import ExecutionRef
 from .annotations import resolve_annotation
+from .oversight.verification import Verification
 from .step_context import StepContext
-from .verification import Verification
 
 __all__ = ["NaturalSite", "prepare_step", "step_id_of"]
 

@@ -14,23 +14,23 @@ from ..actors import BareTaskGroup
 from ..errors import NighthawkError
 from ..types.execution import ExecutionRef
 from .admission import checked_max_concurrent_steps
-from .budget import Budget, with_budget_arguments, with_outer_budgets
-from .budget_account import in_force
-from .concurrent_mutation import ConcurrentMutation
+from .attempts.resilience import StepBaseline, resilience_in_force
+from .budgets.account import in_force
+from .budgets.budget import Budget, with_budget_arguments, with_outer_budgets
 from .environment import Environment, current_tool_scope, find_environment, using_environment
-from .hook_extents import run_events
-from .hooks import Hooks, combined_hooks
-from .human_handler import HumanHandler, checked_human_handler
-from .permissions import Permissions, added_permissions
+from .hooks.extents import run_events
+from .hooks.registry import Hooks, combined_hooks
+from .human.handler import HumanHandler, checked_human_handler
+from .mutation.report import ConcurrentMutation
+from .oversight.verification import Verify, checked_verifications
+from .permissions.permissions import Permissions, added_permissions
 from .policies import Policies
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
 from .step_executor import StepExecutor, check_executor
-from .step_resilience import StepBaseline, resilience_in_force
-from .tool_registry import ToolScope
+from .tools.registry import ToolScope
 from .tracing import identity_attributes, span
 from .usage_meter import UsageMeter
-from .verification import Verify, checked_verifications
 
 __all__ = ["Run", "run"]
 

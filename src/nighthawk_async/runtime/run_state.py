@@ -8,7 +8,7 @@ from anyio.lowlevel import current_token
 
 from ..errors import NighthawkError
 from .admission import StepAdmission
-from .concurrent_mutation import ConcurrentMutation
+from .mutation.report import ConcurrentMutation
 from .portals import PortalPool
 from .resources import RunResources
 

@@ -4,7 +4,7 @@
         -> hooks -> oversight -> result
 
 The generated code of the natural function commits the result. Until then nothing has reached a Python
-variable. Under a resilience baseline, all of this is one attempt of several (`step_attempts`).
+variable. Under a resilience baseline, all of this is one attempt of several (`attempts.attempts`).
 """
 
 from collections.abc import Mapping
@@ -20,23 +20,23 @@ from ..natural.blocks import NaturalBlock
 from ..natural.program import parse_program
 from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
+from .attempts.attempts import StepAttempt, carry_out_attempts, within_timeout
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
-from .budget_steps import carry_out_in_time, carry_out_within
+from .budgets.steps import carry_out_in_time, carry_out_within
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
-from .hook_steps import before_commit, with_step_events
-from .mutation_guard import MutationGuard
-from .oversight_decisions import overseen_commit
-from .permission_gate import make_call_guard
+from .hooks.steps import before_commit, with_step_events
+from .mutation.guard import MutationGuard
+from .oversight.decisions import overseen_commit
+from .oversight.verifier import make_verifier
+from .permissions.gate import make_call_guard
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step
 from .step_actor import StepActor
-from .step_attempts import StepAttempt, carry_out_attempts, within_timeout
 from .step_control import SteerableStep, admitted
 from .step_executor import AsyncStepExecutor, StepExecutor
 from .tracing import identity_attributes, record_failed, record_outcome, span
-from .verifier import make_verifier
 
 __all__ = ["run_step", "run_step_from_sync"]
 

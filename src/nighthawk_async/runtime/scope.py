@@ -10,22 +10,22 @@ from typing import Literal, cast
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
-from .budget import Budget, with_budget_arguments
-from .budget_account import in_force
+from .attempts.resilience import StepBaseline, resilience_in_force
+from .budgets.account import in_force
+from .budgets.budget import Budget, with_budget_arguments
 from .environment import Environment, get_environment, using_environment
-from .hook_extents import scope_events
-from .hooks import Hooks, combined_hooks
-from .human_handler import HumanHandler, checked_human_handler
-from .oversight import Oversight, checked_oversight
-from .permissions import Permissions, added_permissions
+from .hooks.extents import scope_events
+from .hooks.registry import Hooks, combined_hooks
+from .human.handler import HumanHandler, checked_human_handler
+from .oversight.inspection import Oversight, checked_oversight
+from .oversight.verification import Verify, checked_verifications
+from .permissions.permissions import Permissions, added_permissions
 from .policies import Policies
 from .step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
-from .step_resilience import StepBaseline, resilience_in_force
-from .tool_registry import ToolScope
+from .tools.registry import ToolScope
 from .tracing import identity_attributes, span
 from .unset import UNSET, Unset
 from .usage_meter import UsageMeter
-from .verification import Verify, checked_verifications
 
 __all__ = ["Scope", "scope"]
 

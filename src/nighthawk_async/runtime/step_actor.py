@@ -24,11 +24,11 @@ from .admission import Place
 from .assignment import parse_target_path
 from .blocking import BlockingCall
 from .commands import Assign, Awaited, Call, Command, Evaluate, Execute, Resume, StepState
-from .concurrent_mutation import ConcurrentMutationError, ConcurrentMutationWarning
 from .expression import StepNamespace
-from .guarded_calls import CallGuard, PausedCode
-from .guarded_code import GUARD_NAME
-from .mutation_guard import MutationGuard
+from .mutation.guard import MutationGuard
+from .mutation.report import ConcurrentMutationError, ConcurrentMutationWarning
+from .permissions.guarded_calls import CallGuard, PausedCode
+from .permissions.guarded_code import GUARD_NAME
 from .steering import Steering
 from .step_context import StepContext
 from .step_progress import StepProgress, StepSnapshot, preview_values

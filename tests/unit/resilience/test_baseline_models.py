@@ -356,7 +356,6 @@ async def test_the_models_of_an_ensemble_fall_back_too_unless_they_are_told_not_
         {"fallback_models": {"test:one"}},
         {"fallback_models": ["test:one", "test:one"]},
     ],
-    ids=str,
 )
 def test_a_baseline_that_makes_no_sense_is_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidPolicyError, match=next(iter(arguments))):
@@ -375,7 +374,7 @@ def test_a_baseline_is_a_value() -> None:
     assert repr(baseline) == "Baseline(timeout=60, retries=2, fallback_models=('test:second',))"
 
 
-@pytest.mark.parametrize("resilience", [3, retrying(attempts=2), {"timeout": 3}], ids=str)
+@pytest.mark.parametrize("resilience", [3, retrying(attempts=2), {"timeout": 3}])
 def test_what_is_no_baseline_is_refused(resilience: Any) -> None:
     executor = CallbackExecutor(lambda call: pass_response())
     with pytest.raises(nh.NighthawkError, match="resilience must be"):

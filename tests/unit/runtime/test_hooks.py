@@ -16,8 +16,8 @@ import nighthawk_async as nh
 from nighthawk_async import hooks as nhh
 from nighthawk_async.hooks import Abort, Modify, Veto
 from nighthawk_async.runtime.environment import get_environment
-from nighthawk_async.runtime.hook_calls import emit, emit_sync
-from nighthawk_async.runtime.hook_rules import EVENT_RULES
+from nighthawk_async.runtime.hooks.calls import emit, emit_sync
+from nighthawk_async.runtime.hooks.rules import EVENT_RULES
 
 from .hook_samples import EVENTS, REF, REQUEST, running
 

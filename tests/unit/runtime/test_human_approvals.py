@@ -14,11 +14,11 @@ from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ApprovalDeniedError, ApprovalExpiredError, NoHumanError
-from nighthawk_async.runtime.human_approval import Approval
-from nighthawk_async.runtime.human_approvals import request_approval
-from nighthawk_async.runtime.human_ballot import Ballot
-from nighthawk_async.runtime.human_digest import digest_action
-from nighthawk_async.runtime.human_errors import (
+from nighthawk_async.runtime.human.approval import Approval
+from nighthawk_async.runtime.human.approvals import request_approval
+from nighthawk_async.runtime.human.ballot import Ballot
+from nighthawk_async.runtime.human.digest import digest_action
+from nighthawk_async.runtime.human.errors import (
     ArgumentsChangedError,
     NobodyToApproveError,
     RequestClosedError,
@@ -26,7 +26,7 @@ from nighthawk_async.runtime.human_errors import (
     UnknownApproverError,
     WrongDigestError,
 )
-from nighthawk_async.runtime.human_request import ApprovalRequest
+from nighthawk_async.runtime.human.request import ApprovalRequest
 
 from .human_handlers import Handler, approving, deciding, run_asking
 

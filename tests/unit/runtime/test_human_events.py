@@ -12,10 +12,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from nighthawk_async.errors import AnswerTimeoutError, ApprovalDeniedError, ApprovalExpiredError, NoHumanError
-from nighthawk_async.runtime import human_approvals, human_questions
-from nighthawk_async.runtime.human_approvals import request_approval
-from nighthawk_async.runtime.human_digest import digest_action
-from nighthawk_async.runtime.human_events import (
+from nighthawk_async.runtime.human import approvals, questions
+from nighthawk_async.runtime.human.approvals import request_approval
+from nighthawk_async.runtime.human.digest import digest_action
+from nighthawk_async.runtime.human.events import (
     ApprovalAnswered,
     ApprovalClosed,
     ApprovalRequested,
@@ -24,8 +24,8 @@ from nighthawk_async.runtime.human_events import (
     QuestionAsked,
     QuestionClosed,
 )
-from nighthawk_async.runtime.human_questions import ask_user
-from nighthawk_async.runtime.human_request import ApprovalRequest
+from nighthawk_async.runtime.human.questions import ask_user
+from nighthawk_async.runtime.human.request import ApprovalRequest
 
 from .human_handlers import Handler, answering, approving, deciding, run_asking
 
@@ -69,7 +69,7 @@ class Observed:
 def told(monkeypatch: pytest.MonkeyPatch) -> list[HumanEvent]:
     """What whoever looks on is told."""
     events: list[HumanEvent] = []
-    for module in (human_questions, human_approvals):
+    for module in (questions, approvals):
         monkeypatch.setattr(module, "find_human_observer", lambda: events.append)
     return events
 
@@ -191,7 +191,7 @@ async def test_what_looking_on_raises_reaches_who_asks_and_nothing_stays_pending
         if isinstance(event, ApprovalAnswered):
             raise ZeroDivisionError
 
-    monkeypatch.setattr(human_approvals, "find_human_observer", lambda: refuse)
+    monkeypatch.setattr(approvals, "find_human_observer", lambda: refuse)
     handler = Handler()
 
     async def answer() -> None:

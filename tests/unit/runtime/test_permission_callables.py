@@ -13,7 +13,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from nighthawk_async.runtime.permission_callables import (
+from nighthawk_async.runtime.permissions.callables import (
     called_function,
     function_title,
     is_data_callable,

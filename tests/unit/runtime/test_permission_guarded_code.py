@@ -10,13 +10,13 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.runtime.expression import StepNamespace, compile_expression, compile_statements
-from nighthawk_async.runtime.guarded_calls import CallGuard, PausedCode, run_guarded
-from nighthawk_async.runtime.guarded_code import GUARD_NAME, compile_guarded, is_coroutine_code
-from nighthawk_async.runtime.permission_call import PermissionCall
-from nighthawk_async.runtime.permission_rules import rule
-from nighthawk_async.runtime.permissions import Permissions, permissions
+from nighthawk_async.runtime.permissions.call import PermissionCall
+from nighthawk_async.runtime.permissions.guarded_calls import CallGuard, PausedCode, run_guarded
+from nighthawk_async.runtime.permissions.guarded_code import GUARD_NAME, compile_guarded, is_coroutine_code
+from nighthawk_async.runtime.permissions.permissions import Permissions, permissions
+from nighthawk_async.runtime.permissions.rules import rule
 from nighthawk_async.runtime.step_context import StepContext
-from nighthawk_async.runtime.tool_registry import ToolScope
+from nighthawk_async.runtime.tools.registry import ToolScope
 from tests.unit.runtime.step_contexts import make_context
 
 Result = tuple[str, object]

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.permission_call import CallArguments, PermissionCall, describe_call
-from nighthawk_async.runtime.permission_rules import PermissionRule, rule
-from nighthawk_async.runtime.permissions import (
+from nighthawk_async.runtime.permissions.call import CallArguments, PermissionCall, describe_call
+from nighthawk_async.runtime.permissions.permissions import (
     Permissions,
     Verdict,
     added_permissions,
@@ -18,6 +17,7 @@ from nighthawk_async.runtime.permissions import (
     decide_for_any_arguments,
     permissions,
 )
+from nighthawk_async.runtime.permissions.rules import PermissionRule, rule
 
 VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "deny")
 
@@ -113,6 +113,11 @@ def made_rule(target: str | Callable[..., object], to: str | None) -> Permission
 TARGETS: st.SearchStrategy[Any] = st.sampled_from(["send_mail", "send_*", "*", "other", send_mail])
 RULES = st.lists(st.builds(made_rule, TARGETS, st.sampled_from([None, "ada", "e*", "bob"])), max_size=2)
 SETS = st.builds(permissions, allow=RULES, ask=RULES, deny=RULES, default=st.sampled_from(VERDICTS))
+
+
+def test_a_rule_about_some_arguments_leaves_the_others_to_the_default() -> None:
+    careful = permissions(ask=[rule("send_mail", to="e*")], default="deny")
+    assert decide_for_any_arguments([careful], call_to("eve")).verdict == "deny"
 
 
 @given(sets=st.lists(SETS, min_size=1, max_size=4), to=st.sampled_from(["ada", "eve", "cy"]))

@@ -3,7 +3,7 @@
 import json
 
 from nighthawk_async.prompt.tokens import TokenCounter
-from nighthawk_async.runtime.tool_outcome import (
+from nighthawk_async.runtime.tools.outcome import (
     ToolError,
     ToolOutcome,
     ToolResultRenderingPolicy,

@@ -1,0 +1,81 @@
+"""Telling traces and hooks that something will be tried again. Floor 3."""
+
+from dataclasses import dataclass
+
+from opentelemetry import trace
+
+from ..environment import Environment, find_environment
+from ..hooks.calls import emit, emit_sync
+from ..hooks.events import Retry
+
+__all__ = ["RetryScheduled", "report_retry", "report_retry_async"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RetryScheduled:
+    """An attempt failed, and there will be another.
+
+    Args:
+        name: What is tried: the name of the function, or the id of the step.
+        attempt: Which attempt failed, from 1.
+        error: Why.
+        wait_seconds: Seconds until the next attempt.
+    """
+
+    name: str
+    attempt: int
+    error: Exception
+    wait_seconds: float
+
+
+def report_retry(retry: RetryScheduled) -> None:
+    """Tell the current span, and the hooks in force, from synchronous code.
+
+    Args:
+        retry: What happened.
+
+    Raises:
+        HookError: A hook failed, or is async.
+    """
+    _record(retry)
+    environment = find_environment()
+    if environment is not None and environment.policies.hooks:
+        emit_sync(environment, _event(environment, retry))
+
+
+async def report_retry_async(retry: RetryScheduled) -> None:
+    """Tell the current span, and the hooks in force.
+
+    Args:
+        retry: What happened.
+
+    Raises:
+        HookError: A hook failed.
+    """
+    _record(retry)
+    environment = find_environment()
+    if environment is not None and environment.policies.hooks:
+        await emit(environment, _event(environment, retry))
+
+
+def _event(environment: Environment, retry: RetryScheduled) -> Retry:
+    return Retry(
+        execution_ref=environment.execution_ref,
+        name=retry.name,
+        attempt=retry.attempt,
+        error=retry.error,
+        wait_seconds=retry.wait_seconds,
+    )
+
+
+def _record(retry: RetryScheduled) -> None:
+    """The event on the current span holds no text of the error, which may quote data."""
+    span = trace.get_current_span()
+    if span.is_recording():
+        attributes: dict[str, str | int | float] = {
+            "nighthawk.retry.name": retry.name,
+            "nighthawk.retry.attempt": retry.attempt,
+            "nighthawk.retry.wait_seconds": retry.wait_seconds,
+            "error.type": type(retry.error).__name__,
+        }
+        span.add_event("nighthawk.retry.scheduled", attributes)

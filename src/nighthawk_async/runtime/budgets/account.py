@@ -1,0 +1,199 @@
+"""The books of one budget: what is spent, and what is set aside for what is going on. Floor 3. No I/O.
+
+One lock guards all accounts: what is done under it is arithmetic, and accounts that chain must agree.
+"""
+
+import threading
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager
+from math import inf
+from typing import Any, TypeAlias
+from weakref import WeakSet
+
+from ...errors import BudgetExceededError
+from ..usage_meter import UsageMeter
+from .stopwatch import Stopwatch
+from .terms import Amount, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
+
+__all__ = ["ACCOUNTS_LOCK", "Amounts", "BudgetAccount", "in_force"]
+
+Amounts: TypeAlias = Mapping[Resource, Amount]
+"""How much of some resources; never of `seconds`, which pass by themselves."""
+
+ACCOUNTS_LOCK = threading.Lock()
+"""Held whenever an account is changed, and for a change of several accounts at once."""
+
+
+class BudgetAccount:
+    """One account. Methods whose name ends with `_locked` are called with the lock held.
+
+    Args:
+        terms: What the budget allows.
+
+    Attributes:
+        meter: Adds up the usage of the model requests that are charged.
+        watch: Runs while the budget is in force.
+        has_unpriced: Whether something was charged that nobody knows the price of.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_breaches",
+        "_reserved",
+        "_spent",
+        "_told",
+        "has_unpriced",
+        "meter",
+        "terms",
+        "watch",
+    )
+
+    def __init__(self, terms: BudgetTerms) -> None:
+        self.terms = terms
+        self.watch = Stopwatch()
+        self.has_unpriced = False
+        self._spent: dict[Resource, Amount] = {}
+        self._reserved: dict[Resource, Amount] = {}
+        self.meter = UsageMeter()
+        self._told: set[tuple[Resource, float]] = set()
+        self._breaches: WeakSet[BudgetExceededError] = WeakSet()
+
+    @property
+    def spent(self) -> BudgetAmounts:
+        """What is spent."""
+        seconds = self.watch.elapsed_seconds
+        with ACCOUNTS_LOCK:
+            spent: dict[str, Any] = {**self._spent}
+        return BudgetAmounts(**spent, seconds=seconds)
+
+    @property
+    def reserved(self) -> BudgetAmounts:
+        """What is set aside."""
+        with ACCOUNTS_LOCK:
+            reserved: dict[str, Any] = {**self._reserved}
+        return BudgetAmounts(**reserved)
+
+    @property
+    def remaining(self) -> BudgetLimits:
+        """What is neither spent nor set aside; None where there is no limit."""
+        seconds = self.watch.elapsed_seconds
+        with ACCOUNTS_LOCK:
+            left: dict[str, Any] = {
+                resource: max(amount - self._in_use(resource), 0)
+                for resource in self.terms.limits.named()
+                if resource != "seconds" and (amount := self._limit(resource)) is not None
+            }
+        limit = self.terms.limits.seconds
+        return BudgetLimits(**left, seconds=None if limit is None else max(limit - seconds, 0.0))
+
+    def find_breach_locked(self, asked: Amounts) -> BudgetExceededError | None:
+        """Why there is no room for something; None when there is.
+
+        Args:
+            asked: How much.
+        """
+        for resource, amount in asked.items():
+            limit = self._limit(resource)
+            if limit is not None and self._in_use(resource) + amount > limit:
+                return self._breach(resource, limit, amount)
+        return None
+
+    def has_room_locked(self, asked: Amounts) -> bool:
+        """Whether there is room for something.
+
+        Args:
+            asked: How much.
+        """
+        return all(
+            (limit := self._limit(resource)) is None or self._in_use(resource) + amount <= limit
+            for resource, amount in asked.items()
+        )
+
+    def reserve_locked(self, amounts: Amounts) -> None:
+        """Set something aside."""
+        for resource, amount in amounts.items():
+            self._reserved[resource] = self._reserved.get(resource, 0) + amount
+
+    def return_locked(self, amounts: Amounts) -> None:
+        """Take back what was set aside."""
+        for resource, amount in amounts.items():
+            self._reserved[resource] -= amount
+
+    def spend_locked(self, amounts: Amounts) -> None:
+        """Charge something, whether there is room or not."""
+        for resource, amount in amounts.items():
+            self._spent[resource] = self._spent.get(resource, 0) + amount
+
+    @property
+    def remaining_seconds(self) -> float:
+        """How much time is left, in seconds; infinite where there is no limit."""
+        limit = self.terms.limits.seconds
+        return inf if limit is None else limit - self.watch.elapsed_seconds
+
+    def time_breach(self) -> BudgetExceededError:
+        """The refusal to go on, because the time is over."""
+        limit = self.terms.limits.seconds or 0.0
+        seconds = max(self.watch.elapsed_seconds, limit)  # clocks round
+        return self._remember(
+            BudgetExceededError(
+                budget=self.terms.name, resource="seconds", limit=limit, spent=seconds, reserved=0, asked=0
+            )
+        )
+
+    def has_refused(self, error: BudgetExceededError) -> bool:
+        """Whether an error is a refusal of this account."""
+        return error in self._breaches
+
+    def take_thresholds(self) -> list[tuple[Resource, float, int | float | Amount, int | float | Amount]]:
+        """The thresholds that were passed and not told yet: resource, part, what is spent, limit."""
+        seconds = self.watch.elapsed_seconds
+        passed: list[tuple[Resource, float, int | float | Amount, int | float | Amount]] = []
+        with ACCOUNTS_LOCK:
+            for resource, limit in self.terms.limits.limited():
+                spent = seconds if resource == "seconds" else self._spent.get(resource, 0)
+                for part in self._passed(resource, float(spent), float(limit)):
+                    self._told.add((resource, part))
+                    passed.append((resource, part, spent, limit))
+        return passed
+
+    def _passed(self, resource: Resource, spent: float, limit: float) -> Iterable[float]:
+        return [
+            part
+            for part in self.terms.thresholds
+            if spent >= part * limit and spent > 0 and (resource, part) not in self._told
+        ]
+
+    def _limit(self, resource: Resource) -> Amount | None:
+        return getattr(self.terms.limits, resource)
+
+    def _in_use(self, resource: Resource) -> Amount:
+        return self._spent.get(resource, 0) + self._reserved.get(resource, 0)
+
+    def _breach(self, resource: Resource, limit: Amount, asked: Amount) -> BudgetExceededError:
+        return self._remember(
+            BudgetExceededError(
+                budget=self.terms.name,
+                resource=resource,
+                limit=limit,
+                spent=self._spent.get(resource, 0),
+                reserved=self._reserved.get(resource, 0),
+                asked=asked,
+            )
+        )
+
+    def _remember(self, error: BudgetExceededError) -> BudgetExceededError:
+        self._breaches.add(error)
+        return error
+
+
+@contextmanager
+def in_force(accounts: Iterable[BudgetAccount]) -> Generator[None, None, None]:
+    """Let the time of accounts pass for the extent of the `with` statement.
+
+    Args:
+        accounts: The accounts.
+    """
+    with ExitStack() as stack:
+        for account in accounts:
+            stack.enter_context(account.watch)
+        yield

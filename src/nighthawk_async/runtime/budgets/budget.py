@@ -1,0 +1,258 @@
+"""`budget`: what may be spent in a run, a scope, a function or a step. Floor 3."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from contextvars import ContextVar
+from dataclasses import replace
+from decimal import Decimal
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+from ...errors import NighthawkError
+from ...parallel import is_async_callable
+from ...types.usage import Usage
+from ..environment import find_environment, get_environment, using_environment
+from ..policies import Policies
+from .account import BudgetAccount
+from .request_cost import Prices
+from .terms import BudgetAmounts, BudgetLimits, BudgetTerms, OnExceeded, checked_terms
+
+__all__ = ["Budget", "budget", "with_budget_arguments", "with_outer_budgets"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_entered: ContextVar[tuple[ExitStack, ...]] = ContextVar("nighthawk_async_entered_budgets", default=())
+
+
+def budget(
+    *,
+    tokens: int | None = None,
+    cost: Decimal | float | None = None,
+    steps: int | None = None,
+    turns: int | None = None,
+    tool_calls: int | None = None,
+    seconds: float | None = None,
+    name: str | None = None,
+    max_output_tokens: int | None = None,
+    prices: Prices | None = None,
+    on_exceeded: OnExceeded = "fail",
+    thresholds: Sequence[float] = (0.8,),
+) -> "Budget":
+    """Limit what may be spent.
+
+        async with nh.run(executor, budget=nh.budget(cost=2)): ...
+        with nh.scope(budget=total, step_budget=nh.budget(turns=10)): ...
+
+        with nh.budget(tokens=100_000) as reading:      # `async with` does the same
+            await read(papers)
+        print(reading.spent.tokens, reading.cost)
+
+        @nh.budget(tokens=20_000)                       # each call has as much
+        async def read(paper: Paper) -> Summary: ...
+
+    All budgets around a step hold. Every model request sets its upper bound aside in all of them before it is
+    sent, in all or in none, and what it has not used is returned when it ends, however it ends.
+
+    Args:
+        tokens: Tokens sent and received.
+        cost: US dollars.
+        steps: Steps begun.
+        turns: Model requests.
+        tool_calls: Tool calls carried out.
+        seconds: Seconds for which the budget is in force. Steps inside are cancelled when they are over;
+            plain Python code between them is not interrupted (`nighthawk_async.deadline` does that).
+        name: What the budget is called in errors and traces; its limits when None.
+        max_output_tokens: The most tokens of a response, for requests whose settings do not limit it.
+        prices: What models cost: a mapping of model ids to prices, or a function from a model id and a usage
+            to US dollars, or None for unknown. Holds in budgets inside as well, and goes before the prices
+            that the library knows.
+        on_exceeded: What happens before the budget runs out: `fail` lets what finds no room fail; `conclude`
+            tells the model before, with the last request that fits, to end the block.
+        thresholds: Parts of each limit, between 0 and 1; hooks and traces are told when they are spent.
+
+    Returns:
+        One account. It can be read at any time, also afterwards.
+
+    Raises:
+        NighthawkError: An argument has a bad value, or nothing is limited.
+        BudgetExceededError: Raised inside, by what finds no room. Nothing retries it.
+    """
+    return Budget(
+        checked_terms(
+            limits={
+                "tokens": tokens,
+                "cost": cost,
+                "steps": steps,
+                "turns": turns,
+                "tool_calls": tool_calls,
+                "seconds": seconds,
+            },
+            name=name,
+            max_output_tokens=max_output_tokens,
+            prices=prices,
+            on_exceeded=on_exceeded,
+            thresholds=thresholds,
+        )
+    )
+
+
+class Budget:
+    """What may be spent, and the account of it. Made by `budget`.
+
+    As a context manager it puts itself in force for a block within a run. Several tasks and threads may do so
+    at once, and share the account.
+
+    Args:
+        terms: What it allows.
+    """
+
+    __slots__ = ("account",)
+
+    def __init__(self, terms: BudgetTerms) -> None:
+        self.account = BudgetAccount(terms)
+
+    def __repr__(self) -> str:
+        limits = ", ".join(f"{resource}={limit}" for resource, limit in self.limits.limited())
+        return f"budget({limits}, name={self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """What it is called in errors and traces."""
+        return self.account.terms.name
+
+    @property
+    def limits(self) -> BudgetLimits:
+        """What it allows; None where there is no limit."""
+        return self.account.terms.limits
+
+    @property
+    def spent(self) -> BudgetAmounts:
+        """What is spent."""
+        return self.account.spent
+
+    @property
+    def reserved(self) -> BudgetAmounts:
+        """What is set aside for model requests in flight."""
+        return self.account.reserved
+
+    @property
+    def remaining(self) -> BudgetLimits:
+        """What is neither spent nor set aside; None where there is no limit."""
+        return self.account.remaining
+
+    @property
+    def usage(self) -> Usage:
+        """What the model requests have consumed."""
+        return self.account.meter.usage
+
+    @property
+    def usage_by_model(self) -> Mapping[str, Usage]:
+        """What the model requests have consumed, by model id; a snapshot."""
+        return self.account.meter.usage_by_model
+
+    @property
+    def cost(self) -> Decimal:
+        """What they have cost, in US dollars, as far as it is known."""
+        return self.account.spent.cost
+
+    def fresh(self) -> "Budget":
+        """Another budget that allows the same and has spent nothing."""
+        return Budget(self.account.terms)
+
+    def __enter__(self) -> "Budget":
+        """Put it in force. Where it is already, nothing changes.
+
+        Raises:
+            NighthawkError: No run is active.
+        """
+        environment = get_environment()
+        policies = environment.policies.with_budgets(self.account)
+        with ExitStack() as stack:
+            stack.enter_context(self.account.watch)
+            stack.enter_context(using_environment(replace(environment, policies=policies)))
+            _entered.set((*_entered.get(), stack.pop_all()))
+        return self
+
+    def __exit__(self, *exc_details: object) -> None:
+        *others, stack = _entered.get()
+        _entered.set(tuple(others))
+        stack.close()
+
+    async def __aenter__(self) -> "Budget":
+        return self.__enter__()
+
+    async def __aexit__(self, *exc_details: object) -> None:
+        self.__exit__(*exc_details)
+
+    def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        """Give each call of a function an account of its own.
+
+        Args:
+            function: The function, async or not.
+
+        Raises:
+            NighthawkError: It cannot be called, or it is a generator, which hands out values while it runs.
+        """
+        if not callable(cast("object", function)):
+            raise NighthawkError(f"A budget is for a function, not for {function!r}.")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise NighthawkError(
+                f"A budget cannot be for the generator {function!r}; use it where that is consumed."
+            )
+        if is_async_callable(function):
+            return cast("Callable[Parameters, Result]", _budgeted_async(self, function))
+
+        @wraps(function)
+        def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+            with self.fresh():
+                return function(*args, **kwargs)
+
+        return call
+
+
+def with_budget_arguments(policies: Policies, *, budget: object, step_budget: object) -> Policies:
+    """The policies with what `run` and `scope` were told of budgets.
+
+    Args:
+        policies: The policies without.
+        budget: The argument of that name; None for nothing.
+        step_budget: The argument of that name; None for nothing.
+
+    Raises:
+        NighthawkError: One of them is no budget.
+    """
+    if budget is not None:
+        policies = policies.with_budgets(_checked_budget(budget, "budget").account)
+    if step_budget is not None:
+        terms = _checked_budget(step_budget, "step_budget").account.terms
+        policies = replace(policies, step_budgets=(*policies.step_budgets, terms))
+    return policies
+
+
+def with_outer_budgets(policies: Policies) -> Policies:
+    """The policies of a run, with the budgets of the run around it, which hold in it as well.
+
+    Args:
+        policies: The policies without.
+    """
+    outer = find_environment()
+    if outer is None:
+        return policies
+    return replace(policies, budgets=outer.policies.budgets, step_budgets=outer.policies.step_budgets)
+
+
+def _checked_budget(given: object, argument: str) -> Budget:
+    if not isinstance(given, Budget):
+        raise NighthawkError(f"{argument} must be a budget, made by nighthawk_async.budget, not {given!r}.")
+    return given
+
+
+def _budgeted_async(budget: Budget, function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> Any:
+        with budget.fresh():
+            return await function(*args, **kwargs)
+
+    return call

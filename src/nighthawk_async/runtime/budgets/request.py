@@ -1,0 +1,255 @@
+"""One model request in the books of the budgets in force. Floor 3.
+
+    measure the request -> reserve its upper bound in every account -> … the response … -> settle
+
+What is reserved is an upper bound, so no account can be overspent by what goes on at the same time. A request
+that is cut off is charged what was told of it, and what nobody told is estimated: the whole input when it may
+have been sent, and the output as far as it arrived.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Protocol, runtime_checkable
+
+import anyio.to_thread
+
+from ...errors import ConfigurationError
+from ...ports import Model
+from ...prompt.tokens import TokenCounter
+from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
+from ...types.usage import Usage
+from .account import Amounts, BudgetAccount
+from .conclusion import CONCLUSION_TOKENS
+from .request_bound import RequestBound, TokenMeasure, find_output_limit, request_text
+from .request_cost import Prices, cost_of, highest_cost, known_cost
+from .reservation import Entry, Reservation, charge_usage, reserve
+from .terms import Amount, Resource
+
+__all__ = ["BudgetedRequest", "charge_foreign_usage", "open_request"]
+
+_LONG_CHARACTERS = 200_000
+"""A request that is longer is measured in a worker thread: the event loop would stand still for too long."""
+
+
+@runtime_checkable
+class _CountsTokens(Protocol):
+    """A step executor that says how tokens are counted for its model."""
+
+    token_encoding: TokenCounter
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class BudgetedRequest:
+    """A request for which every account has set its upper bound aside. Made by `open_request`.
+
+    Args:
+        model: The model.
+        request: The request as it may be sent.
+        accounts: The accounts, outermost first.
+        measure: Measures texts.
+        bound: The upper bound; None when no account limits tokens or money.
+        reservation: What is set aside.
+    """
+
+    model: Model
+    request: ModelRequest
+    accounts: tuple[BudgetAccount, ...]
+    measure: TokenMeasure
+    bound: RequestBound | None
+    reservation: Reservation
+    received: list[str]
+
+    @property
+    def concludes(self) -> bool:
+        """Whether the model is to be told that this is the last request that fits."""
+        return self.reservation.concludes
+
+    def note(self, event: ModelEvent) -> None:
+        """Remember what has arrived, for the case that nobody tells its usage."""
+        if self.bound is None:
+            return
+        match event:
+            case TextDelta() | ReasoningDelta():
+                self.received.append(event.text)
+            case ToolCallArgumentsDelta():
+                self.received.append(event.fragment)
+            case _:
+                pass
+
+    def settle(self, told: Usage | None, *, may_have_consumed: bool) -> Usage:
+        """Charge what the request consumed, and return the rest.
+
+        Args:
+            told: What was told; None when nothing was.
+            may_have_consumed: Whether it may have consumed what was not told.
+
+        Returns:
+            What was charged.
+        """
+        if may_have_consumed:
+            usage = self._completed(told or Usage(requests=1, is_complete=False))
+        else:
+            usage = told or Usage()
+        try:
+            spent = [self._spent(position, usage) for position in range(len(self.accounts))]
+        except BaseException:  # a function of the user's that prices
+            self.reservation.settle(self.reservation.amounts, self.model.name, usage)
+            raise
+        self.reservation.settle(spent, self.model.name, usage)
+        return usage
+
+    def _spent(self, position: int, usage: Usage) -> Amounts:
+        cost = known_cost(
+            usage,
+            model_name=self.model.name,
+            prices=_prices(self.accounts, position),
+            model_price=self.model.capabilities.price,
+        )
+        return _amounts(usage, cost)
+
+    def _completed(self, told: Usage) -> Usage:
+        """The usage, with an estimate in the place of what was not told."""
+        if told.is_complete or self.bound is None:
+            return told
+        received = self.measure.most_tokens("".join(self.received)) if self.received else 0
+        usage = replace(
+            told,
+            input_tokens=told.input_tokens or self.bound.input_tokens,
+            output_tokens=max(told.output_tokens, min(received, self.bound.output_tokens)),
+        )
+        price = self.model.capabilities.price
+        return usage if price is None else replace(usage, cost=max(told.cost, cost_of(usage, price)))
+
+
+async def open_request(
+    model: Model, request: ModelRequest, accounts: tuple[BudgetAccount, ...], *, executor: object
+) -> BudgetedRequest:
+    """Set the upper bound of a request aside in every account.
+
+    Args:
+        model: The model.
+        request: The request.
+        accounts: The accounts, outermost first.
+        executor: The step executor in force.
+
+    Raises:
+        BudgetExceededError: An account has no room. Nothing has changed.
+        ConfigurationError: The bound, or the price, is unknown.
+    """
+    measure = _measure(model, executor)
+    bound = None
+    if any(account.terms.needs_bounds for account in accounts):
+        request = _with_output_limit(request, model, accounts)
+        bound = await _bound(model, request, measure)
+    entries = [_entry(model, accounts, position, bound) for position in range(len(accounts))]
+    return BudgetedRequest(
+        model=model,
+        request=request,
+        accounts=accounts,
+        measure=measure,
+        bound=bound,
+        reservation=reserve(entries),
+        received=[],
+    )
+
+
+def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, usage: Usage) -> None:
+    """Charge what an agent of the user's own has consumed, by its own account.
+
+    Args:
+        accounts: The accounts, outermost first.
+        model_name: The model id.
+        usage: What was consumed.
+
+    Raises:
+        ConfigurationError: A user's function gives no amount of money.
+    """
+    entries: list[Entry] = []
+    for position, account in enumerate(accounts):
+        prices = _prices(accounts, position)
+        cost = known_cost(usage, model_name=model_name, prices=prices, model_price=None)
+        account.has_unpriced = account.has_unpriced or cost is None
+        amounts: dict[Resource, Amount] = {**_amounts(usage, cost)}
+        del amounts["turns"]  # counted when the turn began
+        entries.append(Entry(account, amounts))
+    charge_usage(entries, model_name, usage)
+
+
+def _measure(model: Model, executor: object) -> TokenMeasure:
+    if isinstance(executor, _CountsTokens):
+        return TokenMeasure(executor.token_encoding, model.name)
+    return TokenMeasure(TokenCounter.resolve(encoding_name=None, model_name=model.name), model.name)
+
+
+def _with_output_limit(
+    request: ModelRequest, model: Model, accounts: Sequence[BudgetAccount]
+) -> ModelRequest:
+    """The request, with the budgets' limit of a response where it has none of its own."""
+    given = [account.terms.max_output_tokens for account in accounts]
+    limits = [limit for limit in given if limit is not None]
+    if not limits or find_output_limit(request.settings):
+        return request
+    most = model.capabilities.max_output_tokens
+    limit = min(limits) if most is None else min(*limits, most)
+    return replace(request, settings={**request.settings, "max_tokens": limit})
+
+
+async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> RequestBound:
+    output_tokens = find_output_limit(request.settings) or model.capabilities.max_output_tokens
+    if output_tokens is None:
+        raise ConfigurationError(
+            f"{model.name}: a budget of tokens or cost cannot hold, because nobody knows how long a response "
+            "may be. Set the model setting 'max_tokens', or max_output_tokens of the budget."
+        )
+    text = request_text(request)
+    if measure.is_loaded and len(text) <= _LONG_CHARACTERS:
+        input_tokens = measure.most_tokens_of(request, text)
+    else:
+        input_tokens = await anyio.to_thread.run_sync(measure.most_tokens_of, request, text)
+    return RequestBound(input_tokens=input_tokens + CONCLUSION_TOKENS, output_tokens=output_tokens)
+
+
+def _entry(
+    model: Model, accounts: Sequence[BudgetAccount], position: int, bound: RequestBound | None
+) -> Entry:
+    account = accounts[position]
+    amounts: dict[Resource, Amount] = {"turns": 1}
+    if bound is not None:
+        amounts["tokens"] = bound.input_tokens + bound.output_tokens
+        if account.terms.limits.cost is not None:
+            amounts["cost"] = _highest_cost(model, _prices(accounts, position), bound, account.terms.name)
+    return Entry(account, amounts)
+
+
+def _highest_cost(model: Model, prices: Sequence[Prices], bound: RequestBound, budget: str) -> Decimal:
+    cost = highest_cost(
+        bound.input_tokens,
+        bound.output_tokens,
+        model_name=model.name,
+        prices=prices,
+        model_price=model.capabilities.price,
+    )
+    if cost is None:
+        raise ConfigurationError(
+            f"{model.name}: budget {budget} limits cost, but nobody knows the price of the model. Say it: "
+            f"prices={{{model.name!r}: nighthawk_async.ModelPrice(input=…, output=…)}}, in US dollars per "
+            "million tokens, or prices=function."
+        )
+    return cost
+
+
+def _prices(accounts: Sequence[BudgetAccount], position: int) -> list[Prices]:
+    """What an account and those around it say of prices, the nearest first."""
+    said = (account.terms.prices for account in reversed(accounts[: position + 1]))
+    return [prices for prices in said if prices is not None]
+
+
+def _amounts(usage: Usage, cost: Decimal | None) -> Amounts:
+    amounts: dict[Resource, Amount] = {
+        "tokens": usage.input_tokens + usage.output_tokens,
+        "turns": min(usage.requests, 1),
+    }
+    if cost is not None:
+        amounts["cost"] = cost
+    return amounts

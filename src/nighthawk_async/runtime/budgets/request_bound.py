@@ -1,0 +1,200 @@
+"""The most tokens that a model request can take. Floor 3. Pure.
+
+Providers render requests in forms of their own, so what is sent is counted with a margin: a small one with
+the model's own tokenizer, a larger one with another. A text of n bytes has at most n tokens in any of them.
+Media have no exact measure: each counts as much as the providers' documentation lets fear.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+from typing import Any, cast
+
+from ...prompt.tokens import TokenCounter
+from ...types.content import BinaryContent, FileUrl, ImageUrl, UploadedFile, UserContent
+from ...types.messages import AssistantMessage, Message, UserMessage
+from ...types.model import ModelRequest
+
+__all__ = ["RequestBound", "TokenMeasure", "find_output_limit", "request_text"]
+
+_MARGIN_OF_OWN_TOKENIZER = 1.1
+_MARGIN_OF_ANOTHER = 1.5
+_TOKENS_OF_REQUEST = 64
+_TOKENS_OF_TOOL_USE = 600
+"""Providers add instructions of their own to a request that offers tools."""
+_TOKENS_OF_TOOL = 16
+_TOKENS_OF_MESSAGE = 8
+
+_TOKENS_OF_MEDIUM = 5_000
+_TOKENS_OF_FILE = 50_000
+"""A file that is known by its name only, and may be long."""
+_BYTES_PER_TOKEN_OF_SOUND = 64
+
+_OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestBound:
+    """The most tokens of one request.
+
+    Args:
+        input_tokens: Tokens sent.
+        output_tokens: Tokens received.
+    """
+
+    input_tokens: int
+    output_tokens: int
+
+
+class TokenMeasure:
+    """Measures what is sent to a model.
+
+    Args:
+        counter: Counts tokens.
+        model_name: The model id.
+    """
+
+    __slots__ = ("_counter", "_model_name")
+
+    def __init__(self, counter: TokenCounter, model_name: str) -> None:
+        self._counter = counter
+        self._model_name = model_name
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether measuring needs no file to be read first."""
+        return self._counter.is_loaded
+
+    def most_tokens_of(self, request: ModelRequest, text: str) -> int:
+        """The most tokens that are sent with a request.
+
+        Args:
+            request: The request.
+            text: What `request_text` gave of it.
+        """
+        tokens = self.most_tokens(text)
+        tokens += sum(_tokens_of_medium(item) for item in _media(request))
+        tokens += _TOKENS_OF_REQUEST + _TOKENS_OF_MESSAGE * len(request.messages)
+        if request.tools:
+            tokens += _TOKENS_OF_TOOL_USE + _TOKENS_OF_TOOL * len(request.tools)
+        return tokens
+
+    def most_tokens(self, text: str) -> int:
+        """The most tokens of a text.
+
+        Args:
+            text: The text.
+        """
+        is_own = _has_own_tokenizer(self._model_name) and self._counter.is_exact
+        margin = _MARGIN_OF_OWN_TOKENIZER if is_own else _MARGIN_OF_ANOTHER
+        return min(ceil(self._counter.count(text) * margin), len(text.encode("utf-8", "replace")))
+
+
+def request_text(request: ModelRequest) -> str:
+    """All text that is sent with a request.
+
+    Args:
+        request: The request.
+    """
+    return "\n".join(_texts(request))
+
+
+def find_output_limit(settings: Mapping[str, Any]) -> int:
+    """The tokens that a response may hold; 0 when the settings do not say.
+
+    Args:
+        settings: The settings of a request. What stands in `extra_body` has the last word.
+    """
+    extra_body = settings.get("extra_body")
+    limits = list(_limits_in(extra_body)) or list(_own_limits(settings))
+    return max(limits, default=0)
+
+
+def _own_limits(settings: Mapping[str, Any]) -> Iterator[int]:
+    for name in _OUTPUT_LIMITS:
+        limit = settings.get(name)
+        if isinstance(limit, int) and limit > 0:
+            yield limit
+
+
+def _limits_in(body: object) -> Iterator[int]:
+    """The limits in a part of a request's body, however deep."""
+    if isinstance(body, Mapping):
+        part = cast("Mapping[str, Any]", body)
+        yield from _own_limits(part)
+        for value in part.values():
+            yield from _limits_in(value)
+
+
+@lru_cache(maxsize=256)
+def _has_own_tokenizer(model_name: str) -> bool:
+    """Whether the counter that a model gets by its name has the model's own tokenizer."""
+    from tiktoken.model import encoding_name_for_model
+
+    provider, _, name = model_name.partition(":")
+    if not provider.startswith("openai"):
+        return False
+    try:
+        encoding_name_for_model(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _texts(request: ModelRequest) -> Iterator[str]:
+    yield request.system_prompt
+    for tool in request.tools:
+        yield tool.name
+        yield tool.description
+        yield _json(tool.parameters)
+    if request.response_format is not None:
+        yield _json(request.response_format.schema)
+    for message in request.messages:
+        yield from _texts_of_message(message)
+
+
+def _texts_of_message(message: Message) -> Iterator[str]:
+    if not isinstance(message, AssistantMessage):
+        yield from (item for item in _contents(message) if isinstance(item, str))
+        return
+    if message.provider_content is not None:
+        yield _json(message.provider_content.items)
+        return
+    yield message.text
+    yield message.reasoning
+    for call in message.tool_calls:
+        yield call.name
+        yield call.arguments
+
+
+def _contents(message: Message) -> Iterator[UserContent]:
+    if isinstance(message, UserMessage):
+        yield from message.content
+    elif not isinstance(message, AssistantMessage):
+        for result in message.results:
+            yield from result.content
+
+
+def _media(request: ModelRequest) -> Iterator[BinaryContent | FileUrl | UploadedFile]:
+    for message in request.messages:
+        yield from (item for item in _contents(message) if not isinstance(item, str))
+
+
+def _tokens_of_medium(item: BinaryContent | FileUrl | UploadedFile) -> int:
+    match item:
+        case BinaryContent() if item.is_image:
+            return _TOKENS_OF_MEDIUM
+        case BinaryContent() if item.is_document:
+            return max(_TOKENS_OF_MEDIUM, len(item.data))
+        case BinaryContent():
+            return max(_TOKENS_OF_MEDIUM, len(item.data) // _BYTES_PER_TOKEN_OF_SOUND)
+        case ImageUrl():
+            return _TOKENS_OF_MEDIUM
+        case _:
+            return _TOKENS_OF_FILE
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,150 @@
+"""What budgets do about the steps, turns and tool calls inside them. Floor 3.
+
+Model requests are the business of `budgets.request`.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
+from typing import TypeVar
+
+import anyio
+
+from ...errors import BudgetExceededError, ConfigurationError, ToolBoundaryError
+from ..environment import Environment
+from .account import BudgetAccount, in_force
+from .breach import breached_account
+from .notices import record_exceeded, tell_thresholds
+from .reservation import charge, find_full
+from .terms import Resource
+
+__all__ = ["begin_foreign_turn", "carry_out_in_time", "carry_out_within", "charge_tool_call"]
+
+Result = TypeVar("Result")
+
+_LEAST_COST = Decimal("0.000001")
+
+
+async def carry_out_in_time(
+    accounts: Sequence[BudgetAccount], work: Callable[[], Awaitable[Result]]
+) -> Result:
+    """Carry something out, but no longer than the budgets have seconds left.
+
+    What ends later than that without having noticed counts as late too, whatever it gave or raised.
+
+    Args:
+        accounts: The accounts.
+        work: What to carry out.
+
+    Raises:
+        BudgetExceededError: The time of a budget is over.
+    """
+    timed = [account for account in accounts if account.terms.limits.seconds is not None]
+    if not timed:
+        return await work()
+    with in_force(timed):  # also for a task that has outlived the block of the budget
+        _check_time(timed)
+        shortest = min(timed, key=lambda account: account.remaining_seconds)
+        deadline = anyio.current_time() + shortest.remaining_seconds
+        with anyio.CancelScope(deadline=deadline) as scope:
+            try:
+                result = await work()
+            except Exception as error:
+                _check_time(timed, error)
+                raise
+            _check_time(timed)
+            return result
+        assert scope.cancelled_caught
+        raise _recorded(shortest.time_breach())
+
+
+async def carry_out_within(environment: Environment, work: Callable[[], Awaitable[Result]]) -> Result:
+    """Carry a step out that begins now, in the budgets that are in force in it.
+
+    Args:
+        environment: The environment of the step.
+        work: What carries it out.
+
+    Raises:
+        BudgetExceededError: A budget allows no further step, or its time is over.
+        HookError: A hook failed.
+    """
+    accounts = environment.policies.budgets
+    if not accounts:
+        return await work()
+    own = accounts[len(accounts) - len(environment.policies.step_budgets) :]
+    _charge(accounts, "steps")
+    await tell_thresholds(environment)
+    result = await carry_out_in_time(own, work)
+    await tell_thresholds(environment)
+    return result
+
+
+async def charge_tool_call(environment: Environment, name: str) -> None:
+    """Charge a tool call that is about to be carried out.
+
+    Args:
+        environment: The environment of the step.
+        name: The name of the tool.
+
+    Raises:
+        ToolBoundaryError: A budget allows no further one, and wants the step to be concluded.
+        BudgetExceededError: A budget allows no further one.
+        HookError: A hook failed.
+    """
+    accounts = environment.policies.budgets
+    try:
+        _charge(accounts, "tool_calls")
+    except BudgetExceededError as error:
+        account = breached_account(error, accounts)
+        if account is None or account.terms.on_exceeded != "conclude":
+            raise
+        raise ToolBoundaryError(
+            kind="execution",
+            message=f"{name} was not carried out: the budget allows no further tool calls",
+            guidance="End the block now, with what you have.",
+        ) from error
+    await tell_thresholds(environment)
+
+
+async def begin_foreign_turn(environment: Environment) -> None:
+    """Begin a turn of an agent of the user's own, whose requests cannot be measured before they are sent.
+
+    Args:
+        environment: The environment of the step.
+
+    Raises:
+        BudgetExceededError: A budget allows no further turn, or has nothing left.
+        ConfigurationError: Under a budget of cost, the agent used a model that nobody knows the price of.
+        HookError: A hook failed.
+    """
+    accounts = environment.policies.budgets
+    for account in accounts:
+        if account.has_unpriced and account.terms.limits.cost is not None:
+            raise ConfigurationError(
+                f"budget {account.terms.name} limits cost, but an agent used a model that nobody knows the "
+                "price of; say it with prices=…, or let the agent report the cost with the usage."
+            )
+    error = find_full(accounts, {"tokens": 1, "cost": _LEAST_COST})
+    if error is not None:
+        raise _recorded(error)
+    _charge(accounts, "turns")
+    await tell_thresholds(environment)
+
+
+def _charge(accounts: Sequence[BudgetAccount], resource: Resource) -> None:
+    try:
+        charge(accounts, resource)
+    except BudgetExceededError as error:
+        record_exceeded(error)
+        raise
+
+
+def _check_time(accounts: Sequence[BudgetAccount], cause: Exception | None = None) -> None:
+    for account in accounts:
+        if account.remaining_seconds <= 0:
+            raise _recorded(account.time_breach()) from cause
+
+
+def _recorded(error: BudgetExceededError) -> BudgetExceededError:
+    record_exceeded(error)
+    return error

@@ -1,0 +1,49 @@
+"""What the stream of a model tells of its request besides the events. Floor 3."""
+
+from typing import Protocol, runtime_checkable
+
+from ...types.usage import Usage
+
+__all__ = ["TellsConsumption", "TellsUsage", "may_have_consumed", "usage_so_far"]
+
+
+@runtime_checkable
+class TellsUsage(Protocol):
+    """What the result of `ports.Model.stream` may offer as well.
+
+    Events tell nothing of a request that is cancelled before its first one.
+    """
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the request consumed so far, at any time and after its end; None when nothing was sent."""
+        ...
+
+
+@runtime_checkable
+class TellsConsumption(Protocol):
+    """What the result of `ports.Model.stream` may offer as well, for a request whose usage nobody told."""
+
+    @property
+    def may_have_consumed(self) -> bool:
+        """Whether the provider may have worked on the request: it was sent, and not turned away."""
+        ...
+
+
+def usage_so_far(stream: object) -> Usage | None:
+    """What a request consumed, as far as its stream knows; None when it does not tell.
+
+    Args:
+        stream: What `model_access.open_stream` returned.
+    """
+    usage = stream.usage if isinstance(stream, TellsUsage) else None
+    return usage if isinstance(usage, Usage) else None
+
+
+def may_have_consumed(stream: object) -> bool:
+    """Whether a request may have consumed more than was told; True when its stream does not say.
+
+    Args:
+        stream: What `ports.Model.stream` returned.
+    """
+    return stream.may_have_consumed if isinstance(stream, TellsConsumption) else True

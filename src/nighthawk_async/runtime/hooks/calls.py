@@ -1,0 +1,201 @@
+"""Calling the hooks in force for an event. Floor 3.
+
+Hooks run in the task in which the event happens, one after the other: those of outer scopes first, each
+`Hooks` object in the order of its registrations. A `Hooks` object is not called for what its own hooks bring
+about, so that a hook may call natural functions.
+"""
+
+import inspect
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias, TypeVar, cast
+
+import anyio
+
+from ...errors import HookError
+from ...parallel import TaskCancelledError, cancel_requested, is_async_callable
+from ..awaitable import await_value, is_awaitable
+from ..environment import Environment
+from ..error_text import describe_error
+from .answers import HookFunction
+from .effects import obey, record_hook
+from .events import FinishedEvent
+from .registry import Hooks, hook_name
+
+__all__ = ["emit", "emit_finished", "emit_finished_sync", "emit_sync", "refuse_async_hooks"]
+
+Event = TypeVar("Event")
+_Registration: TypeAlias = tuple[Hooks, HookFunction[Any]]
+
+_LOGGER = logging.getLogger("nighthawk")
+_SECONDS_AFTER_CANCELLATION = 5.0
+_answering: ContextVar[tuple[Hooks, ...]] = ContextVar("nighthawk_async_answering_hooks", default=())
+
+
+async def emit(environment: Environment, event: Event) -> Event:
+    """Call the hooks in force for an event.
+
+    Where no event needs to be made when no hook is in force, test `environment.policies.hooks` first.
+
+    Args:
+        environment: What is in force.
+        event: What happens.
+
+    Returns:
+        The event, as hooks have modified it.
+
+    Raises:
+        ToolBoundaryError: A hook vetoed a tool call.
+        ExecutionError: A hook vetoed something else.
+        StepAbortedError: A hook ended the step.
+        HookError: A hook raised, or answered what the event does not allow.
+    """
+    for registration in _registrations(environment, type(event)):
+        event = obey(event, registration[1], await _ask(registration, event))
+    return event
+
+
+def emit_sync(environment: Environment, event: Event) -> Event:
+    """Call the hooks in force for an event that happens in synchronous code; see `emit`.
+
+    Raises:
+        HookError: A hook is async.
+    """
+    for registration in _registrations(environment, type(event)):
+        event = obey(event, registration[1], _ask_sync(registration, event))
+    return event
+
+
+async def emit_finished(environment: Environment, event: FinishedEvent) -> None:
+    """Tell every hook in force that something has ended, whatever else fails.
+
+    The error that ended it stays the primary one: a hook that fails is a note on it. After a cancellation
+    hooks are shielded, each for five seconds, and failures are logged.
+
+    Args:
+        environment: What is in force.
+        event: What has ended, and with which error.
+
+    Raises:
+        HookError: All went well before, and a hook failed.
+    """
+    ending = event.error
+    for registration in _registrations(environment, type(event)):
+        try:
+            if ending is None or isinstance(ending, Exception):
+                obey(event, registration[1], await _ask(registration, event))
+            else:
+                await _ask_in_time(registration, event)
+        except anyio.get_cancelled_exc_class() as cancelled:
+            ending = cancelled
+        except HookError as error:
+            ending = _ending_with(ending, error)
+    if ending is not None and ending is not event.error:
+        raise ending
+
+
+def emit_finished_sync(environment: Environment, event: FinishedEvent) -> None:
+    """Tell every hook in force that something has ended in synchronous code; see `emit_finished`.
+
+    Raises:
+        HookError: All went well before, and a hook failed, or is async.
+    """
+    ending = event.error
+    for registration in _registrations(environment, type(event)):
+        try:
+            obey(event, registration[1], _ask_sync(registration, event))
+        except HookError as error:
+            ending = _ending_with(ending, error)
+    if ending is not None and ending is not event.error:
+        raise ending
+
+
+def refuse_async_hooks(environment: Environment, *event_types: type) -> None:
+    """Find out early that a hook cannot be called where an extent is entered in synchronous code.
+
+    Raises:
+        HookError: A hook of one of the events is async.
+    """
+    for event_type in event_types:
+        for _, function in _registrations(environment, event_type):
+            if is_async_callable(function):
+                remedy = "make it `def`, or enter the run or scope with `async with`"
+                raise _async_hook_error(function, event_type, remedy)
+
+
+def _registrations(environment: Environment, event_type: type) -> list[_Registration]:
+    """The hooks to call, as they are registered at this moment."""
+    answering = _answering.get()
+    return [
+        (hooks, function)
+        for hooks in environment.policies.hooks
+        if hooks not in answering
+        for function in hooks.functions_for(event_type)
+    ]
+
+
+async def _ask(registration: _Registration, event: object) -> object:
+    hooks, function = registration
+    with _answered_by(hooks, function, type(event)):
+        answer = cast("object", function(event))
+        return await await_value(answer) if is_awaitable(answer) else answer
+
+
+async def _ask_in_time(registration: _Registration, event: FinishedEvent) -> None:
+    with anyio.move_on_after(_SECONDS_AFTER_CANCELLATION, shield=True) as limit:
+        obey(event, registration[1], await _ask(registration, event))
+    if limit.cancelled_caught:
+        _LOGGER.warning(
+            "hook %s took longer than %g seconds at %s, after a cancellation, and was cancelled",
+            hook_name(registration[1]),
+            _SECONDS_AFTER_CANCELLATION,
+            type(event).__name__,
+        )
+
+
+def _ask_sync(registration: _Registration, event: object) -> object:
+    hooks, function = registration
+    with _answered_by(hooks, function, type(event)):
+        answer = cast("object", function(event))
+    if is_awaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise _async_hook_error(function, type(event), "make it `def`")
+    return answer
+
+
+@contextmanager
+def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) -> Generator[None, None, None]:
+    token = _answering.set((*_answering.get(), hooks))
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, TaskCancelledError) and cancel_requested():
+            raise  # the task was asked to end, and a step of the hook's obeyed
+        name = hook_name(function)
+        record_hook("failed", function, event_type, {"error.type": type(error).__name__})
+        message = f"hook {name} failed at {event_type.__name__}: {describe_error(error)}"
+        raise HookError(message, hook=name) from error
+    finally:
+        _answering.reset(token)
+
+
+def _async_hook_error(function: HookFunction[Any], event_type: type, remedy: str) -> HookError:
+    name = hook_name(function)
+    return HookError(
+        f"hook {name} is async, but this {event_type.__name__} happens in synchronous code: {remedy}",
+        hook=name,
+    )
+
+
+def _ending_with(ending: BaseException | None, error: HookError) -> BaseException:
+    """What something ends with after a hook has failed."""
+    if ending is None:
+        return error
+    if isinstance(ending, Exception):
+        ending.add_note(str(error))
+    else:
+        _LOGGER.warning("%s", error, exc_info=error)
+    return ending

@@ -1,0 +1,125 @@
+"""What each event lets hooks answer, as a table. Floor 3."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, cast
+
+from ...types.content import BinaryContent, FileUrl, UploadedFile, UserContent
+from ...types.model import ModelRequest
+from ..human.events import (
+    ApprovalAnswered,
+    ApprovalClosed,
+    ApprovalRequested,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
+)
+from .events import (
+    AfterModelRequest,
+    AfterToolCall,
+    BeforeCommit,
+    BeforeModelRequest,
+    BeforeToolCall,
+    BudgetThreshold,
+    OversightDecided,
+    PermissionDecided,
+    Retry,
+    RunFinished,
+    RunStarted,
+    ScopeFinished,
+    ScopeStarted,
+    StepFinished,
+    StepResumed,
+    StepStarted,
+    StepSuspended,
+    ToolLoopSuspected,
+    VerificationRefused,
+)
+
+__all__ = ["EVENT_RULES", "EventRule"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRule:
+    """What an event lets hooks answer. To let it happen is always allowed.
+
+    Args:
+        deed: What `Veto` and `Abort` prevent; None when neither is allowed.
+        modified_field: The field whose value `Modify` replaces; None when it is not allowed.
+        checked_value: Gives the value as the field takes it, or raises `TypeError`.
+        is_synchronous: Whether it happens where nothing can be awaited, so that its hooks must be `def`.
+    """
+
+    deed: str | None = None
+    modified_field: str = ""
+    checked_value: Callable[[object], object] | None = None
+    is_synchronous: bool = False
+
+    @property
+    def allowed_answers(self) -> tuple[str, ...]:
+        """The names of the answers that are allowed."""
+        names = ("Veto", "Abort") if self.deed else ()
+        return (*names, "Modify") if self.checked_value else names
+
+
+def _checked_request(value: object) -> ModelRequest:
+    if not isinstance(value, ModelRequest):
+        raise TypeError("the value must be a ModelRequest")
+    return value
+
+
+def _checked_mapping(value: object) -> Mapping[str, Any]:
+    names = cast("Mapping[object, object]", value) if isinstance(value, Mapping) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("the value must be a mapping with names")
+    return cast("Mapping[str, Any]", value)
+
+
+def _checked_content(value: object) -> tuple[UserContent, ...]:
+    items = (value,) if isinstance(value, str) else value
+    if not isinstance(items, tuple):
+        raise TypeError("the value must be a text, or a tuple of texts and other content")
+    for item in cast("tuple[object, ...]", items):
+        if not isinstance(item, str | BinaryContent | FileUrl | UploadedFile):
+            raise TypeError(f"{item!r} is no content")
+    return cast("tuple[UserContent, ...]", items)
+
+
+_LOOK_ON = EventRule()
+_LOOK_ON_AT_ONCE = EventRule(is_synchronous=True)
+
+EVENT_RULES: Mapping[type, EventRule] = MappingProxyType(
+    {
+        RunStarted: _LOOK_ON,
+        RunFinished: _LOOK_ON,
+        ScopeStarted: _LOOK_ON,
+        ScopeFinished: _LOOK_ON,
+        StepStarted: EventRule(deed="the step"),
+        StepFinished: _LOOK_ON,
+        BeforeModelRequest: EventRule(
+            deed="the model request", modified_field="request", checked_value=_checked_request
+        ),
+        AfterModelRequest: _LOOK_ON,
+        BeforeToolCall: EventRule(
+            deed="the tool call", modified_field="arguments", checked_value=_checked_mapping
+        ),
+        AfterToolCall: EventRule(modified_field="content", checked_value=_checked_content),
+        BeforeCommit: EventRule(deed="the commit", modified_field="bindings", checked_value=_checked_mapping),
+        BudgetThreshold: _LOOK_ON,
+        Retry: _LOOK_ON,
+        StepSuspended: _LOOK_ON,
+        StepResumed: _LOOK_ON,
+        ToolLoopSuspected: _LOOK_ON,
+        VerificationRefused: _LOOK_ON,
+        OversightDecided: _LOOK_ON,
+        PermissionDecided: _LOOK_ON_AT_ONCE,
+        QuestionAsked: _LOOK_ON_AT_ONCE,
+        QuestionAnswered: _LOOK_ON_AT_ONCE,
+        QuestionClosed: _LOOK_ON_AT_ONCE,
+        ApprovalRequested: _LOOK_ON_AT_ONCE,
+        ApprovalAnswered: _LOOK_ON_AT_ONCE,
+        ApprovalClosed: _LOOK_ON_AT_ONCE,
+    }
+)
+"""Every event is here, and nothing else is an event."""

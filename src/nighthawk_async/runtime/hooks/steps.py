@@ -1,0 +1,88 @@
+"""The events of a step: its beginning, its commit, its end, and its parking in between. Floor 3."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from ...types.outcomes import StepOutcome
+from ..conclude import StepResult, validate_bindings
+from ..environment import Environment
+from ..steering import ParkingMoment
+from ..step import Step
+from .calls import emit, emit_finished
+from .events import BeforeCommit, StepFinished, StepResumed, StepStarted, StepSuspended
+
+__all__ = ["before_commit", "with_step_events"]
+
+_Concluded: TypeAlias = tuple[StepOutcome, StepResult]
+
+
+async def with_step_events(
+    environment: Environment, step: Step, carry_out: Callable[[], Awaitable[_Concluded]]
+) -> _Concluded:
+    """Carry out an admitted step, and tell hooks of its beginning, its parking and its end.
+
+    The end is told whenever the beginning was, also when one of the hooks vetoed the step.
+
+    Args:
+        environment: What is in force in the step.
+        step: The step.
+        carry_out: Carries it out.
+
+    Raises:
+        ExecutionError: A hook vetoed the step.
+        StepAbortedError: A hook ended it.
+        HookError: A hook failed.
+        Exception: What carrying out raises.
+    """
+    if not environment.policies.hooks:
+        return await carry_out()
+    try:
+        await emit(environment, StepStarted(execution_ref=environment.execution_ref, program=step.program))
+        step.actor.observe_parking(lambda moment: _tell_parking(environment, moment))
+        outcome, result = await carry_out()
+    except BaseException as error:
+        await emit_finished(environment, _finished(environment, step, None, error))
+        raise
+    await emit_finished(environment, _finished(environment, step, outcome, None))
+    return outcome, result
+
+
+async def before_commit(
+    environment: Environment, step: Step, outcome: StepOutcome, result: StepResult
+) -> StepResult:
+    """Let hooks look at what a step is about to commit.
+
+    Returns:
+        What to commit: other bindings when a hook modified them, validated anew.
+
+    Raises:
+        ExecutionError: A hook vetoed the commit, or its bindings are not acceptable.
+        StepAbortedError: A hook ended the step.
+        HookError: A hook failed.
+    """
+    if not environment.policies.hooks:
+        return result
+    event = await emit(
+        environment,
+        BeforeCommit(execution_ref=environment.execution_ref, outcome=outcome, bindings=result.bindings),
+    )
+    if event.bindings is result.bindings:
+        return result
+    return replace(result, bindings=validate_bindings(step.context, outcome, event.bindings))
+
+
+async def _tell_parking(environment: Environment, moment: ParkingMoment) -> None:
+    event = StepSuspended if moment == "suspended" else StepResumed
+    await emit(environment, event(execution_ref=environment.execution_ref))
+
+
+def _finished(
+    environment: Environment, step: Step, outcome: StepOutcome | None, error: BaseException | None
+) -> StepFinished:
+    return StepFinished(
+        execution_ref=environment.execution_ref,
+        outcome=outcome,
+        usage=step.actor.progress.usage_meter.usage,
+        error=error,
+    )

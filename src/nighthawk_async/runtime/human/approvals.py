@@ -1,0 +1,196 @@
+"""`request_approval`: people approve an action with exactly these arguments, before it happens. Floor 3."""
+
+import math
+import uuid
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import cast
+
+import anyio
+
+from ...actors import BareTaskGroup
+from ...actors.argument_checks import check_seconds, check_whole_number
+from ...errors import ApprovalDeniedError, ApprovalExpiredError, NighthawkError, NoHumanError
+from ..awaitable import await_value
+from .approval import Approval
+from .ballot import Ballot
+from .digest import digest_action
+from .errors import NobodyToApproveError, RequestClosedError
+from .events import (
+    ApprovalAnswered,
+    ApprovalClosed,
+    ApprovalRequested,
+    NotifyHumanEvent,
+    tell_human_event,
+)
+from .handler import HumanHandler
+from .request import ApprovalRequest
+from .surroundings import find_execution, find_human_handler, find_human_observer
+
+__all__ = ["request_approval"]
+
+
+async def request_approval(
+    action: str,
+    *,
+    arguments: Mapping[str, object] | None = None,
+    quorum: int = 1,
+    approvers: Collection[str] | None = None,
+    expires: float | None = None,
+) -> Approval:
+    """Ask people to approve an action, through the handler of the run or scope, and wait until they did.
+
+    The approval holds for this action with these arguments: when an argument has changed meanwhile it is
+    refused, and `Approval.check` refuses it later.
+
+    Args:
+        action: What is to happen.
+        arguments: With which arguments, by their names. Values need a stable JSON form; see `human.digest`.
+        quorum: How many different people have to approve.
+        approvers: Who may answer; None for everybody.
+        expires: In how many seconds the request, and the approval, expires; None for never.
+
+    Returns:
+        The approval.
+
+    Raises:
+        ApprovalDeniedError: Somebody said no who had not said yes before. Of this kind is
+            `NobodyToApproveError`: nobody is there to be asked.
+        ApprovalExpiredError: Too few people approved in time.
+        ArgumentsChangedError: An argument has changed since people were asked.
+        UndigestibleArgumentError: An argument has no stable JSON form.
+        NighthawkError: An argument is not one of those above.
+    """
+    _check_action(action, arguments)
+    digested = digest_action(action, arguments or {})
+    asked = _check_quorum(quorum, approvers)
+    ballot = Ballot(quorum=quorum, approvers=asked, expires=_checked_expiry(expires))
+    request = ApprovalRequest(
+        id=uuid.uuid4().hex,
+        action=action,
+        arguments=digested.arguments,
+        digest=digested.digest,
+        quorum=quorum,
+        approvers=asked,
+        created_at=datetime.now(UTC),
+        execution_ref=find_execution(),
+        ballot=ballot,
+    )
+    await _collect_answers(find_human_handler(), request, _Report(request, find_human_observer()))
+    approval = _result(request)
+    approval.check(action, arguments)
+    return approval
+
+
+class _Report:
+    """Tells of a request and its answers, each once and in order, in the task of who asks."""
+
+    def __init__(self, request: ApprovalRequest, notify: NotifyHumanEvent | None) -> None:
+        self._request = request
+        self._notify = notify
+        self._told = 0
+
+    def begin(self) -> None:
+        tell_human_event(ApprovalRequested(request=self._request), self._notify)
+
+    def catch_up(self) -> None:
+        """Tell of the answers that came since the last time."""
+        for vote in self._request.answers[self._told :]:
+            self._told += 1
+            tell_human_event(ApprovalAnswered(request=self._request, vote=vote), self._notify)
+
+    def end(self) -> None:
+        self.catch_up()
+        tell_human_event(ApprovalClosed(request=self._request), self._notify)
+
+
+async def _collect_answers(handler: HumanHandler | None, request: ApprovalRequest, report: _Report) -> None:
+    """Wait until a request is answered; whatever happens, it does not stay pending."""
+    report.begin()
+    try:
+        if handler is None:
+            raise NoHumanError
+        async with BareTaskGroup() as task_group:
+            task_group.start_soon(_hand_over, request, handler)
+            with anyio.CancelScope(deadline=request.expires_at):
+                while request.is_pending:
+                    await request.ballot.wait_changed()
+                    report.catch_up()
+            request.ballot.end("expired")
+            task_group.cancel_scope.cancel()
+    except NoHumanError as error:
+        request.ballot.end("denied")
+        reason = str(error) or "nobody is there to be asked"
+        raise NobodyToApproveError(request.action, reason=reason) from error
+    finally:
+        request.ballot.end("cancelled")
+        report.end()
+
+
+async def _hand_over(request: ApprovalRequest, handler: HumanHandler) -> None:
+    try:
+        await await_value(handler.approve(request))
+    except RequestClosedError:
+        if request.is_pending:  # it answered another request too late
+            raise
+
+
+def _result(request: ApprovalRequest) -> Approval:
+    match request.status:
+        case "approved":
+            return Approval(
+                id=request.id,
+                action=request.action,
+                digest=request.digest,
+                approvals=request.approvals,
+                expires_at=request.expires_at,
+                _ballot=request.ballot,
+            )
+        case "expired":
+            raise ApprovalExpiredError(
+                f"{request.action}: {len(request.approvals)} of {request.quorum} approved in time"
+            )
+        case _:
+            denial = request.denial
+            approver, reason = (None, "") if denial is None else (denial.approver, denial.reason)
+            raise ApprovalDeniedError(request.action, approver=approver, reason=reason)
+
+
+def _check_action(action: object, arguments: object) -> None:
+    if not isinstance(action, str) or not action:
+        raise NighthawkError(f"An action is a text that is not empty, not {action!r}.")
+    if arguments is None:
+        return
+    names = cast("Mapping[object, object]", arguments) if isinstance(arguments, Mapping) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        raise NighthawkError(f"The arguments of an action are a mapping with names, not {arguments!r}.")
+
+
+def _check_quorum(quorum: int, approvers: Collection[str] | None) -> frozenset[str] | None:
+    """The approvers, each once.
+
+    Raises:
+        NighthawkError: So many can never approve, or the approvers are no names.
+    """
+    try:
+        check_whole_number("quorum", quorum, least=1)
+    except ValueError as error:
+        raise NighthawkError(str(error)) from None
+    if approvers is None:
+        return None
+    names = frozenset(approvers)
+    if isinstance(approvers, str) or not all(
+        isinstance(cast("object", name), str) and name for name in names
+    ):
+        raise NighthawkError(f"approvers must be a collection of names, not {approvers!r}")
+    if quorum > len(names):
+        raise NighthawkError(f"{quorum} approvers were asked for, but there are {len(names)}")
+    return names
+
+
+def _checked_expiry(expires: float | None) -> float:
+    try:
+        check_seconds("expires", expires, or_none=True)
+    except ValueError as error:
+        raise NighthawkError(str(error)) from None
+    return math.inf if expires is None else expires

@@ -1,0 +1,147 @@
+"""Every question, request and answer as an event: on the current span, and for whoever looks on. Floor 3.
+
+Spans get identifiers, actions, digests and how things ended: no questions, arguments, answers or reasons.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from opentelemetry import trace
+
+from .question import Question
+from .request import ApprovalRequest
+from .votes import Vote
+
+__all__ = [
+    "ApprovalAnswered",
+    "ApprovalClosed",
+    "ApprovalRequested",
+    "HumanEvent",
+    "NotifyHumanEvent",
+    "QuestionAnswered",
+    "QuestionAsked",
+    "QuestionClosed",
+    "QuestionStatus",
+    "tell_human_event",
+]
+
+QuestionStatus: TypeAlias = Literal["answered", "default", "timed_out", "no_human", "failed", "cancelled"]
+"""How a question ended: with an answer, with its default, or with an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAsked:
+    """A question is about to be asked."""
+
+    question: Question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAnswered:
+    """An answer came.
+
+    Args:
+        question: The question.
+        answer: The answer; one that fits is the value that who asks gets.
+        error: Why it does not fit; None when it does.
+    """
+
+    question: Question
+    answer: object
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionClosed:
+    """Nobody waits for an answer any more.
+
+    Args:
+        question: The question.
+        status: How it ended.
+    """
+
+    question: Question
+    status: QuestionStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalRequested:
+    """A request for approval is about to be handed to people."""
+
+    request: ApprovalRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalAnswered:
+    """Somebody answered, and it counted.
+
+    Args:
+        request: The request.
+        vote: The answer.
+    """
+
+    request: ApprovalRequest
+    vote: Vote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalClosed:
+    """A request has ended; `request.status` says how."""
+
+    request: ApprovalRequest
+
+
+HumanEvent: TypeAlias = (
+    QuestionAsked | QuestionAnswered | QuestionClosed | ApprovalRequested | ApprovalAnswered | ApprovalClosed
+)
+NotifyHumanEvent: TypeAlias = Callable[[HumanEvent], None]
+"""Looks on, in the task of who asks, in the order of the events. What it raises, who asks gets."""
+
+
+def tell_human_event(event: HumanEvent, notify: NotifyHumanEvent | None) -> None:
+    """Record an event on the current span, and tell whoever looks on.
+
+    Args:
+        event: The event.
+        notify: Who looks on; None for nobody.
+    """
+    span = trace.get_current_span()
+    if span.is_recording():
+        name, attributes = _describe(event)
+        span.add_event(f"nighthawk.{name}", attributes)
+    if notify is not None:
+        notify(event)
+
+
+def _describe(event: HumanEvent) -> tuple[str, Mapping[str, str | int | bool]]:
+    match event:
+        case QuestionAsked():
+            return "question.asked", _question(event.question)
+        case QuestionAnswered():
+            accepted = {"nighthawk.question.is_accepted": event.error is None}
+            return "question.answered", _question(event.question) | accepted
+        case QuestionClosed():
+            return "question.closed", _question(event.question) | {"nighthawk.question.status": event.status}
+        case ApprovalRequested():
+            return "approval.requested", _request(event.request)
+        case ApprovalAnswered():
+            approver, answer = event.vote.approver, event.vote.answer
+            attributes = {"nighthawk.approval.approver": approver, "nighthawk.approval.answer": answer}
+            return "approval.answered", _request(event.request) | attributes
+        case ApprovalClosed():
+            status = {"nighthawk.approval.status": event.request.status}
+            return "approval.closed", _request(event.request) | status
+
+
+def _question(question: Question) -> dict[str, str | int | bool]:
+    return {"nighthawk.question.id": question.id, "nighthawk.question.attempt": question.attempt}
+
+
+def _request(request: ApprovalRequest) -> dict[str, str | int | bool]:
+    return {
+        "nighthawk.approval.id": request.id,
+        "nighthawk.approval.action": request.action,
+        "nighthawk.approval.digest": request.digest,
+        "nighthawk.approval.quorum": request.quorum,
+    }

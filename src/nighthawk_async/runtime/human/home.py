@@ -1,0 +1,58 @@
+"""The event loop on which something lives: its clock, and the way to it from other threads. Floor 3."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
+
+import anyio
+from anyio import from_thread
+from anyio.lowlevel import EventLoopToken, current_token
+
+from ...errors import NighthawkError
+from ..portals import is_loop_thread
+
+__all__ = ["HomeLoop"]
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
+
+
+class HomeLoop:
+    """The event loop that is running where it is made.
+
+    Raises:
+        anyio.NoEventLoopError: No event loop is running.
+    """
+
+    __slots__ = ("_clock_offset", "_token")
+
+    def __init__(self) -> None:
+        self._token = current_token()
+        self._clock_offset = anyio.current_time() - time.monotonic()
+
+    def current_time(self) -> float:
+        """What `anyio.current_time` gives on this event loop, in seconds. For every thread."""
+        if _find_loop() == self._token:
+            return anyio.current_time()
+        return time.monotonic() + self._clock_offset
+
+    def call(self, function: Callable[[*Arguments], Result], *args: *Arguments) -> Result:
+        """Call a synchronous function on this event loop: at once there, and from a thread without a loop.
+
+        Raises:
+            anyio.RunFinishedError: The event loop has ended.
+            NighthawkError: Another event loop is running in the present thread.
+        """
+        here = _find_loop()
+        if here == self._token:
+            return function(*args)
+        if here is not None:
+            raise NighthawkError(
+                "A request is answered on the event loop on which it was made, or from a thread without one; "
+                "go through `anyio.to_thread.run_sync`."
+            )
+        return from_thread.run_sync(function, *args, token=self._token)
+
+
+def _find_loop() -> EventLoopToken | None:
+    return current_token() if is_loop_thread() else None

@@ -1,0 +1,33 @@
+"""Who asks people in the present extent, and who looks on. Floor 3."""
+
+from ...types.execution import ExecutionRef
+from ..environment import find_environment
+from ..hooks.calls import emit_sync
+from .events import HumanEvent, NotifyHumanEvent
+from .handler import HumanHandler
+
+__all__ = ["find_execution", "find_human_handler", "find_human_observer"]
+
+
+def find_human_handler() -> HumanHandler | None:
+    """The handler in force; None without one, and outside every run."""
+    environment = find_environment()
+    return None if environment is None else environment.policies.human
+
+
+def find_human_observer() -> NotifyHumanEvent | None:
+    """Who looks on; None for nobody."""
+    environment = find_environment()
+    if environment is None or not environment.policies.hooks:
+        return None
+
+    def notify(event: HumanEvent) -> None:
+        emit_sync(environment, event)
+
+    return notify
+
+
+def find_execution() -> ExecutionRef | None:
+    """Which run, scope and step asks; None outside a run."""
+    environment = find_environment()
+    return None if environment is None else environment.execution_ref

@@ -1,0 +1,137 @@
+"""Asking the oversight in force, telling traces and hooks what it decided, and doing it. Floor 3."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from opentelemetry import trace
+
+from ...errors import ExecutionError, StepAbortedError, ToolBoundaryError
+from ...types.outcomes import StepOutcome
+from ..conclude import StepResult, validate_bindings
+from ..environment import Environment
+from ..hooks.calls import emit
+from ..hooks.events import OversightDecided, OversightDecision, OversightSubject
+from ..step_context import StepContext
+from .inspection import (
+    Abort,
+    Decision,
+    Oversight,
+    Reject,
+    Rewrite,
+    StepCommit,
+    ToolCallInspection,
+    inspect_commit,
+    inspect_tool_call,
+)
+
+__all__ = ["overseen_arguments", "overseen_commit"]
+
+_NAMES: Mapping[type, OversightDecision] = {Reject: "reject", Rewrite: "rewrite", Abort: "abort"}
+
+
+async def overseen_arguments(
+    environment: Environment, oversight: Oversight, tool_name: str, arguments: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Have a tool call inspected.
+
+    Args:
+        environment: What is in force in the step.
+        oversight: What inspects.
+        tool_name: The tool.
+        arguments: The arguments as the model gave them, parsed.
+
+    Returns:
+        The arguments to use instead; None to use those of the model.
+
+    Raises:
+        ToolBoundaryError: The call is rejected.
+        StepAbortedError: The step is to end.
+        NighthawkError: The hook's answer is no decision.
+    """
+    step_id = environment.execution_ref.step_id or ""
+    inspection = ToolCallInspection(step_id=step_id, tool_name=tool_name, arguments=arguments)
+    decision = await inspect_tool_call(oversight, inspection)
+    await _tell(environment, "tool_call", decision, tool_name)
+    match decision:
+        case Reject():
+            raise _rejection(decision)
+        case Abort():
+            raise StepAbortedError(decision.reason, step_id=step_id)
+        case Rewrite():
+            return decision.values
+        case _:
+            return None
+
+
+async def overseen_commit(
+    environment: Environment, context: StepContext, outcome: StepOutcome, result: StepResult
+) -> StepResult:
+    """Have a commit inspected.
+
+    Args:
+        environment: What is in force in the step.
+        context: The state of the step.
+        outcome: How the step ends.
+        result: What is about to be committed.
+
+    Returns:
+        What is committed.
+
+    Raises:
+        ExecutionError: The commit is rejected, or the bindings that it was rewritten to are not acceptable.
+        StepAbortedError: The step is to end.
+        NighthawkError: The hook's answer is no decision.
+    """
+    oversight = environment.oversight
+    if oversight is None:
+        return result
+    commit = StepCommit(step_id=context.step_id, outcome=outcome, bindings=result.bindings)
+    decision = await inspect_commit(oversight, commit)
+    await _tell(environment, "commit", decision, None)
+    match decision:
+        case Reject():
+            guidance = f" ({decision.guidance})" if decision.guidance else ""
+            raise ExecutionError(
+                f"step {context.step_id}: oversight rejected the commit: {decision.reason}{guidance}"
+            ) from _rejection(decision)
+        case Abort():
+            raise StepAbortedError(decision.reason, step_id=context.step_id)
+        case Rewrite():
+            return replace(result, bindings=validate_bindings(context, outcome, decision.values))
+        case _:
+            return result
+
+
+def _rejection(decision: Reject) -> ToolBoundaryError:
+    return ToolBoundaryError(kind="oversight", message=decision.reason, guidance=decision.guidance)
+
+
+async def _tell(
+    environment: Environment, subject: OversightSubject, decision: Decision, tool_name: str | None
+) -> None:
+    name = _NAMES.get(type(decision), "accept")
+    reason = decision.reason if isinstance(decision, Reject | Abort) else None
+    _record(environment, subject, name, {"tool_name": tool_name, "reason": reason})
+    if environment.policies.hooks:
+        event = OversightDecided(
+            execution_ref=environment.execution_ref,
+            subject=subject,
+            decision=name,
+            tool_name=tool_name,
+            reason=reason,
+        )
+        await emit(environment, event)
+
+
+def _record(environment: Environment, subject: str, decision: str, details: Mapping[str, str | None]) -> None:
+    span = trace.get_current_span()
+    if not span.is_recording():
+        return
+    attributes = {
+        "nighthawk.oversight.subject": subject,
+        "nighthawk.oversight.decision": decision,
+        "step.id": environment.execution_ref.step_id or "",
+    }
+    attributes |= {f"nighthawk.oversight.{name}": value for name, value in details.items() if value}
+    span.add_event("nighthawk.oversight.decided", attributes)

@@ -1,0 +1,147 @@
+"""Inspecting tool calls and commits before they happen (specification 8.3 and 10). Floor 3.
+
+An oversight object sees each tool call before it is carried out and each commit before it reaches the Python
+variables, and answers with `Accept`, `Reject`, `Rewrite` or `Abort`. What comes of an answer is in
+`oversight.decisions`.
+"""
+
+import inspect
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+
+from ...errors import NighthawkError
+from ...types.outcomes import StepOutcome
+from .abort import Abort
+
+__all__ = [
+    "Abort",
+    "Accept",
+    "Decision",
+    "Oversight",
+    "Reject",
+    "Rewrite",
+    "StepCommit",
+    "ToolCallInspection",
+    "checked_oversight",
+    "inspect_commit",
+    "inspect_tool_call",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallInspection:
+    """A tool call about to be carried out.
+
+    Args:
+        step_id: The step that calls.
+        tool_name: The tool.
+        arguments: The arguments as the model gave them, parsed.
+    """
+
+    step_id: str
+    tool_name: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCommit:
+    """What a step is about to commit.
+
+    Args:
+        step_id: The step.
+        outcome: Its outcome.
+        bindings: The validated values of the write bindings.
+    """
+
+    step_id: str
+    outcome: StepOutcome
+    bindings: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accept:
+    """Let it happen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reject:
+    """Do not let it happen.
+
+    Args:
+        reason: Why; reaches the model for a tool call, the caller for a commit.
+        guidance: What to do instead.
+    """
+
+    reason: str
+    guidance: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """Let something else happen.
+
+    Args:
+        values: The arguments to use instead, or the bindings to commit instead; validated anew.
+    """
+
+    values: Mapping[str, Any]
+
+
+Decision: TypeAlias = Accept | Reject | Rewrite | Abort
+"""What oversight answers."""
+
+
+@runtime_checkable
+class Oversight(Protocol):
+    """Inspects what steps do. Both methods may be `async def`."""
+
+    def inspect_tool_call(self, inspection: ToolCallInspection) -> Decision | Awaitable[Decision]:
+        """Decide about a tool call."""
+        ...
+
+    def inspect_step_commit(self, commit: StepCommit) -> Decision | Awaitable[Decision]:
+        """Decide about a commit."""
+        ...
+
+
+def checked_oversight(oversight: Oversight | None) -> Oversight | None:
+    """An oversight object, or None for none.
+
+    Raises:
+        NighthawkError: It is something else.
+    """
+    if not isinstance(cast("object", oversight), Oversight | None):
+        raise NighthawkError(
+            f"{oversight!r} is no oversight: it needs the methods inspect_tool_call and inspect_step_commit."
+        )
+    return oversight
+
+
+async def inspect_tool_call(oversight: Oversight, inspection: ToolCallInspection) -> Decision:
+    """Ask about a tool call.
+
+    Raises:
+        NighthawkError: The hook's answer is no decision.
+    """
+    return await _decision(oversight.inspect_tool_call(inspection), "inspect_tool_call")
+
+
+async def inspect_commit(oversight: Oversight, commit: StepCommit) -> Decision:
+    """Ask about a commit.
+
+    Raises:
+        NighthawkError: The hook's answer is no decision.
+    """
+    return await _decision(oversight.inspect_step_commit(commit), "inspect_step_commit")
+
+
+async def _decision(answer: Decision | Awaitable[Decision], hook: str) -> Decision:
+    decision = cast("object", await answer if inspect.isawaitable(answer) else answer)
+    if not isinstance(decision, Accept | Reject | Rewrite | Abort):
+        raise NighthawkError(
+            f"Oversight hook {hook} answered {decision!r}; it must answer Accept, Reject, Rewrite or Abort."
+        )
+    if isinstance(decision, Rewrite) and not isinstance(cast("object", decision.values), Mapping):
+        raise NighthawkError(f"Oversight hook {hook} answered a Rewrite whose values are no mapping.")
+    return decision

@@ -1,0 +1,158 @@
+"""Asking the checks of a step whether it is done. Floor 3.
+
+The checks of the function come first, then those of the scopes, the innermost first; the first one that
+refuses decides. A check is carried out within the step, and the steps that it brings about are not checked
+themselves, neither by scopes nor by their functions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from opentelemetry import trace
+
+from ...errors import BudgetExceededError, HookError, VerificationError
+from ...parallel import TaskCancelledError, call_any, cancel_requested
+from ...types.outcomes import StepOutcome
+from ..awaitable import await_value
+from ..conclude import StepResult
+from ..environment import Environment, get_environment, using_environment
+from ..error_text import describe_error
+from ..hooks.calls import emit
+from ..hooks.events import VerificationRefused
+from ..hooks.registry import hook_name
+from ..model_access import find_interception_error
+from ..step import Verify
+from .verification import Continue, OutcomeRefusedError, Proposal, Verification
+
+__all__ = ["make_verifier"]
+
+_NO_WORDS = "a check finds that it is not done; look again at what the block asks"
+
+
+def make_verifier(
+    environment: Environment, own: Sequence[Verification], *, step_id: str, program: str
+) -> Verify | None:
+    """What verifies the outcomes of a step; None when no check is in force.
+
+    Args:
+        environment: What is in force around the step.
+        own: The verifications of the step's function.
+        step_id: The step.
+        program: Its program text.
+    """
+    policies = environment.policies
+    if policies.is_verifying or not (own or policies.verifications):
+        return None
+    verifications = tuple(dict.fromkeys((*own, *reversed(policies.verifications))))
+    return _Verifier(verifications, step_id=step_id, program=program).verify
+
+
+class _Verifier:
+    """The checks of one step, and how often they refused."""
+
+    def __init__(self, verifications: tuple[Verification, ...], *, step_id: str, program: str) -> None:
+        self._refusals = dict.fromkeys(verifications, 0)
+        self._step_id = step_id
+        self._program = program
+        self._failure: VerificationError | None = None
+
+    async def verify(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> None:
+        """Have an outcome checked.
+
+        Args:
+            outcome: The outcome.
+            result: What it comes to.
+            is_last: Whether the step cannot propose another one.
+
+        Raises:
+            OutcomeRefusedError: A check refused it.
+            VerificationError: A check refused it, and there will be no other one.
+            HookError: A check raised, or gave an answer that is none.
+        """
+        if self._failure is not None:
+            raise self._failure
+        proposal = Proposal(
+            step_id=self._step_id,
+            program=self._program,
+            outcome=outcome,
+            bindings=result.bindings,
+            return_value=result.return_value,
+        )
+        for verification in self._refusals:
+            feedback = await self._feedback(verification, proposal)
+            if feedback is not None:
+                await self._refuse(verification, feedback, is_last=is_last)
+
+    async def _feedback(self, verification: Verification, proposal: Proposal) -> str | None:
+        """What a check finds missing; None when the step is done."""
+        name = _name_of(verification)
+        match await self._ask(verification, proposal, name):
+            case None | True:
+                return None
+            case False:
+                return _NO_WORDS
+            case str() as text:
+                return text.strip() or None
+            case Continue(feedback=feedback):
+                return feedback
+            case answer:
+                raise HookError(
+                    f"step {self._step_id}: check {name} answered {answer!r}; it must answer True or None "
+                    "for done; False, a text or Continue to go on",
+                    hook=name,
+                )
+
+    async def _ask(self, verification: Verification, proposal: Proposal, name: str) -> object:
+        environment = get_environment()
+        policies = replace(environment.policies, verifications=(), is_verifying=True)
+        try:
+            with using_environment(replace(environment, policies=policies)):
+                return await await_value(call_any(verification.check, proposal))
+        except BudgetExceededError:
+            raise  # the budget ends the step, whoever asked for more
+        except Exception as error:
+            if isinstance(error, TaskCancelledError) and cancel_requested():
+                raise  # the task was asked to end, and a step of the check's obeyed
+            if (interception := find_interception_error(error)) is not None:
+                raise interception from None
+            message = f"step {self._step_id}: check {name} failed: {describe_error(error)}"
+            raise HookError(message, hook=name) from error
+
+    async def _refuse(self, verification: Verification, feedback: str, *, is_last: bool) -> None:
+        self._refusals[verification] += 1
+        refusals = self._refusals[verification]
+        name = _name_of(verification)
+        await self._tell(verification, name, feedback)
+        if refusals < verification.max_refusals and not is_last:
+            message = f"step {self._step_id}: check {name} refused the outcome: {feedback}"
+            raise OutcomeRefusedError(message, feedback=feedback)
+        times = "once" if refusals == 1 else f"{refusals} times"
+        message = f"step {self._step_id}: check {name} refused the outcome ({times}): {feedback}"
+        self._failure = VerificationError(message, feedback=feedback)
+        raise self._failure
+
+    async def _tell(self, verification: Verification, name: str, feedback: str) -> None:
+        environment, refusals = get_environment(), self._refusals[verification]
+        span = trace.get_current_span()
+        if span.is_recording():
+            attributes: dict[str, str | int] = {
+                "nighthawk.verification.check": name,
+                "nighthawk.verification.refusals": refusals,
+                "nighthawk.verification.max_refusals": verification.max_refusals,
+                "step.id": self._step_id,
+            }
+            span.add_event("nighthawk.verification.refused", attributes)
+        if environment.policies.hooks:
+            event = VerificationRefused(
+                execution_ref=environment.execution_ref,
+                check=name,
+                feedback=feedback,
+                refusals=refusals,
+                max_refusals=verification.max_refusals,
+            )
+            await emit(environment, event)
+
+
+def _name_of(verification: Verification) -> str:
+    return hook_name(cast("Any", verification.check))

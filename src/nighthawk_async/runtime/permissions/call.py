@@ -1,0 +1,142 @@
+"""A call that permissions decide about, as rules see it. Floor 3."""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, cast
+
+from .callables import function_title, layers_of, names_of
+
+__all__ = ["NO_ARGUMENTS", "CallArguments", "CallKind", "PermissionCall", "arguments_of", "describe_call"]
+
+CallKind: TypeAlias = Literal["tool", "function"]
+"""A call of a tool, or a call of a function in an expression or a statement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CallArguments:
+    """The arguments of a call.
+
+    Args:
+        values: The values by the names of the parameters, defaults included. Further keyword arguments stand
+            under their own names; positional ones without a name under their positions, "0", "1".
+        given: The names of those that the call gives, rather than defaults.
+        are_named: Whether the names of all of them are known.
+    """
+
+    values: Mapping[str, Any]
+    given: frozenset[str]
+    are_named: bool = True
+
+
+_NO_PLACEHOLDER = object()
+NO_ARGUMENTS = CallArguments(values=MappingProxyType({}), given=frozenset())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PermissionCall:
+    """A call about to be made.
+
+    Args:
+        name: What is called: the name of a tool, or of a function, `send_mail` or `Mailer.send`.
+        kind: Whether it is a tool or a function.
+        arguments: The arguments by the names of the parameters, defaults included.
+        callable: What is called; None for a tool of the runtime.
+        names: The names that the tool or function has by itself.
+        other_names: Other names by which a function is reached: of variables, and of the tool that it also
+            is. The model may have chosen them, so they count for `ask` and `deny` only.
+        given: The names of the arguments that the call gives, rather than defaults.
+        has_named_arguments: Whether the names of all arguments are known.
+        layers: What is called, and what it wraps.
+    """
+
+    name: str
+    kind: CallKind
+    arguments: Mapping[str, Any]
+    callable: Callable[..., object] | None
+    names: tuple[str, ...] = ()
+    other_names: tuple[str, ...] = ()
+    given: frozenset[str] = frozenset()
+    has_named_arguments: bool = True
+    layers: tuple[object, ...] = field(default=(), repr=False)
+
+
+def describe_call(
+    function: Callable[..., object],
+    arguments: CallArguments,
+    *,
+    kind: CallKind = "function",
+    tool_name: str | None = None,
+    other_names: tuple[str, ...] = (),
+) -> PermissionCall:
+    """The call of a function.
+
+    Args:
+        function: What is called.
+        arguments: With which arguments.
+        kind: Whether it is called as a tool.
+        tool_name: The name of the tool.
+        other_names: Other names by which code reaches it.
+    """
+    names = names_of(function)
+    return PermissionCall(
+        name=tool_name or function_title(function),
+        kind=kind,
+        arguments=arguments.values,
+        callable=function,
+        names=names if tool_name is None else (tool_name, *names),
+        other_names=other_names,
+        given=arguments.given,
+        has_named_arguments=arguments.are_named,
+        layers=layers_of(function),
+    )
+
+
+def arguments_of(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> CallArguments:
+    """Find out which parameter receives what.
+
+    Args:
+        function: What is called.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+
+    Raises:
+        TypeError: The function cannot be called with them.
+    """
+    while isinstance(function, functools.partial):
+        whole = cast("functools.partial[object]", function)
+        function, args, kwargs = whole.func, _with_fixed(whole.args, args), {**whole.keywords, **kwargs}
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions written in C have none
+        return _unnamed(args, kwargs)
+    bound = signature.bind(*args, **kwargs)
+    given = dict(bound.arguments)
+    further = next(
+        (each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), None
+    )
+    if further is not None:
+        given.update(cast("Mapping[str, object]", given.pop(further, {})))
+    defaults = {
+        name: parameter.default
+        for name, parameter in signature.parameters.items()
+        if parameter.default is not parameter.empty
+    }
+    return CallArguments(values=MappingProxyType({**defaults, **given}), given=frozenset(given))
+
+
+def _with_fixed(fixed: tuple[object, ...], args: tuple[object, ...]) -> tuple[object, ...]:
+    """The positional arguments of what a partial calls; Python 3.14 lets a partial leave places free."""
+    placeholder = getattr(functools, "Placeholder", _NO_PLACEHOLDER)
+    left = iter(args)
+    filled = [next(left, each) if each is placeholder else each for each in fixed]
+    return (*filled, *left)
+
+
+def _unnamed(args: tuple[object, ...], kwargs: Mapping[str, object]) -> CallArguments:
+    values = {**{str(position): value for position, value in enumerate(args)}, **kwargs}
+    return CallArguments(values=MappingProxyType(values), given=frozenset(values), are_named=not args)

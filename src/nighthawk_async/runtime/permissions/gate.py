@@ -1,0 +1,122 @@
+"""Permissions at work in a step: asking people, and telling of decisions. Floor 3.
+
+A denial, and a request for approval, is an event on the current span and for hooks. Neither holds the values
+of arguments.
+"""
+
+from collections.abc import Mapping
+
+from opentelemetry import trace
+
+from ...errors import HumanError
+from ..environment import Environment, get_environment
+from ..hooks.calls import emit_sync
+from ..hooks.events import PermissionDecided
+from ..human.approvals import request_approval
+from ..human.errors import UndigestibleArgumentError
+from ..step_context import StepContext
+from ..tools.function import ToolFunction
+from .call import CallArguments, PermissionCall, describe_call
+from .guarded_calls import CallGuard
+from .permissions import PermissionDecision, decide
+from .refusals import refusal_after_asking, refusal_of_call
+
+__all__ = ["make_call_guard", "permit_provided_tool", "permit_tool"]
+
+
+def make_call_guard(environment: Environment, context: StepContext) -> CallGuard | None:
+    """The guard of the calls that a step's code makes; None when nothing restricts them.
+
+    Args:
+        environment: What is in force.
+        context: The state of the step.
+    """
+    sets = environment.policies.permissions
+    if not sets:
+        return None
+    return CallGuard(context, sets, tools=environment.tool_scope, ask=_ask, report=_report)
+
+
+async def permit_tool(environment: Environment, function: ToolFunction, arguments: str) -> None:
+    """Let a tool of the program be called.
+
+    Args:
+        environment: What is in force in the step.
+        function: The tool.
+        arguments: The arguments as the model gave them, in JSON.
+
+    Raises:
+        ToolBoundaryError: The call is not permitted, or the arguments do not fit.
+        HookError: A rule failed, or a hook did.
+    """
+    given = function.validated(arguments)
+    values = CallArguments(values={**function.defaults, **given}, given=frozenset(given))
+    call = describe_call(function.function, values, kind="tool", tool_name=function.name)
+    await _permit(environment, call, decide(environment.policies.permissions, call))
+
+
+async def permit_provided_tool(environment: Environment, name: str, arguments: Mapping[str, object]) -> None:
+    """Let a tool of the runtime be called. It is allowed unless a rule is about it.
+
+    Args:
+        environment: What is in force in the step.
+        name: The tool.
+        arguments: The arguments.
+
+    Raises:
+        ToolBoundaryError: The call is not permitted.
+        HookError: A rule failed, or a hook did.
+    """
+    call = PermissionCall(
+        name=name, kind="tool", arguments=arguments, callable=None, names=(name,), given=frozenset(arguments)
+    )
+    await _permit(environment, call, decide(environment.policies.permissions, call, default="allow"))
+
+
+async def _permit(environment: Environment, call: PermissionCall, decision: PermissionDecision) -> None:
+    if decision.verdict == "allow":
+        return
+    _tell(environment, call, decision)
+    if decision.verdict == "deny":
+        raise refusal_of_call(call, decision)
+    await _ask(call)
+
+
+async def _ask(call: PermissionCall) -> None:
+    """Ask people about a call.
+
+    Raises:
+        ToolBoundaryError: It was not approved.
+    """
+    given = {name: call.arguments[name] for name in call.arguments if name in call.given}
+    try:
+        await request_approval(call.name, arguments=given)  # it has checked that nothing changed meanwhile
+    except (HumanError, UndigestibleArgumentError) as error:
+        raise refusal_after_asking(call, error) from error
+
+
+def _report(call: PermissionCall, decision: PermissionDecision) -> None:
+    _tell(get_environment(), call, decision)
+
+
+def _tell(environment: Environment, call: PermissionCall, decision: PermissionDecision) -> None:
+    span = trace.get_current_span()
+    if span.is_recording():
+        span.add_event(
+            "nighthawk.permission.decided",
+            {
+                "nighthawk.permission.name": call.name,
+                "nighthawk.permission.kind": call.kind,
+                "nighthawk.permission.decision": decision.verdict,
+                "nighthawk.permission.rule": decision.rule or "default",
+            },
+        )
+    if environment.policies.hooks:
+        event = PermissionDecided(
+            execution_ref=environment.execution_ref,
+            name=call.name,
+            kind=call.kind,
+            decision=decision.verdict,
+            rule=decision.rule,
+        )
+        emit_sync(environment, event)

@@ -1,0 +1,247 @@
+"""What stands between the code of a step and the functions that it calls, when permissions are in force.
+
+Code that people may be asked about is a coroutine (see `permissions.guarded_code`). It begins in the turn of
+the step actor and, as long as nobody is asked, ends in it, like code without a guard. When it has to ask, it
+pauses, and whoever wants its value goes on with it outside of the actor. Floor 3.
+"""
+
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from functools import partial
+from typing import Any, Literal, cast
+
+from ...errors import HookError
+from ..expression import StepNamespace
+from ..step_context import StepContext
+from ..tools.registry import ToolScope
+from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, describe_call
+from .callables import called_function, is_data_callable, other_names_of
+from .guarded_code import compile_guarded, is_coroutine_code
+from .permissions import PermissionDecision, Permissions, decide, decide_for_any_arguments
+from .refusals import refusal_of_asking, refusal_of_call, refusal_of_handing_over
+
+__all__ = ["CallGuard", "PausedCode", "run_guarded"]
+
+_UNSEEN = (eval, exec, compile)
+"""Nothing sees what the code calls that they are given."""
+
+_LOOKING_ON = (
+    *(isinstance, issubclass, callable, getattr, hasattr, id, repr, str, format, type, print, hash, dir),
+    *(vars, setattr),
+)
+"""Builtins that do not call what they are given."""
+
+
+class CallGuard:
+    """The guard of one step.
+
+    Args:
+        context: The state of the step.
+        permissions: The sets in force, at least one.
+        tools: The tools of the step.
+        ask: Asks people about a call; raises `ToolBoundaryError` unless it is approved.
+        report: Tells of decisions.
+    """
+
+    __slots__ = (
+        "_ask",
+        "_context",
+        "_failure",
+        "_permissions",
+        "_report",
+        "_tools",
+        "is_in_turn",
+        "may_wait",
+    )
+
+    def __init__(
+        self,
+        context: StepContext,
+        permissions: Sequence[Permissions],
+        *,
+        tools: ToolScope,
+        ask: Callable[[PermissionCall], Awaitable[None]],
+        report: Callable[[PermissionCall, PermissionDecision], None],
+    ) -> None:
+        self._context = context
+        self._permissions = permissions
+        self._tools = tools
+        self._ask = ask
+        self._report = report
+        self.may_wait = any(each.may_ask for each in permissions)
+        """Whether there may be somebody to wait for."""
+        self.is_in_turn = False
+        """Whether the step actor carries code out, so that what has to wait must pause."""
+        self._failure: HookError | None = None
+
+    def admit(self, written: str, function: object, /, *args: object, **kwargs: object) -> object:
+        """Admit a call where nothing can wait.
+
+        Args:
+            written: How the call is written; empty for what is no name.
+            function: What is called.
+            args: The positional arguments.
+            kwargs: The keyword arguments.
+
+        Returns:
+            What to call, without arguments.
+
+        Raises:
+            ToolBoundaryError: The call is not permitted, or people would have to be asked.
+            TypeError: The function cannot be called with these arguments.
+            HookError: A rule, or a hook, failed.
+        """
+        if not callable(function):
+            return function  # calling it raises what Python raises
+        call = self._check(written, function, args, kwargs)
+        if call is not None:
+            raise refusal_of_asking(call)
+        return partial(function, *args, **kwargs)
+
+    async def admit_waiting(
+        self, written: str, function: object, /, *args: object, **kwargs: object
+    ) -> object:
+        """Admit a call, after asking people where that is needed; see `admit`."""
+        if not callable(function):
+            return function
+        call = self._check(written, function, args, kwargs)
+        if call is not None:
+            if self.is_in_turn:
+                await _Pause()
+            await self._ask(call)
+        return partial(function, *args, **kwargs)
+
+    def hand_over(self, function: object, /) -> object:
+        """Admit that something is called by others, with arguments that nobody sees before.
+
+        Raises:
+            ToolBoundaryError: It is not plainly allowed.
+        """
+        if callable(function) and not self._is_free(function):
+            call = self._describe("", function, NO_ARGUMENTS)
+            decision = self._decide(call, decide_for_any_arguments)
+            if decision.verdict != "allow":
+                raise refusal_of_handing_over(call, decision)
+        return function
+
+    def _check(
+        self,
+        written: str,
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+    ) -> PermissionCall | None:
+        """Decide about a call; what to ask people about, None for nothing."""
+        to_ask = None
+        if not self._is_free(function):
+            call = self._describe(written, function, arguments_of(function, args, kwargs))
+            decision = self._decide(call, decide)
+            if decision.verdict == "deny":
+                raise refusal_of_call(call, decision)
+            to_ask = call if decision.verdict == "ask" else None
+        if not any(function is each for each in _LOOKING_ON):
+            for argument in (*args, *kwargs.values()):
+                self.hand_over(argument)
+        return to_ask
+
+    def raise_failure(self) -> None:
+        """Fail the step when a rule or a hook failed, whatever the code of the step did about it.
+
+        Raises:
+            HookError: One did.
+        """
+        if self._failure is not None:
+            raise self._failure
+
+    def _decide(self, call: PermissionCall, how: Callable[..., PermissionDecision]) -> PermissionDecision:
+        """Decide about a call, and tell of it unless it is plainly allowed."""
+        try:
+            decision = how(self._permissions, call, default=_default_of(call.callable))
+            if decision.verdict != "allow":
+                self._report(call, decision)
+        except HookError as error:
+            self._failure = error
+            raise
+        return decision
+
+    def _describe(
+        self, written: str, function: Callable[..., object], arguments: CallArguments
+    ) -> PermissionCall:
+        context = self._context
+        tools = {name: tool.function for name, tool in self._tools.visible().items()}
+        other_names = other_names_of(function, written, tools, context.step_locals, context.step_globals)
+        return describe_call(function, arguments, other_names=other_names)
+
+    def _is_free(self, function: Callable[..., object]) -> bool:
+        """Whether permissions are not for a function: one of Python's own data types, or of the step's code.
+
+        What the code of the step defines has guarded calls itself.
+        """
+        called = called_function(function)
+        if isinstance(called, types.FunctionType) and called.__globals__ is self._context.step_locals:
+            return True
+        return is_data_callable(function)
+
+
+def _default_of(function: object) -> Literal["deny"] | None:
+    """What happens to a function that no rule is about; None for the default of the permissions."""
+    called = called_function(function)
+    return "deny" if any(called is each for each in _UNSEEN) else None
+
+
+class _Pause:
+    """Ends the part of guarded code that is carried out in the actor's turn."""
+
+    def __await__(self) -> Generator["_Pause", None, None]:
+        yield self
+
+
+class PausedCode:
+    """Guarded code that has to wait for people. Await it, outside of the actor, to go on with it."""
+
+    __slots__ = ("_coroutine",)
+
+    def __init__(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        return self._coroutine.__await__()
+
+
+def run_guarded(
+    namespace: StepNamespace,
+    guard: CallGuard,
+    code: types.CodeType,
+    text: str,
+    mode: Literal["eval", "exec"],
+) -> object:
+    """Run code with a guard; see `StepNamespace.run`.
+
+    Args:
+        namespace: The names of the step; it knows the guard.
+        guard: The guard.
+        code: The code without a guard.
+        text: Its text.
+        mode: Whether it is an expression or statements.
+
+    Returns:
+        What `StepNamespace.run` gives, or `PausedCode` when it has to wait for people.
+    """
+    guarded = compile_guarded(text, filename=code.co_filename, mode=mode, may_wait=guard.may_wait)
+    value = namespace.run(guarded)
+    if is_coroutine_code(guarded) and not is_coroutine_code(code):
+        with namespace.in_force():
+            return _begin(cast("Coroutine[Any, Any, object]", value), guard)
+    return value
+
+
+def _begin(coroutine: Coroutine[Any, Any, object], guard: CallGuard) -> object:
+    """Run code in the actor's turn until it ends or has to wait."""
+    guard.is_in_turn = True
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    finally:
+        guard.is_in_turn = False
+    return PausedCode(coroutine)

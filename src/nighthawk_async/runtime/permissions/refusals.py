@@ -1,0 +1,41 @@
+"""What the model is told when a call is not permitted: tool errors of the kind `oversight`. Floor 3."""
+
+from ...errors import NighthawkError, ToolBoundaryError
+from .call import PermissionCall
+from .permissions import PermissionDecision
+
+__all__ = ["refusal_after_asking", "refusal_of_asking", "refusal_of_call", "refusal_of_handing_over"]
+
+_GO_ON = "Do not reach it in another way; go on without it, or end the block."
+
+
+def refusal_of_call(call: PermissionCall, decision: PermissionDecision) -> ToolBoundaryError:
+    """The call is denied."""
+    return _refusal(f"{call.name} is not permitted ({decision})", _GO_ON)
+
+
+def refusal_of_asking(call: PermissionCall) -> ToolBoundaryError:
+    """People have to be asked, but the code cannot wait for them where the call stands."""
+    return _refusal(
+        f"{call.name} needs an approval, which cannot be waited for inside a lambda, a function that is not "
+        "async, a class or a generator expression",
+        f"Call {call.name} directly.",
+    )
+
+
+def refusal_of_handing_over(call: PermissionCall, decision: PermissionDecision) -> ToolBoundaryError:
+    """The function would be called by others."""
+    return _refusal(
+        f"{call.name} is not permitted to be handed to something that calls it ({decision})",
+        _GO_ON if decision.verdict == "deny" else f"Call {call.name} directly.",
+    )
+
+
+def refusal_after_asking(call: PermissionCall, error: NighthawkError) -> ToolBoundaryError:
+    """People were asked, in vain."""
+    text = str(error)
+    return _refusal(text if text.startswith(f"{call.name}: ") else f"{call.name}: {text}", _GO_ON)
+
+
+def _refusal(message: str, guidance: str) -> ToolBoundaryError:
+    return ToolBoundaryError(kind="oversight", message=message, guidance=guidance)

@@ -1,0 +1,220 @@
+"""A tool: a callable, its JSON Schema, and the validation of its arguments. Floor 3."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar, cast, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic.json_schema import GenerateJsonSchema
+
+from ...errors import ToolBoundaryError, ToolRegistrationError
+from ...types.tools import ToolDefinition
+from ..annotations import resolve_references
+from ..error_text import describe_error, describe_validation_error
+from ..step_context import StepContext
+
+__all__ = ["RunContext", "ToolFunction", "make_tool_function"]
+
+Dependencies = TypeVar("Dependencies")
+
+_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+class _Schema(GenerateJsonSchema):
+    """JSON Schema that leaves out, without a warning, the defaults that JSON cannot represent."""
+
+    ignored_warning_kinds = {"non-serializable-default", "skipped-choice"}  # noqa: RUF012  (as pydantic declares it)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext(Generic[Dependencies]):
+    """What a tool's first parameter receives, when it is annotated `RunContext[StepContext]`.
+
+    Args:
+        deps: The state of the step that called the tool.
+        tool_name: The name under which the tool was called.
+        tool_call_id: The identifier of the call.
+    """
+
+    deps: Dependencies
+    tool_name: str
+    tool_call_id: str
+
+
+@dataclass(kw_only=True, eq=False)
+class ToolFunction:
+    """A registered tool.
+
+    Args:
+        name: The name the model uses.
+        description: What the model reads about it.
+        function: The callable.
+        takes_run_context: Whether the first parameter receives a `RunContext`.
+        metadata: Anything the host attached.
+    """
+
+    name: str
+    description: str
+    function: Callable[..., object]
+    takes_run_context: bool
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @cached_property
+    def definition(self) -> ToolDefinition:
+        """The tool as a model sees it; built on first use.
+
+        Raises:
+            ToolRegistrationError: An annotation cannot be resolved, or has no JSON Schema.
+        """
+        try:
+            schema = self._arguments_model.model_json_schema(by_alias=True, schema_generator=_Schema)
+        except PydanticUserError as error:
+            raise ToolRegistrationError(f"Tool {self.name!r} has no JSON Schema: {error.message}") from error
+        schema.pop("title", None)
+        return ToolDefinition(
+            name=self.name, description=self.description, parameters=schema, metadata=self.metadata
+        )
+
+    def bind(self, arguments: str, *, context: StepContext, tool_call_id: str) -> Callable[[], object]:
+        """Validate JSON arguments and give the call that is ready to be made.
+
+        Raises:
+            ToolBoundaryError: The arguments are no JSON object, or do not match the signature.
+            ToolRegistrationError: An annotation cannot be resolved.
+        """
+        keywords = self.validated(arguments)
+        if not self.takes_run_context:
+            return partial(self.function, **keywords)
+        run_context = RunContext(deps=context, tool_name=self.name, tool_call_id=tool_call_id)
+        return partial(self.function, run_context, **keywords)
+
+    @property
+    def defaults(self) -> dict[str, object]:
+        """The defaults of the parameters that have one."""
+        return {
+            parameter.name: parameter.default
+            for parameter in self._parameters
+            if parameter.default is not parameter.empty
+        }
+
+    def validated(self, arguments: str) -> dict[str, object]:
+        """The values of JSON arguments, by the names of the parameters, without defaults; see `bind`."""
+        model = self._arguments_model
+        try:
+            validated = model.model_validate_json(arguments or "{}")
+        except Exception as error:  # a validator of the user's type may raise anything
+            is_expected = isinstance(error, ValidationError)
+            reason = describe_validation_error(error) if is_expected else describe_error(error)
+            raise ToolBoundaryError(
+                kind="invalid_input",
+                message=f"arguments of {self.name}: {reason}",
+                guidance="Call the tool again with arguments that match its schema.",
+            ) from error
+        return {
+            parameter: getattr(validated, name)
+            for parameter, name in self._fields.items()
+            if name in validated.model_fields_set
+        }
+
+    def _type_of(self, parameter: inspect.Parameter) -> object:
+        if parameter.annotation is parameter.empty:
+            return Any
+        try:
+            return resolve_references(parameter.annotation, _globals_of(self.function), {})
+        except Exception as error:  # an annotation is any expression
+            raise ToolRegistrationError(
+                f"Tool {self.name!r}: the annotation of '{parameter.name}' cannot be resolved: "
+                f"{describe_error(error)}"
+            ) from error
+
+    @cached_property
+    def _parameters(self) -> list[inspect.Parameter]:
+        parameters = list(inspect.signature(self.function).parameters.values())
+        return parameters[1:] if self.takes_run_context else parameters
+
+    @cached_property
+    def _fields(self) -> dict[str, str]:
+        # Positions, because pydantic refuses some names that Python allows: a leading underscore, `model_…`,
+        # `schema`.
+        return {parameter.name: f"argument_{index}" for index, parameter in enumerate(self._parameters)}
+
+    @cached_property
+    def _arguments_model(self) -> type[BaseModel]:
+        fields: dict[str, Any] = {}
+        for parameter in self._parameters:
+            default = ... if parameter.default is parameter.empty else parameter.default
+            fields[self._fields[parameter.name]] = (
+                self._type_of(parameter),
+                Field(default, alias=parameter.name, title=parameter.name),
+            )
+        configuration = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+        return create_model(f"{self.name}_arguments", __config__=configuration, **fields)
+
+
+def make_tool_function(
+    function: Callable[..., object],
+    *,
+    name: str | None,
+    description: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> ToolFunction:
+    """Check a callable and make a tool of it.
+
+    Raises:
+        ToolRegistrationError: The name or the signature cannot be offered to a model.
+    """
+    tool_name = name if name is not None else getattr(function, "__name__", type(function).__name__)
+    if not _TOOL_NAME.fullmatch(tool_name):
+        raise ToolRegistrationError(
+            f"Tool name {tool_name!r} must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$; "
+            "pass name=… to choose one."
+        )
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise ToolRegistrationError(
+            f"Tool {tool_name!r} has no signature that can be read: {error}"
+        ) from error
+    if description is None:
+        description = inspect.getdoc(_without_partial(function)) or ""
+    takes_run_context = bool(parameters) and _is_run_context(function, parameters[0])
+    for parameter in parameters[1:] if takes_run_context else parameters:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise ToolRegistrationError(
+                f"Tool {tool_name!r} has the parameter '{parameter}'; tools take named parameters only."
+            )
+    return ToolFunction(
+        name=tool_name,
+        description=description,
+        function=function,
+        takes_run_context=takes_run_context,
+        metadata=dict(metadata or {}),
+    )
+
+
+def _is_run_context(function: Callable[..., object], parameter: inspect.Parameter) -> bool:
+    annotation = parameter.annotation
+    if annotation is parameter.empty:
+        return parameter.name == "run_context"
+    if isinstance(annotation, str):
+        return re.match(r"(?:\w+\.)*RunContext\b", annotation) is not None
+    return annotation is RunContext or get_origin(annotation) is RunContext
+
+
+def _without_partial(function: Callable[..., object]) -> Callable[..., object]:
+    while isinstance(function, partial):
+        function = cast("partial[object]", function).func
+    return function
+
+
+def _globals_of(function: Callable[..., object]) -> dict[str, Any]:
+    """The globals of the module where a callable's signature is written."""
+    target = inspect.unwrap(_without_partial(function))
+    if isinstance(target, type):
+        target = getattr(target, "__init__")  # noqa: B009  (typed as if it could be called on the class)
+    elif not inspect.isroutine(target):
+        target = getattr(target, "__call__")  # noqa: B004, B009
+    return getattr(target, "__globals__", {})

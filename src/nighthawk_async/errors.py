@@ -9,6 +9,7 @@
     ├── ExecutionError              a step failed
     │   ├── StepLimitError              a limit on turns, tool calls or seconds was reached
     │   │   └── RepeatedToolCallError       the model made the same tool call again and again
+    │   ├── StepStoppedError            somebody stopped a step through its handle
     │   ├── VerificationError           a check refused every outcome that the model proposed
     │   └── StepEndedError              a message reached a step actor that had already stopped
     ├── BudgetExceededError         a budget has no room for what was to be done
@@ -72,6 +73,7 @@ __all__ = [
     "StepAbortedError",
     "StepEndedError",
     "StepLimitError",
+    "StepStoppedError",
     "ToolBoundaryError",
     "ToolEvaluationError",
     "ToolRegistrationError",
@@ -141,6 +143,10 @@ class StepLimitError(ExecutionError):
 
 class RepeatedToolCallError(StepLimitError):
     """The model made the same tool call, with the same result, again and again."""
+
+
+class StepStoppedError(ExecutionError):
+    """Somebody stopped a step through its handle. Nothing tries it again."""
 
 
 class VerificationError(ExecutionError):

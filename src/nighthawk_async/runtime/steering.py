@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, cast
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ..errors import ExecutionError, NighthawkError
+from ..errors import NighthawkError, StepStoppedError
 from ..parallel import (
     ParkingPlace,
     TaskCancelledError,
@@ -28,7 +28,7 @@ from ..parallel import (
 )
 from ..types.content import BinaryContent, FileUrl, UploadedFile, UserContent
 
-__all__ = ["ParkingMoment", "Steering", "StepStoppedError", "UndeliveredSteeringWarning"]
+__all__ = ["ParkingMoment", "Steering", "UndeliveredSteeringWarning"]
 
 ParkingMoment: TypeAlias = Literal["suspended", "resumed"]
 """When a step is about to park, and when it goes on."""
@@ -41,10 +41,6 @@ class UndeliveredSteeringWarning(RuntimeWarning):
 
     The executor or agent has no turns, or the last turn that it may have was over.
     """
-
-
-class StepStoppedError(ExecutionError):
-    """Somebody stopped a step. Nothing tries it again."""
 
 
 class Steering:

@@ -19,9 +19,9 @@ from ...errors import (
     ModelError,
     ModelStatusError,
     StepAbortedError,
+    StepStoppedError,
 )
 from ..error_causes import with_causes
-from ..steering import StepStoppedError
 
 __all__ = [
     "FINAL_ERRORS",

@@ -372,6 +372,59 @@ async def test_what_a_handler_raises_reaches_who_asks_and_closes_the_request() -
     assert handler.requests[0].status == "cancelled"
 
 
+@pytest.mark.parametrize("error_type", [NoHumanError, ZeroDivisionError, SystemExit])
+async def test_what_a_handler_raises_after_the_answer_is_logged_and_changes_nothing(
+    error_type: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def approve(request: ApprovalRequest) -> None:
+        request.approve("ada", digest=request.digest)
+        raise error_type
+
+    async def deny(request: ApprovalRequest) -> None:
+        request.deny("bob", "not on Sundays")
+        raise error_type
+
+    async with run_asking(Handler(decide=approve)):
+        assert (await request_approval("send mail")).approvers == ("ada",)
+    async with run_asking(Handler(decide=deny)):
+        with pytest.raises(ApprovalDeniedError, match="denied by bob: not on Sundays"):
+            await request_approval("delete mail")
+    first, second = [record.getMessage() for record in caplog.records if record.name == "nighthawk"]
+    assert "'send mail' is approved already" in first
+    assert "'delete mail' is denied already" in second
+    assert error_type.__name__ in first
+    assert error_type.__name__ in second
+
+
+async def test_what_a_handler_raises_when_it_is_not_needed_any_more_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def decide(request: ApprovalRequest) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise ZeroDivisionError
+
+    async def answer(pending: Pending) -> None:
+        pending.approve("ada")
+
+    pending = await Pending(Handler(decide=decide)).run({}, answer)
+    assert len(pending.approvals) == 1
+    assert [record.levelname for record in caplog.records if record.name == "nighthawk"] == ["WARNING"]
+
+
+async def test_what_a_handler_raises_before_enough_people_answered_reaches_who_asks() -> None:
+    def decide(request: ApprovalRequest) -> None:
+        request.approve("ada", digest=request.digest)
+        raise ZeroDivisionError
+
+    handler = deciding(decide)
+    async with run_asking(handler):
+        with pytest.raises(ZeroDivisionError):
+            await request_approval("send mail", quorum=2)
+    assert handler.requests[0].status == "cancelled"
+
+
 async def test_a_handler_that_answers_too_late_harms_nobody() -> None:
     def decide(request: ApprovalRequest) -> None:
         request.approve("ada", digest=request.digest)

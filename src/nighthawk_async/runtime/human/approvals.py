@@ -1,5 +1,6 @@
 """`request_approval`: people approve an action with exactly these arguments, before it happens. Floor 3."""
 
+import logging
 import math
 import uuid
 from collections.abc import Collection, Mapping
@@ -12,6 +13,7 @@ from ...actors import BareTaskGroup
 from ...actors.argument_checks import check_seconds, check_whole_number
 from ...errors import ApprovalDeniedError, ApprovalExpiredError, NighthawkError, NoHumanError
 from ..awaitable import await_value
+from ..error_text import describe_error
 from .approval import Approval
 from .ballot import Ballot
 from .digest import digest_action
@@ -28,6 +30,8 @@ from .request import ApprovalRequest
 from .surroundings import find_execution, find_human_handler, find_human_observer
 
 __all__ = ["request_approval"]
+
+_LOGGER = logging.getLogger("nighthawk")
 
 
 async def request_approval(
@@ -128,11 +132,24 @@ async def _collect_answers(handler: HumanHandler | None, request: ApprovalReques
 
 
 async def _hand_over(request: ApprovalRequest, handler: HumanHandler) -> None:
+    await await_value(_have_asked(request, handler))
+
+
+async def _have_asked(request: ApprovalRequest, handler: HumanHandler) -> None:
+    """Have the handler ask people. What fails once the request has ended is the handler's own business."""
     try:
-        await await_value(handler.approve(request))
-    except RequestClosedError:
-        if request.is_pending:  # it answered another request too late
+        await handler.approve(request)
+    except (Exception, SystemExit) as error:
+        if request.is_pending:
             raise
+        if not isinstance(error, RequestClosedError):  # to answer too late is no failure
+            _LOGGER.warning(
+                "%r is %s already, and its handler failed: %s",
+                request.action,
+                request.status,
+                describe_error(error),
+                exc_info=error,
+            )
 
 
 def _result(request: ApprovalRequest) -> Approval:

@@ -15,7 +15,7 @@ class HumanHandler(Protocol):
 
     Both methods are carried out in a task of whoever asks, and cancelled when nobody waits for the answer any
     more. Several may be in progress at once. What they raise reaches who asked; `NoHumanError` says that
-    nobody can be reached.
+    nobody can be reached. What `approve` raises once the request has ended is logged and changes nothing.
     """
 
     async def ask(self, question: Question) -> object:

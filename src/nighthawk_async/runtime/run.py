@@ -1,8 +1,9 @@
 """`run`: the extent in which an executor carries steps out (specification 10). Floor 3."""
 
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import replace
 from types import TracebackType
 from typing import cast, get_args
 
@@ -54,10 +55,11 @@ class Run:
         sync_backend: SyncBackend,
         concurrent_mutation: ConcurrentMutation,
         max_concurrent_steps: int | None,
-        policies: Policies,
+        resolve_policies: Callable[[], Policies],
     ) -> None:
         check_executor(step_executor)
-        outer = find_environment()
+        self._resolve_policies = resolve_policies
+        self._outer = outer = find_environment()
         self._state = RunState(
             sync_backend=sync_backend,
             concurrent_mutation=concurrent_mutation,
@@ -69,7 +71,7 @@ class Run:
             run_state=self._state,
             tool_scope=ToolScope(current_tool_scope()),
             usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
-            policies=policies,
+            policies=resolve_policies(),  # at once, so that bad arguments are refused here
         )
         self._stack = ExitStack()
         self._async_stack = AsyncExitStack()
@@ -131,6 +133,14 @@ class Run:
         if self._is_entered:
             raise NighthawkError("A run can be entered once; call nighthawk_async.run again for another run.")
         self._is_entered = True
+        outer = find_environment()
+        if outer is not self._outer:  # what is in force counts when the run is entered
+            self._environment = replace(
+                self._environment,
+                tool_scope=ToolScope(current_tool_scope()),
+                usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
+                policies=self._resolve_policies(),
+            )
 
     @contextmanager
     def _extent(self) -> Generator[None, None, None]:
@@ -211,25 +221,24 @@ def run(
         )
     if run_id is not None and not isinstance(cast("object", run_id), str):
         raise NighthawkError(f"run_id must be a text, not {run_id!r}")
+
+    def resolve_policies() -> Policies:
+        policies = Policies(
+            hooks=combined_hooks((), hooks),
+            verifications=checked_verifications(verify),
+            human=checked_human_handler(human),
+            permissions=added_permissions(_outer_permissions(), permissions),
+            resilience=resilience_in_force(None, resilience, step_executor),
+        )
+        return with_budget_arguments(with_outer_budgets(policies), budget=budget, step_budget=step_budget)
+
     return Run(
         step_executor,
         run_id=run_id,
         sync_backend=sync_backend,
         concurrent_mutation=concurrent_mutation,
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
-        policies=with_budget_arguments(
-            with_outer_budgets(
-                Policies(
-                    hooks=combined_hooks((), hooks),
-                    verifications=checked_verifications(verify),
-                    human=checked_human_handler(human),
-                    permissions=added_permissions(_outer_permissions(), permissions),
-                    resilience=resilience_in_force(None, resilience, step_executor),
-                )
-            ),
-            budget=budget,
-            step_budget=step_budget,
-        ),
+        resolve_policies=resolve_policies,
     )
 
 

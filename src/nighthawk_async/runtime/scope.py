@@ -2,7 +2,7 @@
 
 import keyword
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from dataclasses import replace
 from types import MappingProxyType, TracebackType
@@ -31,10 +31,16 @@ __all__ = ["Scope", "scope"]
 
 
 class Scope:
-    """The extent of a scope; enter it with `with` or with `async with`. Gives the step executor in force."""
+    """The extent of a scope; enter it with `with` or with `async with`. Gives the step executor in force.
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
+    Args:
+        resolve: Gives the environment inside for the one around.
+    """
+
+    def __init__(self, resolve: Callable[[Environment], Environment]) -> None:
+        self._resolve = resolve
+        self._outer = get_environment()
+        self._environment = resolve(self._outer)  # at once, so that bad arguments are refused here
         self._stack = ExitStack()
         self._async_stack = AsyncExitStack()
         self._is_entered = False
@@ -69,6 +75,9 @@ class Scope:
                 "A scope can be entered once; call nighthawk_async.scope again for another scope."
             )
         self._is_entered = True
+        outer = get_environment()
+        if outer is not self._outer:  # what is in force counts when the scope is entered
+            self._environment = self._resolve(outer)
         stack.enter_context(span("nighthawk.scope", identity_attributes(self._environment.execution_ref)))
         stack.enter_context(using_environment(self._environment))
         stack.enter_context(in_force(self._environment.policies.budgets))
@@ -130,11 +139,11 @@ def scope(
     """
     if mode not in ("inherit", "replace"):
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
-    outer = get_environment()
     is_added = mode == "inherit"
-    executor = _resolve_executor(outer.step_executor, step_executor, step_executor_configuration)
-    return Scope(
-        replace(
+
+    def resolve(outer: Environment) -> Environment:
+        executor = _resolve_executor(outer.step_executor, step_executor, step_executor_configuration)
+        return replace(
             outer,
             execution_ref=replace(outer.execution_ref, scope_id=uuid.uuid4().hex),
             step_executor=executor,
@@ -165,7 +174,8 @@ def scope(
                 outer.implicit_references, implicit_references, is_added=is_added
             ),
         )
-    )
+
+    return Scope(resolve)
 
 
 def _policies(

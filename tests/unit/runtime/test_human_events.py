@@ -11,10 +11,18 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from nighthawk_async.errors import AnswerTimeoutError, ApprovalDeniedError, ApprovalExpiredError, NoHumanError
+import nighthawk_async as nh
+from nighthawk_async.errors import (
+    AnswerTimeoutError,
+    ApprovalDeniedError,
+    ApprovalExpiredError,
+    HookError,
+    NoHumanError,
+)
 from nighthawk_async.runtime.human import approvals, questions
 from nighthawk_async.runtime.human.approvals import request_approval
 from nighthawk_async.runtime.human.digest import digest_action
+from nighthawk_async.runtime.human.errors import RequestClosedError
 from nighthawk_async.runtime.human.events import (
     ApprovalAnswered,
     ApprovalClosed,
@@ -204,3 +212,34 @@ async def test_what_looking_on_raises_reaches_who_asks_and_nothing_stays_pending
         with pytest.raises(ZeroDivisionError):
             await request_approval("send mail", quorum=2)
     assert handler.requests[0].status == "cancelled"
+
+
+def _fail(event: HumanEvent) -> None:
+    raise ZeroDivisionError
+
+
+async def test_a_request_that_a_hook_fails_at_is_closed_before_anybody_is_asked() -> None:
+    closed: list[ApprovalRequest] = []
+    hooks, handler = nh.Hooks(), approving(["ada"])
+    hooks.on(ApprovalRequested, _fail)
+    hooks.on(ApprovalClosed, lambda event: closed.append(event.request))
+    async with run_asking(handler), nh.scope(hooks=hooks):
+        with pytest.raises(HookError, match="ApprovalRequested"):
+            await request_approval("send mail")
+    (request,) = closed
+    assert request.status == "cancelled"
+    assert handler.requests == []
+    with pytest.raises(RequestClosedError):
+        request.approve("ada", digest=request.digest)
+
+
+async def test_a_question_that_a_hook_fails_at_is_closed_before_anybody_is_asked() -> None:
+    closed: list[str] = []
+    hooks, handler = nh.Hooks(), answering("yes")
+    hooks.on(QuestionAsked, _fail)
+    hooks.on(QuestionClosed, lambda event: closed.append(event.status))
+    async with run_asking(handler), nh.scope(hooks=hooks):
+        with pytest.raises(HookError, match="QuestionAsked"):
+            await ask_user("?", default="no")
+    assert closed == ["failed"]
+    assert handler.questions == []

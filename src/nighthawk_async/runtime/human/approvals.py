@@ -110,8 +110,8 @@ class _Report:
 
 async def _collect_answers(handler: HumanHandler | None, request: ApprovalRequest, report: _Report) -> None:
     """Wait until a request is answered; whatever happens, it does not stay pending."""
-    report.begin()
     try:
+        report.begin()
         if handler is None:
             raise NoHumanError
         async with BareTaskGroup() as task_group:

@@ -90,9 +90,9 @@ async def ask_user(
         id=uuid.uuid4().hex, prompt=prompt, schema=schema, default=default, execution_ref=find_execution()
     )
     notify = find_human_observer()
-    tell_human_event(QuestionAsked(question=question), notify)
     status: QuestionStatus = "cancelled"
     try:
+        tell_human_event(QuestionAsked(question=question), notify)
         answer, status = await _answer_or_default(find_human_handler(), question, timeout, notify)
         return answer
     except Exception as error:

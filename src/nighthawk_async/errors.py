@@ -10,6 +10,7 @@
     │   ├── StepLimitError              a limit on turns, tool calls or seconds was reached
     │   │   └── RepeatedToolCallError       the model made the same tool call again and again
     │   ├── StepStoppedError            somebody stopped a step through its handle
+    │   ├── StepRejectedError           oversight, or a hook, refused a step or its commit
     │   ├── VerificationError           a check refused every outcome that the model proposed
     │   └── StepEndedError              a message reached a step actor that had already stopped
     ├── BudgetExceededError         a budget has no room for what was to be done
@@ -73,6 +74,7 @@ __all__ = [
     "StepAbortedError",
     "StepEndedError",
     "StepLimitError",
+    "StepRejectedError",
     "StepStoppedError",
     "ToolBoundaryError",
     "ToolEvaluationError",
@@ -147,6 +149,13 @@ class RepeatedToolCallError(StepLimitError):
 
 class StepStoppedError(ExecutionError):
     """Somebody stopped a step through its handle. Nothing tries it again."""
+
+
+class StepRejectedError(ExecutionError):
+    """Oversight, or a hook, refused a step or its commit. Nothing tries it again.
+
+    The cause is a `ToolBoundaryError` of kind `oversight`, with the reason and the guidance.
+    """
 
 
 class VerificationError(ExecutionError):

@@ -19,6 +19,7 @@ from ...errors import (
     ModelError,
     ModelStatusError,
     StepAbortedError,
+    StepRejectedError,
     StepStoppedError,
 )
 from ..error_causes import with_causes
@@ -36,6 +37,7 @@ __all__ = [
 FINAL_ERRORS = (
     BudgetExceededError,
     StepAbortedError,
+    StepRejectedError,
     StepStoppedError,
     HookError,
     HumanError,

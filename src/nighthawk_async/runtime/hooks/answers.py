@@ -16,7 +16,7 @@ class Veto:
     """Do not let it happen. The hooks that come later are not asked.
 
     Args:
-        reason: Why. Reaches the model for a tool call; else it is the message of the `ExecutionError` with
+        reason: Why. Reaches the model for a tool call; else it is the message of the `StepRejectedError` with
             which the step fails.
         guidance: What to do instead.
     """

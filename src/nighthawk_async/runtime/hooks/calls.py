@@ -48,7 +48,7 @@ async def emit(environment: Environment, event: Event) -> Event:
 
     Raises:
         ToolBoundaryError: A hook vetoed a tool call.
-        ExecutionError: A hook vetoed something else.
+        StepRejectedError: A hook vetoed something else.
         StepAbortedError: A hook ended the step.
         HookError: A hook raised, or answered what the event does not allow.
     """

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 from opentelemetry import trace
 
-from ...errors import ExecutionError, HookError, StepAbortedError, ToolBoundaryError
+from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
 from ..oversight.abort import Abort
 from .answers import HookFunction, Modify, Veto
 from .events import BeforeToolCall, HookEvent
@@ -35,7 +35,7 @@ def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
 
     Raises:
         ToolBoundaryError: It vetoes a tool call.
-        ExecutionError: It vetoes something else.
+        StepRejectedError: It vetoes something else.
         StepAbortedError: It ends the step.
         HookError: The event does not allow it.
     """
@@ -66,7 +66,7 @@ def _veto_error(event: object, veto: Veto, function: HookFunction[Any], deed: st
     if isinstance(event, BeforeToolCall):
         return cause
     guidance = f" ({veto.guidance})" if veto.guidance else ""
-    error = ExecutionError(
+    error = StepRejectedError(
         f"step {_step_id(event)}: hook {hook_name(function)} vetoed {deed}: {veto.reason}{guidance}"
     )
     error.__cause__ = cause

@@ -6,7 +6,7 @@ from typing import Any
 
 from opentelemetry import trace
 
-from ...errors import ExecutionError, StepAbortedError, ToolBoundaryError
+from ...errors import StepAbortedError, StepRejectedError, ToolBoundaryError
 from ...types.outcomes import StepOutcome
 from ..conclude import StepResult, validate_bindings
 from ..environment import Environment
@@ -79,7 +79,8 @@ async def overseen_commit(
         What is committed.
 
     Raises:
-        ExecutionError: The commit is rejected, or the bindings that it was rewritten to are not acceptable.
+        StepRejectedError: The commit is rejected.
+        ExecutionError: The bindings that it was rewritten to are not acceptable.
         StepAbortedError: The step is to end.
         NighthawkError: The hook's answer is no decision.
     """
@@ -92,7 +93,7 @@ async def overseen_commit(
     match decision:
         case Reject():
             guidance = f" ({decision.guidance})" if decision.guidance else ""
-            raise ExecutionError(
+            raise StepRejectedError(
                 f"step {context.step_id}: oversight rejected the commit: {decision.reason}{guidance}"
             ) from _rejection(decision)
         case Abort():

@@ -17,6 +17,7 @@ from ..runtime.budgets.steps import charge_tool_call
 from ..runtime.environment import Environment
 from ..runtime.hooks.calls import emit
 from ..runtime.hooks.events import AfterToolCall, BeforeToolCall
+from ..runtime.hooks.read_only import deeply_read_only
 from ..runtime.oversight.decisions import overseen_arguments
 from ..runtime.oversight.inspection import Oversight
 from ..runtime.permissions.gate import permit_provided_tool, permit_tool
@@ -77,7 +78,7 @@ async def seen_by_hooks(environment: Environment, result: ToolResult) -> ToolRes
 
 
 async def _ask_hooks(environment: Environment, call: ToolCall) -> ToolCall:
-    arguments = parsed_arguments(call)
+    arguments = deeply_read_only(parsed_arguments(call))
     event = await emit(
         environment,
         BeforeToolCall(
@@ -87,7 +88,7 @@ async def _ask_hooks(environment: Environment, call: ToolCall) -> ToolCall:
             arguments=arguments,
         ),
     )
-    if event.arguments is arguments:
+    if event.arguments is arguments:  # no hook answered `Modify`, which takes a copy
         return call
     return with_arguments(call, event.arguments, author="A hook")
 

@@ -177,7 +177,7 @@ class BeforeToolCall(HookEvent):
     Args:
         tool_name: The tool.
         call_id: The id of the call.
-        arguments: The arguments as the model gave them, parsed.
+        arguments: The arguments as the model gave them, parsed; read-only throughout.
     """
 
     tool_name: str
@@ -213,7 +213,7 @@ class BeforeCommit(HookEvent):
 
     Args:
         outcome: How the step ends.
-        bindings: The validated values of the write bindings.
+        bindings: The validated values of the write bindings, in a read-only mapping.
     """
 
     outcome: StepOutcome

@@ -36,6 +36,7 @@ from .events import (
     ToolLoopSuspected,
     VerificationRefused,
 )
+from .read_only import deeply_read_only, read_only
 
 __all__ = ["EVENT_RULES", "EventRule"]
 
@@ -73,7 +74,14 @@ def _checked_mapping(value: object) -> Mapping[str, Any]:
     names = cast("Mapping[object, object]", value) if isinstance(value, Mapping) else (None,)
     if not all(isinstance(name, str) for name in names):
         raise TypeError("the value must be a mapping with names")
-    return cast("Mapping[str, Any]", value)
+    return read_only(cast("Mapping[str, Any]", value))
+
+
+def _checked_arguments(value: object) -> Mapping[str, Any]:
+    try:
+        return deeply_read_only(_checked_mapping(value))
+    except RecursionError:
+        raise TypeError("the value must be a mapping of what JSON can hold") from None
 
 
 def _checked_content(value: object) -> tuple[UserContent, ...]:
@@ -102,7 +110,7 @@ EVENT_RULES: Mapping[type, EventRule] = MappingProxyType(
         ),
         AfterModelRequest: _LOOK_ON,
         BeforeToolCall: EventRule(
-            deed="the tool call", modified_field="arguments", checked_value=_checked_mapping
+            deed="the tool call", modified_field="arguments", checked_value=_checked_arguments
         ),
         AfterToolCall: EventRule(modified_field="content", checked_value=_checked_content),
         BeforeCommit: EventRule(deed="the commit", modified_field="bindings", checked_value=_checked_mapping),

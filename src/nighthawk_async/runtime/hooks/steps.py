@@ -11,6 +11,7 @@ from ..steering import ParkingMoment
 from ..step import Step
 from .calls import emit, emit_finished
 from .events import BeforeCommit, StepFinished, StepResumed, StepStarted, StepSuspended
+from .read_only import read_only
 
 __all__ = ["before_commit", "with_step_events"]
 
@@ -63,11 +64,12 @@ async def before_commit(
     """
     if not environment.policies.hooks:
         return result
+    bindings = read_only(result.bindings)
     event = await emit(
         environment,
-        BeforeCommit(execution_ref=environment.execution_ref, outcome=outcome, bindings=result.bindings),
+        BeforeCommit(execution_ref=environment.execution_ref, outcome=outcome, bindings=bindings),
     )
-    if event.bindings is result.bindings:
+    if event.bindings is bindings:  # no hook answered `Modify`, which takes a copy
         return result
     return replace(result, bindings=validate_bindings(step.context, outcome, event.bindings))
 

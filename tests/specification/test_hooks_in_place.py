@@ -1,0 +1,143 @@
+"""What hooks are told cannot be changed in place; what `Modify` says is what happens."""
+
+import copy
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async import hooks as nhh
+from nighthawk_async.hooks import BeforeCommit, BeforeToolCall, Modify
+from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, model_response, pass_response, tool_call
+
+pytestmark = pytest.mark.anyio
+
+DONE = tool_call("nh_outcome", kind="pass")
+sent: list[object] = []
+
+
+@nh.tool(name="post")
+async def post(letter: dict[str, list[str]]) -> str:
+    """Post a letter."""
+    sent.append(letter)
+    return "posted"
+
+
+@nh.natural_function
+async def write() -> None:
+    """natural
+    Write a letter.
+    """
+
+
+@nh.natural_function
+async def act(result: list[int]) -> list[int]:
+    """natural
+    Set <:result>.
+    """
+    return result
+
+
+async def posted(*hooks: Any) -> list[object]:
+    """The letters that are sent when the model posts one to production and hooks are asked."""
+    sent.clear()
+    call = tool_call("post", letter={"to": ["production"]})
+    model = ScriptedModel([model_response(call), model_response(DONE)])
+    registered = nh.Hooks()
+    for hook in hooks:
+        registered.on(BeforeToolCall, hook)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model), hooks=registered):
+        await write()
+    return sent
+
+
+def set_letter(event: BeforeToolCall) -> None:
+    event.arguments["letter"] = {"to": ["sandbox"]}  # type: ignore[index]
+
+
+def set_nested(event: BeforeToolCall) -> None:
+    event.arguments["letter"]["to"] = ["sandbox"]
+
+
+def append_nested(event: BeforeToolCall) -> None:
+    event.arguments["letter"]["to"].append("sandbox")
+
+
+IN_PLACE = [set_letter, set_nested, append_nested]
+
+
+@pytest.mark.parametrize("change", IN_PLACE)
+async def test_arguments_that_a_hook_changes_in_place_fail_the_step_and_nothing_is_sent(change: Any) -> None:
+    def redirect(event: BeforeToolCall) -> Modify:
+        change(event)
+        return Modify(event.arguments)
+
+    for hook in (change, redirect):
+        with pytest.raises(nh.HookError, match=r"read-only: answer Modify"):
+            await posted(hook)
+        assert sent == []
+
+
+@pytest.mark.parametrize("change", IN_PLACE)
+async def test_what_an_earlier_hook_put_in_place_is_read_only_as_well(change: Any) -> None:
+    with pytest.raises(nh.HookError, match=r"read-only"):
+        await posted(lambda event: Modify({"letter": {"to": ["test"]}}), change)
+    assert sent == []
+
+
+async def test_a_hook_may_modify_a_copy_and_later_hooks_cannot_be_fooled_by_it() -> None:
+    seen: list[Any] = []
+    kept: list[Any] = []
+
+    def redirect(event: BeforeToolCall) -> Modify:
+        arguments = copy.deepcopy(dict(event.arguments))
+        arguments["letter"]["to"] = ["sandbox"]
+        kept.append(arguments)
+        return Modify(arguments)
+
+    def change_later(event: BeforeToolCall) -> None:
+        kept[0]["letter"]["to"].append("production")
+        seen.append(event.arguments)
+
+    assert await posted(redirect, change_later) == [{"to": ["sandbox"]}]
+    assert seen == [{"letter": {"to": ["sandbox"]}}]
+
+
+async def test_a_hook_that_answers_what_it_was_told_changes_nothing() -> None:
+    assert await posted(lambda event: Modify(event.arguments)) == [{"to": ["production"]}]
+
+
+async def test_arguments_can_be_written_as_json_and_their_copies_are_plain() -> None:
+    def look(event: BeforeToolCall) -> None:
+        plain = {"letter": {"to": ["production"]}}
+        assert json.loads(json.dumps(event.arguments)) == plain
+        for each in (copy.deepcopy(event.arguments), pickle.loads(pickle.dumps(event.arguments))):
+            assert each == plain
+            assert [type(each), type(each["letter"]), type(each["letter"]["to"])] == [dict, dict, list]
+        assert type(copy.copy(event.arguments)) is dict
+
+    assert await posted(look) == [{"to": ["production"]}]
+
+
+async def test_arguments_that_hold_themselves_fail_the_step() -> None:
+    endless: dict[str, Any] = {}
+    endless["letter"] = endless
+    with pytest.raises(nh.HookError, match="JSON"):
+        await posted(lambda event: Modify(endless))
+    assert sent == []
+
+
+async def test_bindings_that_a_hook_changes_in_place_are_not_committed() -> None:
+    hooks = nh.Hooks()
+
+    @hooks.on(BeforeCommit)
+    def change(event: nhh.BeforeCommit) -> Modify:
+        event.bindings["result"] = "no list"  # type: ignore[index]
+        return Modify(event.bindings)
+
+    executor = ScriptedExecutor(default_response=pass_response(result=[1]))
+    async with nh.run(executor, hooks=hooks):
+        with pytest.raises(nh.HookError, match="read-only"):
+            await act([])

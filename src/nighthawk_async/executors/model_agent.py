@@ -5,9 +5,7 @@ from collections.abc import Awaitable, Callable
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, ModelError, VerificationError
 from ..ports import Model
-from ..runtime.budgets.breach import find_budget_breach
-from ..runtime.hooks.failures import find_hook_error
-from ..runtime.model_access import find_interception_error, open_stream
+from ..runtime.model_access import open_stream
 from ..runtime.oversight.verification import OutcomeRefusedError
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
@@ -15,6 +13,7 @@ from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome, RunToolCall
 from .agent_protocol import AgentTask
 from .foreign_turns import unbudgeted_task
+from .host_errors import find_host_error
 from .request_usage import usage_of_request
 
 __all__ = ["ModelAgent"]
@@ -55,12 +54,8 @@ class ModelAgent:
         except VerificationError:
             raise
         except ExecutionError as error:
-            if (interception := find_interception_error(error)) is not None:
-                raise interception from None
-            if (breach := find_budget_breach(error)) is not None:
-                raise breach from None
-            if (failed_hook := find_hook_error(error)) is not None:
-                raise failed_hook from failed_hook.__cause__
+            if (host_error := find_host_error(error)) is not None:
+                raise host_error from host_error.__cause__
             loop.refuse(str(error))
             return False
         return not await self._is_held_back(task, loop)  # concluding may have taken long

@@ -6,15 +6,13 @@ from functools import partial
 import anyio
 
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
-from ..runtime.budgets.breach import find_budget_breach
 from ..runtime.environment import Environment
-from ..runtime.hooks.failures import find_hook_error
-from ..runtime.model_access import find_interception_error
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tools.function import ToolFunction
 from ..runtime.tools.outcome import ToolOutcome, ToolResultRenderingPolicy, outcome_of_failure, render_outcome
 from ..types.messages import ToolCall, ToolResult
 from ..types.tools import ToolDefinition
+from .host_errors import find_host_error
 from .loop_guard import GuardedCalls
 from .provided_tools import PROVIDED_TOOLS, describe_reply
 from .tool_arguments import check_size
@@ -147,12 +145,8 @@ class Toolbox:
         except ExecutionError:
             raise  # the contract with the host is broken; the model cannot mend it
         except NighthawkError as error:
-            if (interception := find_interception_error(error)) is not None:
-                raise interception from None
-            if (breach := find_budget_breach(error)) is not None:
-                raise breach from None
-            if (failed_hook := find_hook_error(error)) is not None:
-                raise failed_hook from failed_hook.__cause__
+            if (host_error := find_host_error(error)) is not None:
+                raise host_error from host_error.__cause__
             return self._result(call, outcome_of_failure(error))
         return self._result(call, ToolOutcome(payload=describe_reply(pending.command, value)))
 

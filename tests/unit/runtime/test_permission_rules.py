@@ -1,6 +1,7 @@
 """Rules: which calls they are about, by name, by identity, by arguments and by predicate."""
 
 import functools
+import inspect
 import re
 from collections.abc import Callable
 from enum import Enum
@@ -214,3 +215,79 @@ def test_one_rule_needs_no_list(one: Any) -> None:
 def test_rules_are_a_list(rules: Any) -> None:
     with pytest.raises(nh.NighthawkError, match=re.escape(f"allow must be a list of rules, not {rules!r}")):
         checked_rules("allow", rules)
+
+
+def post(to: str, /, body: str = "hello", *copies: str, **headers: str) -> None: ...
+
+
+def test_no_further_keyword_argument_hides_another_argument() -> None:
+    further = {"to": "ada", "copies": "cy", "**to": "bob"}
+    call = call_of(post, "eve", "x", **further)
+    assert call.arguments == {"to": "eve", "body": "x", "****to": "ada", "**copies": "cy", "**to": "bob"}
+    assert call.given == set(call.arguments)
+    assert is_about(rule("*.post", to="ada"), call) == (False, False)
+    assert is_about(rule("*.post", to="eve"), call) == (True, True)
+    without_a_name = call_of(dir, "x", **{"0": "y"})
+    assert dict(without_a_name.arguments) == {"0": "x", "**0": "y"}
+
+
+def with_client(function: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> None:
+        function("client", *args, **kwargs)
+
+    return wrapper
+
+
+class Desk:
+    @with_client
+    def send(self, client: str, to: str) -> None: ...
+
+    @functools.cache  # noqa: B019  (it is never called)
+    def send_once(self, to: str) -> None: ...
+
+
+class Caller:
+    def __init__(self, function: Callable[..., None]) -> None:
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None: ...
+
+
+class Parcel:
+    @with_client
+    def __init__(self, client: str, to: str) -> None: ...
+
+
+@pytest.mark.parametrize("function", [with_client(post), Desk().send, Caller(post), Parcel])
+def test_the_arguments_of_a_wrapper_that_takes_any_have_no_names(function: Callable[..., object]) -> None:
+    """It may hand on others, so in doubt the strict side wins."""
+    call = call_of(function, "eve", to="ada")
+    assert call.arguments == {"0": "eve", "to": "ada"}
+    rows: list[dict[str, Any]] = [{"to": "ada"}, {"to": "eve"}, {"client": "*"}]
+    for patterns in rows:
+        assert is_about(rule("*", **patterns), call) == (False, True)
+    first: dict[str, Any] = {"0": "eve"}
+    assert is_about(rule("*", **first), call) == (True, True)
+    assert is_about(rule("*", to="ada"), call_of(function, to="ada")) == (True, True)
+    assert is_about(rule("*", to="eve"), call_of(function, to="ada")) == (False, False)
+    assert is_about(rule("*", body="*"), call_of(function, to="ada")) == (False, True)
+
+
+def test_a_wrapper_that_takes_any_arguments_hides_no_signature_behind_a_declared_one() -> None:
+    def wrapped(to: str) -> None: ...
+
+    vars(wrapped)["__signature__"] = inspect.signature(wrapped)
+    assert call_of(with_client(wrapped), "eve").arguments == {"0": "eve"}
+
+
+@pytest.mark.parametrize("function", [functools.cache(post), nh.blocking(post), Desk().send_once])
+def test_what_hands_its_arguments_on_unchanged_has_the_names_of_what_it_wraps(function: Any) -> None:
+    assert call_of(function, "eve").arguments["to"] == "eve"
+
+
+def test_a_wrapper_with_parameters_of_its_own_has_their_names() -> None:
+    @functools.wraps(post)
+    def wrapper(client: str, to: str) -> None: ...
+
+    assert call_of(wrapper, "c", "eve").arguments == {"client": "c", "to": "eve"}

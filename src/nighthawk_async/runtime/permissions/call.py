@@ -2,12 +2,13 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from .callables import function_title, layers_of, names_of
+from .callables import faithfully_wrapped, function_title, layers_of, names_of
 
 __all__ = ["NO_ARGUMENTS", "CallArguments", "CallKind", "PermissionCall", "arguments_of", "describe_call"]
 
@@ -21,7 +22,8 @@ class CallArguments:
 
     Args:
         values: The values by the names of the parameters, defaults included. Further keyword arguments stand
-            under their own names; positional ones without a name under their positions, "0", "1".
+            under their own names, with `**` before one that is also the name of another argument; positional
+            ones without a name under their positions, "0", "1".
         given: The names of those that the call gives, rather than defaults.
         are_named: Whether the names of all of them are known.
     """
@@ -99,6 +101,9 @@ def arguments_of(
 ) -> CallArguments:
     """Find out which parameter receives what.
 
+    The parameters are those of what is called, whatever it wraps: a wrapper may hand on other arguments. The
+    positional arguments of one that takes any have no names.
+
     Args:
         function: What is called.
         args: The positional arguments.
@@ -110,23 +115,86 @@ def arguments_of(
     while isinstance(function, functools.partial):
         whole = cast("functools.partial[object]", function)
         function, args, kwargs = whole.func, _with_fixed(whole.args, args), {**whole.keywords, **kwargs}
+    function = faithfully_wrapped(function)
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(_without_claims(function), follow_wrapped=False)
     except (TypeError, ValueError):  # some functions written in C have none
         return _unnamed(args, kwargs)
-    bound = signature.bind(*args, **kwargs)
-    given = dict(bound.arguments)
-    further = next(
-        (each.name for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD), None
-    )
-    if further is not None:
-        given.update(cast("Mapping[str, object]", given.pop(further, {})))
+    return _bound(signature, args, kwargs, are_named=not _may_hand_on_others(function, signature))
+
+
+def _bound(
+    signature: inspect.Signature,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    *,
+    are_named: bool,
+) -> CallArguments:
+    """The arguments by the names of a signature; no further keyword argument takes the name of another."""
+    given = dict(signature.bind(*args, **kwargs).arguments)
+    kinds = {each.kind: name for name, each in signature.parameters.items()}
+    further = cast("Mapping[str, object]", given.pop(kinds.get(inspect.Parameter.VAR_KEYWORD, ""), {}))
+    several = kinds.get(inspect.Parameter.VAR_POSITIONAL, "")
+    if not are_named and several in given:
+        unnamed = cast("tuple[object, ...]", given.pop(several))
+        given.update((str(place), value) for place, value in enumerate(unnamed, len(args) - len(unnamed)))
     defaults = {
         name: parameter.default
         for name, parameter in signature.parameters.items()
         if parameter.default is not parameter.empty
     }
-    return CallArguments(values=MappingProxyType({**defaults, **given}), given=frozenset(given))
+    taken = {*given, *signature.parameters} - {kinds.get(inspect.Parameter.VAR_KEYWORD)}
+    given.update(_with_other_names(further, taken))
+    return CallArguments(
+        values=MappingProxyType({**defaults, **given}), given=frozenset(given), are_named=are_named
+    )
+
+
+def _with_other_names(further: Mapping[str, object], taken: Collection[str]) -> dict[str, object]:
+    """Further keyword arguments; one that is called like another argument, `to`, becomes `**to`."""
+    named = {name: value for name, value in further.items() if name not in taken}
+    for name, value in further.items():
+        if name in taken:
+            while name in taken or name in named:
+                name = f"**{name}"
+            named[name] = value
+    return named
+
+
+def _without_claims(function: Callable[..., object]) -> Callable[..., object]:
+    """A function that has the parameters of its code, whatever its attributes say."""
+    if not isinstance(function, type) and not inspect.isroutine(function):
+        called = type(function).__call__  # of an object with this method
+        return types.MethodType(_without_claims(called), function) if _is_plain(called) else function
+    if isinstance(function, types.MethodType) and _is_plain(function.__func__):
+        return types.MethodType(_without_claims(function.__func__), function.__self__)
+    if isinstance(function, types.FunctionType):
+        bare = types.FunctionType(
+            function.__code__, function.__globals__, None, function.__defaults__, function.__closure__
+        )
+        bare.__kwdefaults__ = function.__kwdefaults__
+        return bare
+    return function
+
+
+def _is_plain(function: object) -> bool:
+    return isinstance(function, types.FunctionType)
+
+
+def _may_hand_on_others(function: Callable[..., object], signature: inspect.Signature) -> bool:
+    """Whether it takes any arguments for something whose parameters are others."""
+    if not any(
+        each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in signature.parameters.values()
+    ):
+        return False
+    try:
+        return _forms(inspect.signature(function)) != _forms(signature)
+    except (TypeError, ValueError):
+        return True
+
+
+def _forms(signature: inspect.Signature) -> list[tuple[str, object]]:
+    return [(name, parameter.kind) for name, parameter in signature.parameters.items()]
 
 
 def _with_fixed(fixed: tuple[object, ...], args: tuple[object, ...]) -> tuple[object, ...]:
@@ -138,5 +206,6 @@ def _with_fixed(fixed: tuple[object, ...], args: tuple[object, ...]) -> tuple[ob
 
 
 def _unnamed(args: tuple[object, ...], kwargs: Mapping[str, object]) -> CallArguments:
-    values = {**{str(position): value for position, value in enumerate(args)}, **kwargs}
+    values = {str(position): value for position, value in enumerate(args)}
+    values.update(_with_other_names(kwargs, values.keys()))
     return CallArguments(values=MappingProxyType(values), given=frozenset(values), are_named=not args)

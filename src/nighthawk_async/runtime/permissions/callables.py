@@ -6,10 +6,18 @@ Wrappers are seen through: bound methods, `functools.partial`, `__call__`, and w
 import functools
 import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
-__all__ = ["called_function", "function_title", "is_data_callable", "layers_of", "names_of", "other_names_of"]
+__all__ = [
+    "called_function",
+    "faithfully_wrapped",
+    "function_title",
+    "is_data_callable",
+    "layers_of",
+    "names_of",
+    "other_names_of",
+]
 
 _DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
 _REACHING = (eval, exec, compile, __import__, input, breakpoint, types.FunctionType, types.CodeType)
@@ -22,6 +30,8 @@ _METHOD_TYPES = (
     types.GetSetDescriptorType,
 )
 _BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+_CACHE_TYPE: type[object] = type(functools.cache(len))
+_PACKAGE = __name__.partition(".")[0]
 _MAX_LAYERS = 32
 
 
@@ -38,6 +48,21 @@ def called_function(function: object) -> object:
     for _ in range(_MAX_LAYERS):
         inner = _called(function)
         if inner is None:
+            break
+        function = inner
+    return function
+
+
+def faithfully_wrapped(function: Callable[..., object]) -> Callable[..., object]:
+    """What is called with the same arguments in the end: of a cache, and of a wrapper of this package."""
+    for _ in range(_MAX_LAYERS):
+        if isinstance(function, types.MethodType):
+            inner = faithfully_wrapped(function.__func__)
+            return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
+        if not (isinstance(function, _CACHE_TYPE) or _is_of_this_package(function)):
+            break
+        inner = _own_attributes(function).get("__wrapped__")
+        if not callable(inner):
             break
         function = inner
     return function
@@ -116,6 +141,12 @@ def is_data_callable(function: object) -> bool:
     if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType):
         return _module(_owner(function)) in _DATA_MODULES
     return False
+
+
+def _is_of_this_package(function: object) -> bool:
+    if not isinstance(function, types.FunctionType):
+        return False
+    return str(function.__globals__.get("__name__")).partition(".")[0] == _PACKAGE
 
 
 def _wrapped(function: object) -> object | None:

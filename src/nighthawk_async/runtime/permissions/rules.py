@@ -87,6 +87,8 @@ class PermissionRule:
     def _fits(self, name: str, pattern: object, call: PermissionCall, *, is_strict: bool) -> bool:
         if name not in call.arguments:
             return is_strict and not call.has_named_arguments
+        if not name.isdigit() and _has_positions(call):
+            return is_strict  # which of them it means is not known
         value = call.arguments[name]
         if isinstance(pattern, str):
             return _text_fits(value, pattern, is_strict=is_strict)
@@ -164,6 +166,11 @@ def _checked_target(target: object) -> str | Callable[..., object]:
     if getattr(target, "__name__", None) == "<lambda>":
         raise NighthawkError("A rule is not about a lambda; a predicate is given as rule(…, when=…)")
     return target
+
+
+def _has_positions(call: PermissionCall) -> bool:
+    """Whether some arguments have positions for names."""
+    return not call.has_named_arguments and any(name.isdigit() for name in call.arguments)
 
 
 def _text_fits(value: object, pattern: str, *, is_strict: bool) -> bool:

@@ -6,6 +6,7 @@ Not a generator: no cancel scope is open while the caller holds the stream. Howe
 reserved is settled at once, before anything else is waited for.
 """
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -29,6 +30,9 @@ OpenStream: TypeAlias = Callable[
     [Model, ModelRequest], AbstractAsyncContextManager[AsyncIterator[ModelEvent]]
 ]
 """Sends a request and streams its response, as `ports.Model.stream` does."""
+
+
+_LOGGER = logging.getLogger("nighthawk")
 
 
 class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterator[ModelEvent]):
@@ -55,6 +59,7 @@ class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterato
         self._finish_reason: FinishReason | None = None
         self._failure: Exception | None = None
         self._settled: Usage | None = None
+        self._pricing_error: Exception | None = None
 
     @property
     def usage(self) -> Usage | None:
@@ -87,13 +92,17 @@ class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterato
         traceback: TracebackType | None,
     ) -> bool | None:
         assert self._stream is not None
-        self._settle(None)
         try:
-            is_swallowed = await self._stream.__aexit__(exception_type, exception, traceback)
-        except BaseException as error:
-            await self._after(error, error)
-            raise
+            self._settle(exception)
+        finally:
+            try:
+                is_swallowed = await self._stream.__aexit__(exception_type, exception, traceback)
+            except BaseException as error:
+                await self._after(error, error)
+                raise
         await self._after(exception, self._failure)
+        if exception is None and self._pricing_error is not None:
+            raise self._pricing_error
         return is_swallowed
 
     async def __anext__(self) -> ModelEvent:
@@ -139,16 +148,25 @@ class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterato
         if self._budgeted.concludes:
             self._request = concluding_request(self._request, self._model, environment.step)
 
-    def _settle(self, opening_error: BaseException | None) -> None:
+    def _settle(self, leaving: BaseException | None) -> None:
+        """Charge the request. That it cannot be priced takes the place of nothing that leaves.
+
+        Args:
+            leaving: What leaves the stream.
+        """
         if self._budgeted is None:
             return
         told, is_possible = self._told(), self._stream is not None and may_have_consumed(self._stream)
-        if told is None and opening_error is not None and _was_turned_away(self._stream, opening_error):
+        is_open = self._events is not None
+        if told is None and not is_open and leaving is not None and _was_turned_away(self._stream, leaving):
             is_possible = False
-            if isinstance(opening_error, ModelStatusError):
-                told = Usage(requests=1, retries=opening_error.retries)
+            if isinstance(leaving, ModelStatusError):
+                told = Usage(requests=1, retries=leaving.retries)
         budgeted, self._budgeted = self._budgeted, None
         self._settled = budgeted.settle(told, may_have_consumed=is_possible)
+        self._pricing_error = budgeted.pricing_error
+        if self._pricing_error is not None and leaving is not None:
+            _LOGGER.warning("%s: a request could not be priced: %r", self._model.name, self._pricing_error)
 
     def _told(self) -> Usage | None:
         return None if self._stream is None else usage_so_far(self._stream) or self._reported

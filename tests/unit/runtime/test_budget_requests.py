@@ -1,7 +1,7 @@
 """What one request reserves, and what it is charged when it ends."""
 
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -133,6 +133,67 @@ async def test_a_price_that_fails_after_the_request_leaves_nothing_reserved() ->
             await act()
     assert budget.reserved == nh.BudgetAmounts()
     assert budget.cost == Decimal("0.5")  # the whole reservation
+
+
+def price_until_settled(name: str, usage: nh.Usage) -> Decimal:
+    """Gives a price for the longest response only, which is asked before the request."""
+    if usage.output_tokens != 50:
+        raise ValueError("no price")
+    return Decimal("0.5")
+
+
+class ClosingModel(StagedModel):
+    """Remembers that its response was closed."""
+
+    is_closed = False
+
+    @asynccontextmanager
+    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
+        try:
+            async with super().stream(request) as events:
+                yield events
+        finally:
+            self.is_closed = True
+
+
+async def test_a_price_that_fails_after_the_request_leaves_no_response_open() -> None:
+    model = ClosingModel()
+    async with nh.run(executor_of(model), budget=nh.budget(cost=1, prices=price_until_settled)):
+        with pytest.raises(ValueError, match="no price"):
+            await act()
+        assert model.is_closed
+
+
+async def test_a_price_that_fails_takes_the_place_of_no_cancellation(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def be_cancelled() -> None:
+        scope.cancel()
+        await anyio.sleep_forever()
+
+    model = ClosingModel(after=be_cancelled)
+    budget = nh.budget(cost=1, prices=price_until_settled)
+    async with nh.run(executor_of(model), budget=budget):
+        with anyio.CancelScope() as scope:
+            await act()
+        assert scope.cancelled_caught
+    assert model.is_closed
+    assert (budget.cost, budget.reserved) == (Decimal("0.5"), nh.BudgetAmounts())
+    assert "no price" in caplog.text
+
+
+@pytest.mark.parametrize("stage", ["before", "after"])
+async def test_a_price_that_fails_takes_the_place_of_no_other_failure(stage: str) -> None:
+    async def fail() -> None:
+        raise nh.ModelConnectionError("broken")
+
+    model = ClosingModel(**{stage: fail})  # type: ignore[arg-type]
+    budget = nh.budget(cost=1, prices=price_until_settled)
+    async with nh.run(executor_of(model), budget=budget):
+        with pytest.raises(nh.ModelConnectionError, match="broken"):
+            await act()
+    assert model.is_closed
+    assert budget.reserved == nh.BudgetAmounts()
 
 
 async def test_parallel_siblings_cannot_overspend_together() -> None:

@@ -59,6 +59,8 @@ class BudgetedRequest:
     bound: RequestBound | None
     reservation: Reservation
     received: list[str]
+    pricing_error: Exception | None = None
+    """Why what was set aside was charged: a function of the user's that prices has failed."""
 
     @property
     def concludes(self) -> bool:
@@ -80,6 +82,8 @@ class BudgetedRequest:
     def settle(self, told: Usage | None, *, may_have_consumed: bool) -> Usage:
         """Charge what the request consumed, and return the rest.
 
+        What cannot be priced is charged what was set aside; see `pricing_error`.
+
         Args:
             told: What was told; None when nothing was.
             may_have_consumed: Whether it may have consumed what was not told.
@@ -91,12 +95,13 @@ class BudgetedRequest:
             usage = self._completed(told or Usage(requests=1, is_complete=False))
         else:
             usage = told or Usage()
+        spent = self.reservation.amounts
         try:
             spent = [self._spent(position, usage) for position in range(len(self.accounts))]
-        except BaseException:  # a function of the user's that prices
-            self.reservation.settle(self.reservation.amounts, self.model.name, usage)
-            raise
-        self.reservation.settle(spent, self.model.name, usage)
+        except Exception as error:  # a function of the user's; the response must be closed before it is told
+            self.pricing_error = error
+        finally:
+            self.reservation.settle(spent, self.model.name, usage)
         return usage
 
     def _spent(self, position: int, usage: Usage) -> Amounts:

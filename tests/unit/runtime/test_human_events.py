@@ -1,7 +1,7 @@
 """Every question, request and answer is an event on the span of who asks, without texts and arguments."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
 import anyio
@@ -42,6 +42,14 @@ pytestmark = pytest.mark.anyio
 
 async def _never(question: object) -> object:
     return await anyio.sleep_forever()
+
+
+def _deny(request: ApprovalRequest) -> None:
+    request.deny("ada")
+
+
+async def _yes(question: object) -> object:
+    return "yes"
 
 
 class Observed:
@@ -149,9 +157,7 @@ async def test_a_request_and_its_answers_are_events() -> None:
     ("handler", "expires", "error", "status"),
     [
         pytest.param(None, None, NoHumanError, "denied", id="nobody"),
-        pytest.param(
-            deciding(lambda request: request.deny("ada")), None, ApprovalDeniedError, "denied", id="a denial"
-        ),
+        pytest.param(deciding(_deny), None, ApprovalDeniedError, "denied", id="a denial"),
         pytest.param(approving([]), 0, ApprovalExpiredError, "expired", id="no time"),
     ],
 )
@@ -243,3 +249,71 @@ async def test_a_question_that_a_hook_fails_at_is_closed_before_anybody_is_asked
             await ask_user("?", default="no")
     assert closed == ["failed"]
     assert handler.questions == []
+
+
+@pytest.mark.parametrize("asking", [request_approval, ask_user])
+async def test_a_hook_that_fails_at_the_end_does_not_hold_up_a_cancellation(
+    asking: Callable[[str], Awaitable[object]], caplog: pytest.LogCaptureFixture
+) -> None:
+    handler = Handler(answer=_never)
+    async with run_asking(handler), nh.scope(hooks=_failing_at_the_end()), anyio.create_task_group() as tasks:
+        tasks.start_soon(asking, "?")
+        while not (handler.requests or handler.questions):
+            await checkpoint()
+        tasks.cancel_scope.cancel()
+    (record,) = [record for record in caplog.records if record.name == "nighthawk"]
+    assert "Closed: ZeroDivisionError" in record.getMessage()
+    assert [request.status for request in handler.requests] in ([], ["cancelled"])
+
+
+@pytest.mark.parametrize(
+    ("asking", "handler", "error_type"),
+    [
+        pytest.param(ask_user, None, NoHumanError, id="a question to nobody"),
+        pytest.param(ask_user, Handler(), AssertionError, id="a handler that fails"),
+        pytest.param(request_approval, None, ApprovalDeniedError, id="nobody to approve"),
+        pytest.param(
+            request_approval,
+            deciding(lambda request: request.deny("ada")),
+            ApprovalDeniedError,
+            id="a denial",
+        ),
+    ],
+)
+async def test_a_hook_that_fails_at_the_end_is_a_note_on_the_error_that_was_there_first(
+    asking: Callable[[str], Awaitable[object]], handler: Handler | None, error_type: type[Exception]
+) -> None:
+    async with run_asking(handler), nh.scope(hooks=_failing_at_the_end()):
+        with pytest.raises(error_type) as caught:
+            await asking("?")
+    (note,) = caught.value.__notes__
+    assert "Closed: ZeroDivisionError" in note
+
+
+@pytest.mark.parametrize(
+    ("asking", "handler"), [(ask_user, Handler(answer=_yes)), (request_approval, approving(["ada"]))]
+)
+async def test_a_hook_that_fails_at_a_good_end_reaches_who_asks(
+    asking: Callable[[str], Awaitable[object]], handler: Handler
+) -> None:
+    async with run_asking(handler), nh.scope(hooks=_failing_at_the_end()):
+        with pytest.raises(HookError, match="Closed: ZeroDivisionError"):
+            await asking("?")
+
+
+async def test_an_answer_that_came_before_the_wait_began_is_told() -> None:
+    told: list[type] = []
+    hooks = nh.Hooks()
+    hooks.on(ApprovalRequested, lambda event: event.request.approve("ada", digest=event.request.digest))
+    for event_type in (ApprovalAnswered, ApprovalClosed):
+        hooks.on(event_type, lambda event: told.append(type(event)))
+    async with run_asking(Handler()), nh.scope(hooks=hooks):
+        assert (await request_approval("send mail")).approvers == ("ada",)
+    assert told == [ApprovalAnswered, ApprovalClosed]
+
+
+def _failing_at_the_end() -> nh.Hooks:
+    hooks = nh.Hooks()
+    hooks.on(ApprovalClosed, _fail)
+    hooks.on(QuestionClosed, _fail)
+    return hooks

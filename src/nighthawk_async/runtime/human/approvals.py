@@ -3,7 +3,7 @@
 import logging
 import math
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import cast
 
@@ -23,6 +23,7 @@ from .events import (
     ApprovalClosed,
     ApprovalRequested,
     NotifyHumanEvent,
+    tell_human_end,
     tell_human_event,
 )
 from .handler import HumanHandler
@@ -80,8 +81,7 @@ async def request_approval(
         execution_ref=find_execution(),
         ballot=ballot,
     )
-    await _collect_answers(find_human_handler(), request, _Report(request, find_human_observer()))
-    approval = _result(request)
+    approval = await _collect_answers(request, find_human_handler(), _Report(request, find_human_observer()))
     approval.check(action, arguments)
     return approval
 
@@ -99,19 +99,37 @@ class _Report:
 
     def catch_up(self) -> None:
         """Tell of the answers that came since the last time."""
+        for event in self._untold():
+            tell_human_event(event, self._notify)
+
+    def end(self, error: BaseException | None) -> None:
+        for event in (*self._untold(), ApprovalClosed(request=self._request)):
+            tell_human_end(event, self._notify, error)
+
+    def _untold(self) -> Iterator[ApprovalAnswered]:
         for vote in self._request.answers[self._told :]:
             self._told += 1
-            tell_human_event(ApprovalAnswered(request=self._request, vote=vote), self._notify)
-
-    def end(self) -> None:
-        self.catch_up()
-        tell_human_event(ApprovalClosed(request=self._request), self._notify)
+            yield ApprovalAnswered(request=self._request, vote=vote)
 
 
-async def _collect_answers(handler: HumanHandler | None, request: ApprovalRequest, report: _Report) -> None:
+async def _collect_answers(
+    request: ApprovalRequest, handler: HumanHandler | None, report: _Report
+) -> Approval:
     """Wait until a request is answered; whatever happens, it does not stay pending."""
     try:
         report.begin()
+        await _ask_people(request, handler, report)
+        approval = _result(request)
+    except BaseException as error:
+        request.ballot.end("cancelled")
+        report.end(error)
+        raise
+    report.end(None)
+    return approval
+
+
+async def _ask_people(request: ApprovalRequest, handler: HumanHandler | None, report: _Report) -> None:
+    try:
         if handler is None:
             raise NoHumanError
         async with BareTaskGroup() as task_group:
@@ -126,9 +144,6 @@ async def _collect_answers(handler: HumanHandler | None, request: ApprovalReques
         request.ballot.end("denied")
         reason = str(error) or "nobody is there to be asked"
         raise NobodyToApproveError(request.action, reason=reason) from error
-    finally:
-        request.ballot.end("cancelled")
-        report.end()
 
 
 async def _hand_over(request: ApprovalRequest, handler: HumanHandler) -> None:

@@ -3,12 +3,14 @@
 Spans get identifiers, actions, digests and how things ended: no questions, arguments, answers or reasons.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from opentelemetry import trace
 
+from ...errors import HookError
 from .question import Question
 from .request import ApprovalRequest
 from .votes import Vote
@@ -23,6 +25,7 @@ __all__ = [
     "QuestionAsked",
     "QuestionClosed",
     "QuestionStatus",
+    "tell_human_end",
     "tell_human_event",
 ]
 
@@ -98,6 +101,8 @@ HumanEvent: TypeAlias = (
 NotifyHumanEvent: TypeAlias = Callable[[HumanEvent], None]
 """Looks on, in the task of who asks, in the order of the events. What it raises, who asks gets."""
 
+_LOGGER = logging.getLogger("nighthawk")
+
 
 def tell_human_event(event: HumanEvent, notify: NotifyHumanEvent | None) -> None:
     """Record an event on the current span, and tell whoever looks on.
@@ -112,6 +117,30 @@ def tell_human_event(event: HumanEvent, notify: NotifyHumanEvent | None) -> None
         span.add_event(f"nighthawk.{name}", attributes)
     if notify is not None:
         notify(event)
+
+
+def tell_human_end(event: HumanEvent, notify: NotifyHumanEvent | None, ending: BaseException | None) -> None:
+    """Record and tell what is told at the end, however it ends.
+
+    What ends it stays the primary error: a hook that fails is a note on it, or after a cancellation logged.
+
+    Args:
+        event: The event.
+        notify: Who looks on; None for nobody.
+        ending: What ends it, a cancellation too; None when all went well.
+
+    Raises:
+        HookError: All went well before, and a hook failed.
+    """
+    try:
+        tell_human_event(event, notify)
+    except HookError as error:
+        if ending is None:
+            raise
+        if isinstance(ending, Exception):
+            ending.add_note(str(error))
+        else:
+            _LOGGER.warning("%s", error, exc_info=error)
 
 
 def _describe(event: HumanEvent) -> tuple[str, Mapping[str, str | int | bool]]:

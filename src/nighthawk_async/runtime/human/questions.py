@@ -21,6 +21,7 @@ from .events import (
     QuestionAsked,
     QuestionClosed,
     QuestionStatus,
+    tell_human_end,
     tell_human_event,
 )
 from .handler import HumanHandler
@@ -90,16 +91,14 @@ async def ask_user(
         id=uuid.uuid4().hex, prompt=prompt, schema=schema, default=default, execution_ref=find_execution()
     )
     notify = find_human_observer()
-    status: QuestionStatus = "cancelled"
     try:
         tell_human_event(QuestionAsked(question=question), notify)
         answer, status = await _answer_or_default(find_human_handler(), question, timeout, notify)
-        return answer
-    except Exception as error:
-        status = _status_of(error)
+    except BaseException as error:
+        tell_human_end(QuestionClosed(question=question, status=_status_of(error)), notify, error)
         raise
-    finally:
-        tell_human_event(QuestionClosed(question=question, status=status), notify)
+    tell_human_end(QuestionClosed(question=question, status=status), notify, None)
+    return answer
 
 
 async def _answer_or_default(
@@ -141,14 +140,16 @@ async def _fitting_answer(
         question = replace(question, attempt=question.attempt + 1, error=problem)
 
 
-def _status_of(error: Exception) -> QuestionStatus:
+def _status_of(error: BaseException) -> QuestionStatus:
     match error:
         case NoHumanError():
             return "no_human"
         case AnswerTimeoutError():
             return "timed_out"
-        case _:
+        case Exception():
             return "failed"
+        case _:
+            return "cancelled"
 
 
 def _check_arguments(prompt: object, schema: object, timeout: object) -> None:

@@ -59,7 +59,7 @@ def faithfully_wrapped(function: Callable[..., object]) -> Callable[..., object]
         if isinstance(function, types.MethodType):
             inner = faithfully_wrapped(function.__func__)
             return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
-        if not (isinstance(function, _CACHE_TYPE) or _is_of_this_package(function)):
+        if not (type(function) is _CACHE_TYPE or _is_of_this_package(function)):
             break
         inner = _own_attributes(function).get("__wrapped__")
         if not callable(inner):

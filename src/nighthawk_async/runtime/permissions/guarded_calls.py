@@ -17,6 +17,7 @@ from ..tools.registry import ToolScope
 from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, describe_call
 from .callables import called_function, is_data_callable, other_names_of
 from .guarded_code import compile_guarded, is_coroutine_code
+from .handed_over import callables_in, calls_its_arguments
 from .permissions import PermissionDecision, Permissions, decide, decide_for_any_arguments
 from .refusals import refusal_of_asking, refusal_of_call, refusal_of_handing_over
 
@@ -117,9 +118,13 @@ class CallGuard:
         Raises:
             ToolBoundaryError: It is not plainly allowed.
         """
-        if callable(function) and not self._is_free(function):
+        if not callable(function):
+            return function
+        is_calling = calls_its_arguments(function)
+        if is_calling or not self._is_free(function):
             call = self._describe("", function, NO_ARGUMENTS)
-            decision = self._decide(call, decide_for_any_arguments)
+            default = "deny" if is_calling else _default_of(function)
+            decision = self._decide(call, decide_for_any_arguments, default)
             if decision.verdict != "allow":
                 raise refusal_of_handing_over(call, decision)
         return function
@@ -132,16 +137,19 @@ class CallGuard:
         kwargs: dict[str, object],
     ) -> PermissionCall | None:
         """Decide about a call; what to ask people about, None for nothing."""
-        to_ask = None
-        if not self._is_free(function):
+        to_ask, is_free = None, self._is_free(function)
+        if not is_free:
             call = self._describe(written, function, arguments_of(function, args, kwargs))
-            decision = self._decide(call, decide)
+            decision = self._decide(call, decide, _default_of(function))
             if decision.verdict == "deny":
                 raise refusal_of_call(call, decision)
             to_ask = call if decision.verdict == "ask" else None
         if not any(function is each for each in _LOOKING_ON):
-            for argument in (*args, *kwargs.values()):
-                self.hand_over(argument)
+            given = (*args, *kwargs.values())
+            # What is free and calls nothing at most keeps what it is given, so nothing inside is called.
+            is_keeping = is_free and not calls_its_arguments(function)
+            for each in given if is_keeping else callables_in(given):
+                self.hand_over(each)
         return to_ask
 
     def raise_failure(self) -> None:
@@ -153,10 +161,12 @@ class CallGuard:
         if self._failure is not None:
             raise self._failure
 
-    def _decide(self, call: PermissionCall, how: Callable[..., PermissionDecision]) -> PermissionDecision:
+    def _decide(
+        self, call: PermissionCall, how: Callable[..., PermissionDecision], default: Literal["deny"] | None
+    ) -> PermissionDecision:
         """Decide about a call, and tell of it unless it is plainly allowed."""
         try:
-            decision = how(self._permissions, call, default=_default_of(call.callable))
+            decision = how(self._permissions, call, default=default)
             if decision.verdict != "allow":
                 self._report(call, decision)
         except HookError as error:

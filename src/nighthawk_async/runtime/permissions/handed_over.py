@@ -1,0 +1,59 @@
+"""What a call hands over that might be called by others: callables, also those inside of data. Floor 3.
+
+Iterators are not looked into, and neither are objects of the program.
+"""
+
+import collections
+import types
+from collections.abc import Iterator
+from typing import Any, cast
+
+from .callables import called_function
+
+__all__ = ["callables_in", "calls_its_arguments"]
+
+_CALLING = (map, filter, iter, collections.defaultdict)
+"""What computes with values of Python, except that it calls what stands at a position of its arguments.
+
+`sorted` and the like only call a `key` that is named, and who names one hands it over.
+"""
+
+_SLOT_TYPES = (types.WrapperDescriptorType, types.BuiltinFunctionType)
+_CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque)
+
+
+def calls_its_arguments(function: object) -> bool:
+    """Whether a callable of Python's own calls what it is given: `map`, or `type.__call__`."""
+    called = called_function(function)
+    if any(called is each for each in _CALLING):
+        return True
+    return isinstance(called, _SLOT_TYPES) and called.__name__ in ("__call__", "__new__")
+
+
+def callables_in(value: object) -> Iterator[object]:
+    """A value that can be called, and those in lists, tuples, sets and dictionaries, at any depth."""
+    left, seen = [value], set[int]()
+    while left:
+        each = left.pop()
+        if callable(each):
+            yield each
+        if (items := _items(each)) and id(each) not in seen:
+            seen.add(id(each))
+            left.extend(_worth_a_look(items))
+
+
+def _items(value: object) -> list[object]:
+    """What a container holds, keys included, whatever a subclass shows; of anything else nothing."""
+    base = next((each for each in _CONTAINERS if isinstance(value, each)), None)
+    if base is None:
+        return []
+    of_base = cast("Any", base)
+    items = list(of_base.__iter__(value))
+    return [*items, *of_base.values(value)] if base is dict else items
+
+
+def _worth_a_look(items: list[object]) -> list[object]:
+    """Those that can be called or hold others; quick for many of few types."""
+    samples = dict(zip(map(type, items), items, strict=True))
+    kinds = {kind for kind, item in samples.items() if callable(item) or isinstance(item, _CONTAINERS)}
+    return [item for item in items if type(item) in kinds] if kinds else []

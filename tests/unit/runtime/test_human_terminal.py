@@ -151,6 +151,22 @@ async def test_what_is_shown_cannot_move_the_cursor_or_turn_the_reading_directio
     assert r'"x\ny"' in shown
 
 
+async def test_names_and_actions_cannot_forge_lines() -> None:
+    arguments = {"to": "eve", 'x: 1\nto: "bob"\nbody': "hi", "c: 1, d": "x\ny", "": 0}
+    screen = Screen("n")
+    async with run_asking(screen.handler()):
+        with pytest.raises(ApprovalDeniedError):
+            await request_approval('send\nto: "bob"\n', arguments=arguments)
+    assert screen.shown.splitlines() == [
+        'to: "eve"',
+        r'"x: 1\nto: \"bob\"\nbody": "hi"',
+        r'"c: 1, d": "x\ny"',
+        '"": 0',
+        r'Approve send\nto: "bob"\n?',
+        "(y, n, or why not) > ",
+    ]
+
+
 async def test_when_the_input_has_ended_nobody_is_there() -> None:
     async with run_asking(Screen().handler()):
         assert await ask_user("Now?", default="later") == "later"

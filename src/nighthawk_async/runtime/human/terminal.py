@@ -101,7 +101,8 @@ class TerminalHandler:
 
     def _show_request(self, request: ApprovalRequest) -> None:
         self._print(_shown_arguments(request.arguments), end="")
-        self._print(f"Approve {request.action}?", style="bold")
+        action = request.action.replace("\n", "\\n")  # no line of it passes for an argument
+        self._print(f"Approve {action}?", style="bold")
         self._print("(y, n, or why not) > ", end="")
 
     def _print(self, text: str, *, style: str = "", end: str = "\n") -> None:
@@ -128,10 +129,13 @@ def _answer(line: str, question: Question) -> object:
 
 
 def _shown_arguments(arguments: Mapping[str, JsonableValue]) -> str:
-    shown = (
-        f"{name}: {json.dumps(value, ensure_ascii=False, indent=2)}\n" for name, value in arguments.items()
-    )
-    return "".join(shown)
+    """Each argument in JSON, and so its name when it could pass for more than a name."""
+    names = {name: name if name.isidentifier() else _json(name) for name in arguments}
+    return "".join(f"{names[name]}: {_json(value)}\n" for name, value in arguments.items())
+
+
+def _json(value: JsonableValue) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def _visible(text: str) -> str:

@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import msgspec
 
-from ..errors import NighthawkError, ToolBoundaryError
+from ..errors import HookError, ToolBoundaryError
 from ..types.messages import ToolCall
 
 __all__ = ["canonical_arguments", "check_size", "parsed_arguments", "with_arguments"]
@@ -43,7 +43,9 @@ def parsed_arguments(call: ToolCall) -> dict[str, Any]:
             not be what is carried out.
     """
     try:
-        arguments: object = json.loads(call.arguments or "{}", object_pairs_hook=_without_duplicates)
+        arguments: object = json.loads(
+            call.arguments or "{}", object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant
+        )
     except (ValueError, RecursionError) as error:
         raise ToolBoundaryError(
             kind="invalid_input", message=f"the arguments of {call.name} are not JSON: {error}"
@@ -64,12 +66,13 @@ def with_arguments(call: ToolCall, arguments: Mapping[str, Any], *, author: str)
         author: Who wrote them, for the error.
 
     Raises:
-        NighthawkError: They hold what JSON cannot.
+        HookError: They hold what JSON cannot.
     """
     try:
-        text = json.dumps(dict(arguments))
+        text = json.dumps(dict(arguments), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise NighthawkError(f"{author} rewrote a tool call to what is not JSON: {error}") from error
+        message = f"{author} rewrote a tool call to what is not JSON: {error}"
+        raise HookError(message, hook=author) from error
     return ToolCall(id=call.id, name=call.name, arguments=text)
 
 
@@ -87,3 +90,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(arguments) < len(pairs):
         raise ValueError("an object names the same field twice")
     return arguments
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

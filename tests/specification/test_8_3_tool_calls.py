@@ -360,7 +360,7 @@ async def test_8_3_calls_under_oversight_keep_their_order() -> None:
     assert [envelope["value"] for envelope in steps.envelopes] == [list(range(n + 1)) for n in range(5)]
 
 
-@pytest.mark.parametrize("arguments", ["{", "[1]", "7"])
+@pytest.mark.parametrize("arguments", ["{", "[1]", "7", '{"expression": NaN}'])
 async def test_8_3_oversight_is_not_asked_about_arguments_that_are_no_json_object(arguments: str) -> None:
     steps, inspector = await overseen(lambda _: nh.Accept(), call("nh_eval", arguments), evaluating("1"))
     assert steps.envelopes[0]["error"]["kind"] == "invalid_input"
@@ -373,17 +373,26 @@ async def test_8_3_an_unknown_tool_under_oversight_is_an_observation() -> None:
     assert steps.envelopes[0]["error"]["kind"] == "resolution"
 
 
-@pytest.mark.parametrize("answer", [None, True, nh.Rewrite(values={"expression": {1}})])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        True,
+        nh.Rewrite(values={"expression": {1}}),
+        nh.Rewrite(values={"expression": float("nan")}),
+        nh.Rewrite(values={"expression": [float("inf")]}),
+    ],
+)
 async def test_8_3_a_broken_oversight_hook_is_an_error_of_the_host(answer: Any) -> None:
-    with pytest.raises(nh.NighthawkError, match=r"[Oo]versight"):
+    with pytest.raises(nh.HookError, match=r"[Oo]versight"):
         await overseen(lambda _: answer, evaluating("1"))
 
 
-async def test_8_3_what_oversight_raises_reaches_the_host_bare() -> None:
+async def test_8_3_what_oversight_raises_reaches_the_host_with_the_name_of_the_hook() -> None:
     def decide(_: nh.ToolCallInspection) -> Any:
         raise PermissionError("the hook is broken")
 
-    with pytest.raises(PermissionError, match="the hook is broken"):
+    with pytest.raises(nh.HookError, match="inspect_tool_call failed: PermissionError: the hook is broken"):
         await overseen(decide, evaluating("1"), evaluating("2"))
 
 

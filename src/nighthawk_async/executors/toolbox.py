@@ -78,9 +78,8 @@ class Toolbox:
             ExecutionError: A synchronous natural function met an awaitable, or the step has ended.
             RepeatedToolCallError: The model made the same call again and again.
             StepAbortedError: Oversight, or a hook, ended the step.
-            HookError: A hook failed.
+            HookError: A hook or oversight failed, or rewrites to what JSON cannot hold.
             BudgetExceededError: A budget of the step has no room for the call, or for what it brought about.
-            NighthawkError: An oversight hook's answer is no decision, or rewrites to what JSON cannot hold.
         """
         try:
             check_size(call, self._max_argument_bytes)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
@@ -164,20 +165,93 @@ async def test_a_hook_that_answers_nonsense_is_an_error_of_the_host(
         ("inspect_tool_call", {"call": lambda _: answer}),
         ("inspect_step_commit", {"commit": lambda _: answer}),
     ]:
-        with pytest.raises(nh.NighthawkError, match=named) as caught:
+        with pytest.raises(nh.HookError, match=named) as caught:
             await run_with(hooks_type(**arguments), response)
-        assert type(caught.value) is nh.NighthawkError
+        assert caught.value.hook == hook
         assert hook in str(caught.value)
 
 
 @pytest.mark.parametrize("hooks_type", [Hooks, AsyncHooks])
-async def test_an_exception_of_a_hook_arrives_bare(hooks_type: type[Hooks]) -> None:
+async def test_an_exception_of_a_hook_names_the_hook_and_is_chained(hooks_type: type[Hooks]) -> None:
     def fail(_: Any) -> Any:
-        raise LookupError("hook")
+        raise LookupError("audit log")
 
-    for arguments in ({"call": fail}, {"commit": fail}):
-        with pytest.raises(LookupError, match="hook"):
+    for hook, arguments in [("inspect_tool_call", {"call": fail}), ("inspect_step_commit", {"commit": fail})]:
+        with pytest.raises(nh.HookError, match=f"{hook} failed: LookupError: audit log") as caught:
             await run_with(hooks_type(**arguments), model_response(assigning("3"), DONE))
+        assert caught.value.hook == hook
+        assert isinstance(caught.value.__cause__, LookupError)
+
+
+@pytest.mark.parametrize("failure", [None, LookupError("audit log"), nh.ExecutionError("no verdict")])
+@pytest.mark.parametrize("hook", ["call", "commit"])
+async def test_no_model_of_an_outer_step_is_told_of_a_failure_within_a_tool(hook: str, failure: Any) -> None:
+    def fail(seen: nh.ToolCallInspection | nh.StepCommit) -> Any:
+        if failure is not None:
+            raise failure
+
+    async def inner() -> int:
+        with nh.scope(oversight=Hooks(**{hook: fail})):
+            return await act()
+
+    @nh.natural_function
+    async def outer() -> int:
+        """natural
+        Return what <inner> gives.
+        """
+        raise AssertionError
+
+    looking = model_response(tool_call("nh_eval", expression="inner()"))
+    model = ScriptedModel([looking, model_response(assigning("3"), DONE)])
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+        with (
+            nh.scope(implicit_references={"inner": inner}),
+            pytest.raises(nh.HookError, match="Oversight hook"),
+        ):
+            await outer()
+    assert len(model.requests) == 2
+
+
+async def test_a_budget_that_an_overseer_exceeds_ends_the_step() -> None:
+    class Asking(Hooks):
+        async def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
+            await act()
+            return nh.Accept()
+
+    async with nh.run(ScriptedExecutor(default_response=pass_response(number=1))):
+        with nh.scope(oversight=Asking(), budget=nh.budget(steps=1)), pytest.raises(nh.BudgetExceededError):
+            await act()
+
+
+async def test_an_overseer_may_call_natural_functions_which_are_not_overseen_themselves() -> None:
+    class Asking(Hooks):
+        async def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
+            self.calls.append(inspection)
+            assert nh.get_oversight() is None
+            assert await act("call") == 7
+            return nh.Accept()
+
+        async def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
+            self.commits.append(commit)
+            assert await act("commit") == 8
+            return nh.Accept()
+
+    hooks = Asking()
+    answers = [model_response(assigning(number), DONE) for number in ("3", "7", "8")]
+    assert (await run_with(hooks, *answers))[0] == 3
+    assert (len(hooks.calls), len(hooks.commits)) == (1, 1)
+
+
+async def test_cancelling_a_step_cancels_its_overseer() -> None:
+    async def wait(_: Any) -> nh.Accept:
+        scope.cancel()
+        await anyio.sleep_forever()
+        return nh.Accept()
+
+    for arguments in ({"call": wait}, {"commit": wait}):
+        with anyio.CancelScope() as scope:
+            await run_with(Hooks(**arguments), model_response(assigning("3"), DONE))
+        assert scope.cancelled_caught
 
 
 @pytest.mark.parametrize("response", [raise_response("no", number=1), break_response(number=2)])

@@ -13,17 +13,8 @@ from ..environment import Environment
 from ..hooks.calls import emit
 from ..hooks.events import OversightDecided, OversightDecision, OversightSubject
 from ..step_context import StepContext
-from .inspection import (
-    Abort,
-    Decision,
-    Oversight,
-    Reject,
-    Rewrite,
-    StepCommit,
-    ToolCallInspection,
-    inspect_commit,
-    inspect_tool_call,
-)
+from .asking import ask_about_commit, ask_about_tool_call
+from .inspection import Abort, Decision, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
 
 __all__ = ["overseen_arguments", "overseen_commit"]
 
@@ -47,11 +38,11 @@ async def overseen_arguments(
     Raises:
         ToolBoundaryError: The call is rejected.
         StepAbortedError: The step is to end.
-        NighthawkError: The hook's answer is no decision.
+        HookError: Oversight raised, or its answer is no decision.
     """
     step_id = environment.execution_ref.step_id or ""
     inspection = ToolCallInspection(step_id=step_id, tool_name=tool_name, arguments=arguments)
-    decision = await inspect_tool_call(oversight, inspection)
+    decision = await ask_about_tool_call(environment, oversight, inspection)
     await _tell(environment, "tool_call", decision, tool_name)
     match decision:
         case Reject():
@@ -82,13 +73,13 @@ async def overseen_commit(
         StepRejectedError: The commit is rejected.
         ExecutionError: The bindings that it was rewritten to are not acceptable.
         StepAbortedError: The step is to end.
-        NighthawkError: The hook's answer is no decision.
+        HookError: Oversight raised, or its answer is no decision.
     """
     oversight = environment.oversight
     if oversight is None:
         return result
     commit = StepCommit(step_id=context.step_id, outcome=outcome, bindings=result.bindings)
-    decision = await inspect_commit(oversight, commit)
+    decision = await ask_about_commit(environment, oversight, commit)
     await _tell(environment, "commit", decision, None)
     match decision:
         case Reject():

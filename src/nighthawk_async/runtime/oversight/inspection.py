@@ -1,11 +1,10 @@
 """Inspecting tool calls and commits before they happen (specification 8.3 and 10). Floor 3.
 
 An oversight object sees each tool call before it is carried out and each commit before it reaches the Python
-variables, and answers with `Accept`, `Reject`, `Rewrite` or `Abort`. What comes of an answer is in
-`oversight.decisions`.
+variables, and answers with `Accept`, `Reject`, `Rewrite` or `Abort`. It is asked in `asking`; what comes of
+its answer is in `decisions`.
 """
 
-import inspect
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -24,8 +23,6 @@ __all__ = [
     "StepCommit",
     "ToolCallInspection",
     "checked_oversight",
-    "inspect_commit",
-    "inspect_tool_call",
 ]
 
 
@@ -116,32 +113,3 @@ def checked_oversight(oversight: Oversight | None) -> Oversight | None:
             f"{oversight!r} is no oversight: it needs the methods inspect_tool_call and inspect_step_commit."
         )
     return oversight
-
-
-async def inspect_tool_call(oversight: Oversight, inspection: ToolCallInspection) -> Decision:
-    """Ask about a tool call.
-
-    Raises:
-        NighthawkError: The hook's answer is no decision.
-    """
-    return await _decision(oversight.inspect_tool_call(inspection), "inspect_tool_call")
-
-
-async def inspect_commit(oversight: Oversight, commit: StepCommit) -> Decision:
-    """Ask about a commit.
-
-    Raises:
-        NighthawkError: The hook's answer is no decision.
-    """
-    return await _decision(oversight.inspect_step_commit(commit), "inspect_step_commit")
-
-
-async def _decision(answer: Decision | Awaitable[Decision], hook: str) -> Decision:
-    decision = cast("object", await answer if inspect.isawaitable(answer) else answer)
-    if not isinstance(decision, Accept | Reject | Rewrite | Abort):
-        raise NighthawkError(
-            f"Oversight hook {hook} answered {decision!r}; it must answer Accept, Reject, Rewrite or Abort."
-        )
-    if isinstance(decision, Rewrite) and not isinstance(cast("object", decision.values), Mapping):
-        raise NighthawkError(f"Oversight hook {hook} answered a Rewrite whose values are no mapping.")
-    return decision

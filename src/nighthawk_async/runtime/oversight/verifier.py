@@ -11,18 +11,17 @@ from typing import Any, cast
 
 from opentelemetry import trace
 
-from ...errors import BudgetExceededError, HookError, VerificationError
-from ...parallel import TaskCancelledError, call_any, cancel_requested
+from ...errors import HookError, VerificationError
+from ...parallel import call_any
 from ...types.outcomes import StepOutcome
 from ..awaitable import await_value
 from ..conclude import StepResult
 from ..environment import Environment, get_environment, using_environment
-from ..error_text import describe_error
 from ..hooks.calls import emit
 from ..hooks.events import VerificationRefused
 from ..hooks.registry import hook_name
-from ..model_access import find_interception_error
 from ..step import Verify
+from .failures import failing_as_hook
 from .verification import Continue, OutcomeRefusedError, Proposal, Verification
 
 __all__ = ["make_verifier"]
@@ -106,18 +105,11 @@ class _Verifier:
     async def _ask(self, verification: Verification, proposal: Proposal, name: str) -> object:
         environment = get_environment()
         policies = replace(environment.policies, verifications=(), is_verifying=True)
-        try:
-            with using_environment(replace(environment, policies=policies)):
-                return await await_value(call_any(verification.check, proposal))
-        except BudgetExceededError:
-            raise  # the budget ends the step, whoever asked for more
-        except Exception as error:
-            if isinstance(error, TaskCancelledError) and cancel_requested():
-                raise  # the task was asked to end, and a step of the check's obeyed
-            if (interception := find_interception_error(error)) is not None:
-                raise interception from None
-            message = f"step {self._step_id}: check {name} failed: {describe_error(error)}"
-            raise HookError(message, hook=name) from error
+        with (
+            failing_as_hook(f"step {self._step_id}: check {name}", hook=name),
+            using_environment(replace(environment, policies=policies)),
+        ):
+            return await await_value(call_any(verification.check, proposal))
 
     async def _refuse(self, verification: Verification, feedback: str, *, is_last: bool) -> None:
         self._refusals[verification] += 1

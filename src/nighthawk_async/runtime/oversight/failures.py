@@ -1,0 +1,37 @@
+"""What becomes of an error that oversight or a check raises while it decides. Floor 3."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from ...errors import BudgetExceededError, HookError
+from ...parallel import TaskCancelledError, cancel_requested
+from ..error_text import describe_error
+from ..model_access import find_interception_error
+
+__all__ = ["failing_as_hook"]
+
+
+@contextmanager
+def failing_as_hook(who: str, *, hook: str) -> Generator[None, None, None]:
+    """Raise what the block raises as the failure of code that was to decide, so that no model is told of it.
+
+    Args:
+        who: Who decides, for the message.
+        hook: The name of the function that is asked.
+
+    Raises:
+        HookError: The block raised.
+        BudgetExceededError: It raised this: the budget ends the step, whoever asked for more.
+        TaskCancelledError: It raised this, and the task was asked to end.
+        InterceptionError: A model request in it was intercepted, in vain.
+    """
+    try:
+        yield
+    except BudgetExceededError:
+        raise
+    except Exception as error:
+        if isinstance(error, TaskCancelledError) and cancel_requested():
+            raise
+        if (interception := find_interception_error(error)) is not None:
+            raise interception from interception.__cause__
+        raise HookError(f"{who} failed: {describe_error(error)}", hook=hook) from error

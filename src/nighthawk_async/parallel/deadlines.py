@@ -23,7 +23,7 @@ from .clocks import Clock, is_loop_thread
 from .errors import DeadlineExceededError
 from .limits import checked_seconds
 
-__all__ = ["Deadline", "deadline", "under_thread_deadlines"]
+__all__ = ["Deadline", "deadline", "find_deadline_error", "under_thread_deadlines"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -177,6 +177,17 @@ class Deadline:
 
     def _error(self) -> DeadlineExceededError:
         return DeadlineExceededError(self.seconds, self.name)
+
+
+def find_deadline_error() -> DeadlineExceededError | None:
+    """What to raise because a deadline of the present thread is over, the outermost one; None when none is.
+
+    For whoever calls one function after the other in a thread, where nothing interrupts it. The loop must be
+    running, as for `Deadline.remaining_seconds`. On the thread of an event loop there is never one.
+    """
+    limits = () if is_loop_thread() else _in_thread.get()
+    late = next((limit for limit in limits if limit.remaining_seconds <= 0), None)
+    return None if late is None else DeadlineExceededError(late.seconds, late.name)
 
 
 def under_thread_deadlines(

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, overload
 
+from ..parallel.deadlines import find_deadline_error
 from ..runtime.attempts.retry_policy import leaves_of, may_be_retried
 from ..runtime.budgets.stopwatch import shared_time
 from .arguments import Errors, checked_count, checked_errors, checked_seconds
@@ -214,7 +215,7 @@ class CircuitBreaker(Transformer):
         self._report(change)
 
     def _is_failure(self, error: Exception) -> bool:
-        if not may_be_retried(error):
+        if not may_be_retried(error) or find_deadline_error() is not None:
             return False
         return isinstance(error, self._on) or any(isinstance(each, self._on) for each in leaves_of(error))
 

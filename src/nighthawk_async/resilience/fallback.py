@@ -3,8 +3,6 @@
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
-from anyio.lowlevel import checkpoint_if_cancelled
-
 from ..errors import ExecutionError, ModelError
 from ..parallel import DeadlineExceededError, is_async_callable
 from ..runtime.attempts.error_notes import note_earlier_errors
@@ -15,7 +13,7 @@ from .arguments import Errors, checked_errors
 from .errors import InvalidPolicyError, ResilienceError
 from .span_events import add_span_event
 from .transforming import Call, Transformer, check_function, function_name
-from .waiting import raise_if_cancelled
+from .waiting import raise_if_ending, raise_if_ending_async
 
 __all__ = ["Fallback", "fallback"]
 
@@ -153,7 +151,7 @@ class Fallback(Transformer):
             except Exception as error:
                 if progress.ends_with(error):
                     raise
-            raise_if_cancelled()
+                raise_if_ending()
         return self._default
 
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
@@ -165,7 +163,7 @@ class Fallback(Transformer):
             except Exception as error:
                 if progress.ends_with(error):
                     raise
-            await checkpoint_if_cancelled()
+                await raise_if_ending_async()
         return self._default
 
     @property

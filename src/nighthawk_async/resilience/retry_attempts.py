@@ -4,7 +4,8 @@ Tenacity is imported in the functions that need it: it is not small, and not eve
 """
 
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -15,7 +16,7 @@ from ..runtime.attempts.retry_policy import RetryPolicy
 from ..runtime.attempts.retry_report import RetryScheduled, report_retry, report_retry_async
 from ..runtime.awaitable import is_awaitable
 from ..runtime.error_text import describe_error
-from .waiting import sleep_from_sync
+from .waiting import raise_if_ending, raise_if_ending_async, sleep_from_sync
 
 if TYPE_CHECKING:
     import tenacity
@@ -106,7 +107,7 @@ class Attempts:
         import tenacity
 
         return tenacity.Retrying(
-            sleep=sleep_from_sync,
+            sleep=_wait_here,
             retry=self._is_next,
             wait=self._wait,
             before_sleep=self._report_here,
@@ -116,7 +117,7 @@ class Attempts:
         import tenacity
 
         return tenacity.AsyncRetrying(
-            sleep=anyio.sleep, retry=self._is_next, wait=self._wait, before_sleep=self._report_async
+            sleep=_wait, retry=self._is_next, wait=self._wait, before_sleep=self._report_async
         )
 
     def _is_next(self, state: "tenacity.RetryCallState") -> bool:
@@ -127,12 +128,16 @@ class Attempts:
         return 0.0 if self._next is None else self._next.wait_seconds
 
     def _report_here(self, state: "tenacity.RetryCallState") -> None:
+        with _raising_from(self._next):
+            raise_if_ending()
         retry = self._remembered()
         report_retry(retry)
         if self._on_retry is not None:
             self._on_retry(retry)
 
     async def _report_async(self, state: "tenacity.RetryCallState") -> None:
+        with _raising_from(self._next):
+            await raise_if_ending_async()
         retry = self._remembered()
         await report_retry_async(retry)
         answer = None if self._on_retry is None else self._on_retry(retry)
@@ -199,6 +204,25 @@ class _AsyncIterator(AsyncIterator[Attempt]):
             self._attempt.check()
         self._attempt = Attempt(self._attempts, await anext(self._managers))
         return self._attempt
+
+
+@contextmanager
+def _raising_from(retry: RetryScheduled | None) -> Generator[None, None, None]:
+    """What ends the attempts comes from the error of the last one."""
+    try:
+        yield
+    except Exception as error:
+        raise error from (None if retry is None else retry.error)
+
+
+def _wait_here(seconds: float) -> None:
+    sleep_from_sync(seconds)
+    raise_if_ending()
+
+
+async def _wait(seconds: float) -> None:
+    await anyio.sleep(seconds)
+    await raise_if_ending_async()
 
 
 def is_tenacity_wait(wait: object) -> bool:

@@ -12,11 +12,19 @@ from typing import Any, TypeVar, TypeVarTuple, cast
 import anyio
 from anyio import NoEventLoopError, from_thread
 from anyio.from_thread import start_blocking_portal
+from anyio.lowlevel import checkpoint_if_cancelled
 
-from ..parallel import under_thread_deadlines
+from ..parallel import raise_if_cancel_requested, under_thread_deadlines
+from ..parallel.deadlines import find_deadline_error
 from ..runtime.portals import is_loop_thread
 
-__all__ = ["is_worker_thread", "raise_if_cancelled", "sleep_from_sync", "wait_from_sync"]
+__all__ = [
+    "is_worker_thread",
+    "raise_if_ending",
+    "raise_if_ending_async",
+    "sleep_from_sync",
+    "wait_from_sync",
+]
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
@@ -60,7 +68,7 @@ def sleep_from_sync(seconds: float) -> None:
     if seconds > 0:
         wait_from_sync(anyio.sleep, seconds)
     else:
-        raise_if_cancelled()
+        _raise_if_cancelled()
 
 
 def is_worker_thread() -> bool:
@@ -76,12 +84,33 @@ def is_worker_thread() -> bool:
     return True
 
 
-def raise_if_cancelled() -> None:
-    """Do nothing, unless whoever waits for the present worker thread was cancelled.
+def raise_if_ending() -> None:
+    """Do nothing, unless the caller has come to its end: what is said here before each call after the first.
 
     Raises:
-        BaseException: The cancellation.
+        BaseException: Whoever waits for the present worker thread was cancelled.
+        DeadlineExceededError: A deadline of the present thread is over.
+        TaskCancelledError: The task of the caller was asked to end.
     """
+    _raise_if_cancelled()
+    late = find_deadline_error()
+    if late is not None:
+        raise late
+    raise_if_cancel_requested()
+
+
+async def raise_if_ending_async() -> None:
+    """The same on an event loop, where cancel scopes see to deadlines.
+
+    Raises:
+        BaseException: The caller was cancelled.
+        TaskCancelledError: The task of the caller was asked to end.
+    """
+    await checkpoint_if_cancelled()
+    raise_if_cancel_requested()
+
+
+def _raise_if_cancelled() -> None:
     if not is_loop_thread():
         is_worker_thread()
 

@@ -22,6 +22,7 @@ from ...errors import (
     StepRejectedError,
     StepStoppedError,
 )
+from ...parallel import TaskCancelledError, cancel_requested
 from ..error_causes import with_causes
 
 __all__ = [
@@ -52,15 +53,14 @@ def may_be_retried(error: BaseException) -> bool:
     """Whether anybody may try again after an error, whoever wants to.
 
     Not after a cancellation, an interrupt or an exit; and not after errors that somebody's decision stands
-    behind: a budget, a step that was aborted or stopped, a hook,
-    a person. What such an error caused counts as one itself.
+    behind: a budget, a step that was aborted or stopped, a hook, a person, or whoever asked the task of the
+    caller to end. What such an error caused counts as one itself.
 
     Args:
         error: The error; of a group, every error counts.
     """
-    return isinstance(error, Exception) and not any(
-        isinstance(each, FINAL_ERRORS) for each in with_causes(error)
-    )
+    final = (*FINAL_ERRORS, TaskCancelledError) if cancel_requested() else FINAL_ERRORS
+    return isinstance(error, Exception) and not any(isinstance(each, final) for each in with_causes(error))
 
 
 def is_worth_retrying(error: BaseException) -> bool:

@@ -1,0 +1,214 @@
+"""No other call begins for whoever was asked to end, or is out of time in a thread."""
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+import pytest
+from anyio.lowlevel import checkpoint
+
+import nighthawk_async as nh
+from nighthawk_async.parallel import raise_if_cancel_requested
+from nighthawk_async.resilience import circuit_breaker, ensemble, fallback, retrying, vote
+from nighthawk_async.testing import pass_response
+from tests.unit.resilience.ensemble_support import ModelsExecutor
+from tests.unit.resilience.resilience_support import Script
+
+anyio_test = pytest.mark.anyio
+
+Make = Callable[[Callable[[], Any]], Callable[[], Any]]
+
+CALLING_AGAIN: dict[str, Make] = {
+    "retrying": retrying(on=Exception, wait=0),
+    "retrying with a wait": retrying(on=Exception, wait=0.001),
+    "fallback to a default": fallback(on=Exception, default="default"),
+}
+AT_ONCE: dict[str, Make] = {
+    "vote": vote(count=2),
+    "vote of few": vote(count=2, min_success=1),
+    "ensemble": ensemble(models={"test:a": 1, "test:b": 1}, allow_fail=1),
+}
+
+
+class Work:
+    """Goes on until its task is asked to end, and then raises."""
+
+    def __init__(self, end: Callable[[], None], *, calls: int = 1) -> None:
+        self._end = end
+        self._awaited = calls
+        self.calls = 0
+        self.begun = anyio.Event()
+
+    async def do(self) -> str:
+        self.calls += 1
+        if self.calls == self._awaited:
+            self.begun.set()
+        while not nh.cancel_requested():
+            await checkpoint()
+        self._end()
+        return "done"
+
+    def do_here(self) -> str:
+        return anyio.from_thread.run(self.do)
+
+
+def fail() -> None:
+    raise nh.ExecutionError("failed")
+
+
+async def asked_to_end(function: Callable[[], Any], begun: anyio.Event) -> str:
+    """How a task ends that is asked to when it has begun."""
+    async with nh.run(ModelsExecutor(lambda model, call: pass_response())), nh.open_tasks() as tasks:
+        handle = tasks.start(function)
+        await begun.wait()
+        return await handle.cancel_gracefully(60)
+
+
+@anyio_test
+@pytest.mark.parametrize("name", [*CALLING_AGAIN, *AT_ONCE])
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
+async def test_the_end_of_a_task_that_was_asked_to_is_no_failure_to_make_up_for(
+    name: str, is_async: bool
+) -> None:
+    work = Work(raise_if_cancel_requested, calls=2 if name in AT_ONCE else 1)
+    make = {**CALLING_AGAIN, **AT_ONCE}[name]
+    assert await asked_to_end(make(work.do if is_async else work.do_here), work.begun) == "cancelled"
+    assert work.calls == (2 if name in AT_ONCE else 1)
+
+
+@anyio_test
+@pytest.mark.parametrize("name", CALLING_AGAIN)
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
+async def test_a_failure_leads_to_no_other_call_when_the_task_was_asked_to_end(
+    name: str, is_async: bool
+) -> None:
+    work = Work(fail)
+    function = CALLING_AGAIN[name](work.do if is_async else work.do_here)
+    assert await asked_to_end(function, work.begun) == "cancelled"
+    assert work.calls == 1
+
+
+@anyio_test
+async def test_another_function_is_not_called_when_the_task_was_asked_to_end() -> None:
+    work, other = Work(fail), Script("other")
+    assert await asked_to_end(fallback(work.do, other.call_async), work.begun) == "cancelled"
+    assert other.calls == 0
+
+
+@anyio_test
+@pytest.mark.virtual_time
+async def test_the_wait_for_the_next_attempt_is_the_last_of_a_task_that_is_asked_to_end_meanwhile() -> None:
+    script = Script(nh.ExecutionError("failed"))
+    async with nh.open_tasks() as tasks:
+        handle = tasks.start(retrying(script.call_async, wait=10))
+        await anyio.sleep(5)
+        assert await handle.cancel_gracefully(60) == "cancelled"
+    assert script.calls == 1
+
+
+@anyio_test
+async def test_what_ends_the_attempts_comes_from_the_last_error() -> None:
+    ended: list[BaseException | None] = []
+    work = Work(fail)
+
+    async def watched() -> None:
+        try:
+            await retrying(work.do)()
+        except nh.TaskCancelledError as error:
+            ended.append(error.__cause__)
+
+    await asked_to_end(watched, work.begun)
+    assert [str(error) for error in ended] == ["failed"]
+
+
+@anyio_test
+async def test_a_circuit_does_not_count_a_task_that_was_asked_to_end() -> None:
+    work, breaker = Work(raise_if_cancel_requested), circuit_breaker(fail_threshold=1)
+    await asked_to_end(breaker(work.do), work.begun)
+    assert (breaker.state, breaker.statistics().failed) == ("closed", 0)
+
+
+@anyio_test
+async def test_the_end_of_another_task_is_an_error_like_any_other() -> None:
+    calls = 0
+
+    async def await_cancelled_task() -> str:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            return "done"
+        async with nh.open_tasks() as tasks:
+            handle = tasks.start(anyio.sleep_forever)
+            handle.cancel()
+            return await handle
+
+    assert await retrying(await_cancelled_task, on=nh.TaskCancelledError, wait=0)() == "done"
+
+
+# Out of time, in a thread.
+
+
+def late_calls(make: Make, script: Script) -> None:
+    with nh.deadline(0):
+        make(script.call)()
+
+
+@pytest.mark.parametrize("name", CALLING_AGAIN)
+def test_a_function_is_not_called_again_after_the_deadline_of_its_thread(name: str) -> None:
+    script = Script(nh.ExecutionError("failed"))
+    with pytest.raises(nh.DeadlineExceededError):
+        late_calls(CALLING_AGAIN[name], script)
+    assert script.calls == 1
+
+
+@anyio_test
+@pytest.mark.parametrize("name", CALLING_AGAIN)
+async def test_a_function_is_not_called_again_after_the_deadline_of_its_worker_thread(name: str) -> None:
+    script = Script(nh.ExecutionError("failed"))
+    with pytest.raises(nh.DeadlineExceededError):
+        await anyio.to_thread.run_sync(late_calls, CALLING_AGAIN[name], script)
+    assert script.calls == 1
+
+
+@anyio_test
+async def test_another_function_is_not_called_after_the_deadline_of_its_worker_thread() -> None:
+    script, other = Script(nh.ExecutionError("failed")), Script("other")
+    with pytest.raises(nh.DeadlineExceededError):
+        await anyio.to_thread.run_sync(late_calls, fallback(to=other.call), script)
+    assert (script.calls, other.calls) == (1, 0)
+
+
+@anyio_test
+async def test_a_loop_of_attempts_ends_with_the_deadline_of_its_worker_thread() -> None:
+    script = Script(nh.ExecutionError("failed"))
+
+    def loop() -> None:
+        with nh.deadline(0):
+            for attempt in retrying(wait=0):
+                with attempt:
+                    script.call()
+
+    with pytest.raises(nh.DeadlineExceededError):
+        await anyio.to_thread.run_sync(loop)
+    assert script.calls == 1
+
+
+@anyio_test
+async def test_a_circuit_does_not_count_what_fails_after_the_deadline_of_its_worker_thread() -> None:
+    breaker = circuit_breaker(fail_threshold=1)
+    with pytest.raises(nh.DeadlineExceededError):
+        await anyio.to_thread.run_sync(late_calls, breaker, Script(OSError("late")))
+    assert (breaker.state, breaker.statistics().failed) == ("closed", 0)
+
+
+@anyio_test
+async def test_a_deadline_inside_the_attempts_is_over_with_each() -> None:
+    script = Script(nh.ExecutionError("failed"), "done")
+
+    def late() -> object:
+        with nh.deadline(0 if script.calls == 0 else 60):
+            return script.call()
+
+    assert await anyio.to_thread.run_sync(retrying(late, on=nh.DeadlineExceededError, wait=0)) == "done"

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
@@ -11,9 +12,9 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..models.pacing_counts import Start
 from ..models.pacing_lane import PacingLimits
 from ..runtime.budgets.stopwatch import shared_time
-from ..runtime.environment import find_environment, get_usage_meter
+from ..runtime.environment import find_environment, get_environment, using_environment
 from ..runtime.portals import is_loop_thread
-from ..runtime.scope import scope
+from ..runtime.usage_meter import UsageMeter
 from .arguments import checked_callable, checked_count
 from .errors import InvalidPolicyError
 from .shared_limit import RateLimitStatistics, SharedLimit
@@ -76,7 +77,7 @@ def rate_limit(
     loops of the process, for as long as it lives.
 
     What a call takes is not known before it ends. So it reserves `tokens`; when it has ended, what its model
-    requests really used counts instead. For this the call gets a scope of its own, inside a run. Outside of
+    requests really used counts instead. For this the call has a usage meter of its own, within a run. Outside
     runs, and for a call that sends no request through this library, the reservation stays.
 
     Args:
@@ -137,7 +138,7 @@ class RateLimit(Transformer):
         start = self._enter_here(self._reserved(call))
         if not self._settles:
             return call()
-        with scope(), self._settling(start):
+        with self._settling(start):
             return call()
 
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
@@ -146,9 +147,8 @@ class RateLimit(Transformer):
         start = await self._enter(self._reserved(call))
         if not self._settles:
             return await call()
-        async with scope():
-            with self._settling(start):
-                return await call()
+        with self._settling(start):
+            return await call()
 
     def _enter_here(self, tokens: int | None) -> Start:
         blocks_loop = is_loop_thread()
@@ -181,10 +181,12 @@ class RateLimit(Transformer):
 
     @contextmanager
     def _settling(self, start: Start) -> Generator[None, None, None]:
-        """Count what a call uses, in its scope, in place of what it reserved."""
-        meter = get_usage_meter()
+        """Count what a call uses, by a meter of its own, in place of what it reserved."""
+        environment = get_environment()
+        meter = UsageMeter(environment.usage_meter)
         try:
-            yield
+            with using_environment(replace(environment, usage_meter=meter)):
+                yield
         finally:
             usage = meter.usage
             used = usage.input_tokens + usage.output_tokens

@@ -13,7 +13,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.resilience import InvalidPolicyError, RateLimit, rate_limit
 from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, model_response, tool_call
-from tests.unit.resilience.resilience_support import recorded_events
+from tests.unit.resilience.resilience_support import Script, recorded_events
 
 anyio_test = pytest.mark.anyio
 virtual_time = pytest.mark.virtual_time
@@ -458,7 +458,8 @@ def test_an_estimate_that_makes_no_sense_is_refused_before_the_call() -> None:
 
 
 @anyio_test
-async def test_the_scope_of_an_async_call_may_have_async_hooks() -> None:
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
+async def test_a_call_whose_tokens_are_counted_is_no_scope_for_hooks(is_async: bool) -> None:
     hooks, told = nh.Hooks(), list[str]()
 
     @hooks.on(nh.hooks.ScopeStarted, nh.hooks.ScopeFinished)
@@ -466,6 +467,10 @@ async def test_the_scope_of_an_async_call_may_have_async_hooks() -> None:
         await anyio.lowlevel.checkpoint()
         told.append(type(event).__name__)
 
+    limit = rate_limit(tokens_per_minute=10, tokens=1)
     async with nh.run(ScriptedExecutor(), hooks=hooks):
-        await rate_limit(Clocked().call, tokens_per_minute=10, tokens=1)()
-    assert told == ["ScopeStarted", "ScopeFinished"]
+        if is_async:
+            assert await limit(Script("called").call_async)() == "called"
+        else:
+            assert await anyio.to_thread.run_sync(limit(Script("called").call)) == "called"
+    assert told == []

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from anyio import to_thread
 from anyio.lowlevel import checkpoint
@@ -710,20 +711,57 @@ async def test_retries_are_told_where_they_happen_and_a_hook_that_fails_there_en
     assert len(executor.calls) == 2
 
 
-def test_retries_of_synchronous_functions_are_told_to_sync_hooks_only() -> None:
-    hooks, told = keeping(nhh.Retry)
-    responses = [pass_response(result="not a number"), pass_response(result=1)]
-    steady = nh.resilience.retrying(act_now, wait=0)
-    with nh.run(ScriptedExecutor(responses), hooks=hooks):
-        assert steady() == 1
-    assert [event.attempt for event in told] == [1]
+def told_twice() -> tuple[nh.Hooks, list[str]]:
+    """Hooks of which one is async, and what they were told."""
+    hooks, told = nh.Hooks(), list[str]()
 
     @hooks.on(nhh.Retry)
-    async def later(event: object) -> None: ...
+    async def later(event: nhh.Retry) -> None:
+        await checkpoint()
+        told.append(f"async {event.attempt}")
 
-    message = "later is async, but this Retry happens in synchronous code: make it `def`"
-    with nh.run(ScriptedExecutor(responses), hooks=hooks), pytest.raises(nh.HookError, match=message):
-        steady()
+    @hooks.on(nhh.Retry)
+    def now(event: nhh.Retry) -> None:
+        told.append(f"sync {event.attempt}")
+
+    return hooks, told
+
+
+def twice() -> ScriptedExecutor:
+    return ScriptedExecutor([pass_response(result="not a number"), pass_response(result=1)])
+
+
+def test_retries_of_synchronous_functions_are_told_to_sync_and_async_hooks() -> None:
+    steady = nh.resilience.retrying(act_now, wait=0)
+    hooks, events = keeping(nhh.Retry)
+    with nh.run(twice(), hooks=hooks):
+        assert steady() == 1
+    assert [event.attempt for event in events] == [1]
+    hooks, told = told_twice()
+    with nh.run(twice(), hooks=hooks):
+        assert steady() == 1
+    assert told == ["async 1", "sync 1"]
+
+
+async def test_retries_in_a_worker_thread_are_told_to_async_hooks_on_its_event_loop() -> None:
+    hooks, told = told_twice()
+    async with nh.run(twice(), hooks=hooks):
+        assert await anyio.to_thread.run_sync(nh.resilience.retrying(act_now, wait=0)) == 1
+    assert told == ["async 1", "sync 1"]
+
+
+async def test_an_async_hook_that_fails_ends_the_attempts_of_a_synchronous_function() -> None:
+    hooks = nh.Hooks()
+
+    @hooks.on(nhh.Retry)
+    async def count(event: object) -> None:
+        raise OSError("disk full")
+
+    executor = twice()
+    async with nh.run(executor, hooks=hooks):
+        with pytest.raises(nh.HookError, match="count failed at Retry: OSError: disk full"):
+            await anyio.to_thread.run_sync(nh.resilience.retrying(act_now, wait=0))
+    assert len(executor.calls) == 1
 
 
 async def test_retries_outside_of_runs_are_told_to_nobody() -> None:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from opentelemetry import trace
 
+from ...parallel import is_async_callable
+from ..bridge import run_from_sync
 from ..environment import Environment, find_environment
 from ..hooks.calls import emit, emit_sync
 from ..hooks.events import Retry
@@ -29,17 +31,22 @@ class RetryScheduled:
 
 
 def report_retry(retry: RetryScheduled) -> None:
-    """Tell the current span, and the hooks in force, from synchronous code.
+    """Tell the current span, and the hooks in force, from synchronous code: async ones where its steps are.
 
     Args:
         retry: What happened.
 
     Raises:
-        HookError: A hook failed, or is async.
+        HookError: A hook failed.
     """
     _record(retry)
     environment = find_environment()
-    if environment is not None and environment.policies.hooks:
+    if environment is None:
+        return
+    functions = [each for hooks in environment.policies.hooks for each in hooks.functions_for(Retry)]
+    if any(is_async_callable(each) for each in functions):
+        run_from_sync(emit, environment, _event(environment, retry))
+    elif functions:
         emit_sync(environment, _event(environment, retry))
 
 

@@ -15,9 +15,11 @@ from tests.specification.permitted_steps import (
     DENY,
     SENT,
     carried_out,
+    send_mail,  # noqa: F401  (blocks read it)
     with_tools,
 )
 from tests.specification.scripted_steps import (
+    ScriptedSteps,
     evaluating,
     executing,
     returning,
@@ -130,3 +132,45 @@ async def test_a_hook_that_fails_when_it_is_told_fails_the_step_whatever_its_cod
     code = "try:\n    send_mail(to)\nexcept Exception:\n    pass"
     with pytest.raises(nh.HookError, match="broken"):
         await carried_out(executing(code), permissions=DENY, hooks=hooks)
+
+
+class Incomparable:
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("neither")
+
+    __hash__ = object.__hash__
+
+
+INCOMPARABLE = Incomparable()
+
+
+@nh.natural_function
+async def work_with_incomparable() -> object:
+    """natural
+    Send mail to <INCOMPARABLE> with <send_mail>.
+    """
+
+
+def leave(call: object) -> bool:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("patterns", "message"),
+    [
+        ({"to": 5}, "ValueError: neither"),
+        ({"to": leave}, "SystemExit: 3"),
+        ({"when": leave}, "SystemExit: 3"),
+    ],
+)
+async def test_a_rule_that_cannot_compare_or_exits_fails_the_step(
+    patterns: dict[str, Any], message: str
+) -> None:
+    steps = ScriptedSteps(
+        executing("try:\n    send_mail(INCOMPARABLE)\nexcept BaseException:\n    pass"), returning("None")
+    )
+    denying = nh.permissions(deny=nh.rule("send_mail", **patterns), default="allow")
+    async with nh.run(steps.executor, permissions=denying):
+        with pytest.raises(nh.HookError, match=rf"failed for send_mail: {message}"):
+            await work_with_incomparable()
+    assert SENT == []

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
+from functools import partial
 from numbers import Number
 from pathlib import PurePath
 from types import MappingProxyType
@@ -73,7 +74,7 @@ class PermissionRule:
             is_strict: Whether it asks or denies, so that in doubt it is.
 
         Raises:
-            HookError: A predicate raised, or is async.
+            HookError: A predicate or a comparison raised, or is async.
         """
         return (
             self.is_about(call, is_strict=is_strict)
@@ -91,17 +92,18 @@ class PermissionRule:
             return is_strict  # which of them it means is not known
         value = call.arguments[name]
         if isinstance(pattern, str):
-            return _text_fits(value, pattern, is_strict=is_strict)
+            fits = partial(_text_fits, pattern=pattern, is_strict=is_strict)
+            return self._ask(fits, value, call)
         if callable(pattern) and not isinstance(pattern, type):
             return self._ask(pattern, value, call)
-        return bool(value == pattern)
+        return self._ask(lambda subject: subject == pattern, value, call)
 
     def _ask(self, predicate: Callable[[Any], object], subject: object, call: PermissionCall) -> bool:
         try:
             answer = predicate(subject)
             if not is_awaitable(answer):
                 return bool(answer)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # whatever it raises, the call is not made
             raise HookError(
                 f"permission rule {self} failed for {call.name}: {describe_error(error)}", hook=str(self)
             ) from error

@@ -228,6 +228,8 @@ async def test_answers_after_the_end_are_refused_and_change_nothing() -> None:
         pytest.param({"approvers": ()}, id="nobody may approve"),
         pytest.param({"approvers": "ada"}, id="a text for several names"),
         pytest.param({"approvers": ("ada", "")}, id="a name that is empty"),
+        pytest.param({"approvers": 1}, id="a number for several names"),
+        pytest.param({"approvers": [["ada"]]}, id="a list for a name"),
         pytest.param({"expires": -1}, id="a negative time"),
         pytest.param({"expires": math.nan}, id="a time that is no number"),
         pytest.param({"arguments": ["bob"]}, id="arguments without names"),

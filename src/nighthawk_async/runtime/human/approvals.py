@@ -67,9 +67,10 @@ async def request_approval(
         NighthawkError: An argument is not one of those above.
     """
     _check_action(action, arguments)
+    _check_numbers(quorum, expires)
+    asked = _checked_approvers(approvers, quorum)
     digested = digest_action(action, arguments or {})
-    asked = _check_quorum(quorum, approvers)
-    ballot = Ballot(quorum=quorum, approvers=asked, expires=_checked_expiry(expires))
+    ballot = Ballot(quorum=quorum, approvers=asked, expires=math.inf if expires is None else expires)
     request = ApprovalRequest(
         id=uuid.uuid4().hex,
         action=action,
@@ -198,31 +199,28 @@ def _check_action(action: object, arguments: object) -> None:
         raise NighthawkError(f"The arguments of an action are a mapping with names, not {arguments!r}.")
 
 
-def _check_quorum(quorum: int, approvers: Collection[str] | None) -> frozenset[str] | None:
-    """The approvers, each once.
-
-    Raises:
-        NighthawkError: So many can never approve, or the approvers are no names.
-    """
+def _check_numbers(quorum: object, expires: object) -> None:
     try:
         check_whole_number("quorum", quorum, least=1)
-    except ValueError as error:
-        raise NighthawkError(str(error)) from None
-    if approvers is None:
-        return None
-    names = frozenset(approvers)
-    if isinstance(approvers, str) or not all(
-        isinstance(cast("object", name), str) and name for name in names
-    ):
-        raise NighthawkError(f"approvers must be a collection of names, not {approvers!r}")
-    if quorum > len(names):
-        raise NighthawkError(f"{quorum} approvers were asked for, but there are {len(names)}")
-    return names
-
-
-def _checked_expiry(expires: float | None) -> float:
-    try:
         check_seconds("expires", expires, or_none=True)
     except ValueError as error:
         raise NighthawkError(str(error)) from None
-    return math.inf if expires is None else expires
+
+
+def _checked_approvers(approvers: object, quorum: int) -> frozenset[str] | None:
+    """The approvers, each once.
+
+    Raises:
+        NighthawkError: They are no names, or so few that the quorum is never reached.
+    """
+    if approvers is None:
+        return None
+    is_collection = isinstance(approvers, Collection) and not isinstance(approvers, str)
+    given = tuple(cast("Collection[object]", approvers)) if is_collection else (None,)
+    names = [name for name in given if isinstance(name, str) and name]
+    if len(names) < len(given):
+        raise NighthawkError(f"approvers must be a collection of names, not {approvers!r}")
+    asked = frozenset(names)
+    if quorum > len(asked):
+        raise NighthawkError(f"{quorum} approvers were asked for, but there are {len(asked)}")
+    return asked

@@ -48,7 +48,7 @@ class Ballot:
         Raises:
             AnswerRefusedError: It does not count.
         """
-        self._call_home(self._approve, approver)
+        self._take(self.votes.approve, approver)
 
     def deny(self, approver: str, reason: str) -> None:
         """Count a denial, from any thread.
@@ -56,7 +56,7 @@ class Ballot:
         Raises:
             AnswerRefusedError: It does not count.
         """
-        self._call_home(self._deny, approver, reason)
+        self._take(self.votes.deny, approver, reason)
 
     def end(self, status: EndStatus) -> None:
         """End it without an answer; nothing when it has ended before."""
@@ -73,27 +73,18 @@ class Ballot:
             await self._changed.wait()
         return self.votes.status
 
-    def _approve(self, approver: str) -> None:
-        self._end_when_late()
-        self.votes.approve(approver)
-        self._tell_change()
+    def _take(self, count: Callable[..., None], *answer: str) -> None:
+        try:
+            self._home.call(self._count, count, *answer)
+        except anyio.RunFinishedError:
+            raise RequestClosedError("the event loop of the request has ended") from None
 
-    def _deny(self, approver: str, reason: str) -> None:
-        self._end_when_late()
-        self.votes.deny(approver, reason)
-        self._tell_change()
-
-    def _end_when_late(self) -> None:
-        """The answer may come before who waits has noticed that the time is over."""
-        if self.remaining_seconds <= 0:
+    def _count(self, count: Callable[..., None], *answer: str) -> None:
+        if self.remaining_seconds <= 0:  # who waits may not have noticed yet that the time is over
             self.end("expired")
+        count(*answer)
+        self._tell_change()
 
     def _tell_change(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
-
-    def _call_home(self, function: Callable[..., None], *args: str) -> None:
-        try:
-            self._home.call(function, *args)
-        except anyio.RunFinishedError:
-            raise RequestClosedError("the event loop of the request has ended") from None

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
+from typing import TypeVarTuple
 
 import anyio
 from anyio import from_thread
@@ -14,7 +14,6 @@ from ..portals import is_loop_thread
 __all__ = ["HomeLoop"]
 
 Arguments = TypeVarTuple("Arguments")
-Result = TypeVar("Result")
 
 
 class HomeLoop:
@@ -36,7 +35,7 @@ class HomeLoop:
             return anyio.current_time()
         return time.monotonic() + self._clock_offset
 
-    def call(self, function: Callable[[*Arguments], Result], *args: *Arguments) -> Result:
+    def call(self, function: Callable[[*Arguments], None], *args: *Arguments) -> None:
         """Call a synchronous function on this event loop: at once there, and from a thread without a loop.
 
         Raises:
@@ -45,13 +44,14 @@ class HomeLoop:
         """
         here = _find_loop()
         if here == self._token:
-            return function(*args)
-        if here is not None:
+            function(*args)
+        elif here is None:
+            from_thread.run_sync(function, *args, token=self._token)
+        else:
             raise NighthawkError(
                 "A request is answered on the event loop on which it was made, or from a thread without one; "
                 "go through `anyio.to_thread.run_sync`."
             )
-        return from_thread.run_sync(function, *args, token=self._token)
 
 
 def _find_loop() -> EventLoopToken | None:

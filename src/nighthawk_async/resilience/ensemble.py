@@ -102,6 +102,7 @@ def ensemble(
         TypeError: The function cannot be called, or is a generator, or `reconcile` is async when it is not.
         ConfigurationError: Raised by the function, as well as its subclasses: a model cannot be had.
         EnsembleError: Raised by the function: too many calls failed.
+        VoteError: Raised by the function: values do not say whether they are equal, and nothing reconciles.
     """
     places = _checked_models(models)
     is_number = isinstance(cast("object", allow_fail), int) and not isinstance(allow_fail, bool)

@@ -4,7 +4,7 @@
     ├── CircuitOpenError            a circuit breaker lets nothing through at present
     ├── EnsembleError               too many runs of an ensemble failed
     ├── InvalidPolicyError          an argument makes no sense; also a ValueError. Nothing was called
-    └── VoteError                   too few calls of a vote succeeded
+    └── VoteError                   too few calls of a vote succeeded, or values cannot be compared
 
 What a transformed function raises itself arrives as it is.
 """
@@ -41,11 +41,11 @@ class CircuitOpenError(ResilienceError):
 
 
 class VoteError(ResilienceError):
-    """Too few calls of a vote succeeded. Its cause is a group of the errors.
+    """Too few calls of a vote succeeded, and its cause is a group of the errors; or values cannot be compared.
 
     Args:
         message: What failed.
-        errors: What the calls raised that failed, in the order of the calls.
+        errors: What the calls raised that failed, in the order of the calls; or what comparing raised.
     """
 
     def __init__(self, message: str, *, errors: Sequence[Exception]) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from .errors import InvalidPolicyError
+from ..runtime.error_text import describe_error
+from .errors import InvalidPolicyError, VoteError
 
 __all__ = ["Votes", "plurality"]
 
@@ -20,6 +21,7 @@ def plurality(values: Iterable[Value]) -> Value:
 
     Raises:
         InvalidPolicyError: There are no values.
+        VoteError: Two values do not say whether they are equal.
     """
     votes = Votes[Value]()
     for value in values:
@@ -53,6 +55,9 @@ class Votes(Generic[Value]):
 
         Args:
             value: What it is for.
+
+        Raises:
+            VoteError: It does not say whether it is equal to another.
         """
         position = self._position(value)
         self._counts[position] += 1
@@ -74,8 +79,20 @@ class Votes(Generic[Value]):
 
     def _position(self, value: Value) -> int:
         for position, known in enumerate(self._values):
-            if known is value or known == value:  # what is not equal to itself, NaN, is the same nevertheless
+            if _is_same(known, value):
                 return position
         self._values.append(value)
         self._counts.append(0)
         return len(self._values) - 1
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Whether two values are one; what is not equal to itself, NaN, is the same nevertheless."""
+    try:
+        return one is other or bool(one == other)
+    except Exception as error:  # arrays give one answer for each element, and that is neither yes nor no
+        raise VoteError(
+            f"{type(other).__name__} does not say whether two values are equal, so no plurality can be found; "
+            f"give decide=… to a vote, or reconcile=… to an ensemble ({describe_error(error)})",
+            errors=[error],
+        ) from error

@@ -75,7 +75,8 @@ def vote(
     Raises:
         InvalidPolicyError: An argument makes no sense.
         TypeError: The function cannot be called, or is a generator, or `decide` is async when it is not.
-        VoteError: Raised by the function: too few calls succeeded.
+        VoteError: Raised by the function: too few calls succeeded, or values do not say whether they are
+            equal, as arrays do not.
     """
     checked_count("count", count)
     if not callable(decide):

@@ -5,6 +5,7 @@ from typing import Generic, TypeVar
 from ..parallel import Failed, Outcome
 from ..runtime.attempts.retry_policy import may_be_retried
 from ..runtime.model_access import find_interception_error
+from .errors import VoteError
 from .plurality import Votes
 
 __all__ = ["Tally"]
@@ -24,7 +25,8 @@ class Tally(Generic[Value]):
     Attributes:
         values: What the calls returned that did, by position, in the order in which they ended.
         errors: What the calls raised that did, likewise.
-        final_error: An error that is not for others to make up for: somebody's decision stands behind it.
+        final_error: An error that is not for others to make up for: somebody's decision stands behind it, or
+            values cannot be compared.
         is_settled: Whether calls in flight make no difference any more.
     """
 
@@ -56,9 +58,7 @@ class Tally(Generic[Value]):
         if isinstance(outcome, Failed):
             self._take_error(position, outcome.error)
         else:
-            self.values[position] = outcome.value
-            if self._votes is not None:
-                self._votes.add(outcome.value)
+            self._take_value(position, outcome.value)
         self.is_settled = self._is_settled()
 
     def values_in_order(self) -> list[Value]:
@@ -68,6 +68,14 @@ class Tally(Generic[Value]):
     def errors_in_order(self) -> list[Exception]:
         """What the calls raised that did, in the order of the calls."""
         return [self.errors[position] for position in sorted(self.errors)]
+
+    def _take_value(self, position: int, value: Value) -> None:
+        self.values[position] = value
+        try:
+            if self._votes is not None:
+                self._votes.add(value)
+        except VoteError as error:
+            self.final_error = error
 
     def _take_error(self, position: int, error: Exception) -> None:
         self.errors[position] = error

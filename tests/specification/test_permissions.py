@@ -54,7 +54,8 @@ NAMES = {
     "send_hello(to)": "send_mail",
     "[send_mail(to)][0]": "send_mail",
 }
-
+ACTIONS = {"Mailer.send": "Mailer.send of MAILER"}
+"""What people are asked about, where that is more than the name."""
 
 CASES = [
     (make_call(way), name)
@@ -83,7 +84,7 @@ async def test_a_function_that_people_approve_is_called(call: nh.ToolCall, name:
     asking = nh.permissions(ask=name, default="allow")
     result = await carried_out(call, permissions=asking, human=handler)
     assert result.envelopes[0]["error"] is None
-    assert [request.action for request in handler.requests] == [name]
+    assert [request.action for request in handler.requests] == [ACTIONS.get(name, name)]
     arguments = handler.requests[0].arguments
     assert arguments["to"] == "ada"
     assert set(arguments) <= {"to", "body"}
@@ -98,7 +99,7 @@ async def test_a_function_that_people_deny_is_not_called_and_the_model_is_told_w
     asking = nh.permissions(ask=["send_*", "Mailer.*"], default="allow")
     result = await carried_out(call, permissions=asking, human=handler)
     assert result.error["kind"] == "oversight"
-    assert f"{name}: denied by bob: too late in the day" in result.error["message"]
+    assert f"{ACTIONS.get(name, name)}: denied by bob: too late in the day" in result.error["message"]
     assert SENT == []
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from .callables import faithfully_wrapped, function_title, layers_of, names_of
+from .callables import faithfully_wrapped, function_title, is_own_method, layers_of, names_of
 
 __all__ = ["NO_ARGUMENTS", "CallArguments", "CallKind", "PermissionCall", "arguments_of", "describe_call"]
 
@@ -51,6 +51,7 @@ class PermissionCall:
             is. The model may have chosen them, so they count for `ask` and `deny` only.
         given: The names of the arguments that the call gives, rather than defaults.
         has_named_arguments: Whether the names of all arguments are known.
+        receiver: Of which object it is a method, as people are told; None when that says nothing.
         layers: What is called, and what it wraps.
     """
 
@@ -62,7 +63,13 @@ class PermissionCall:
     other_names: tuple[str, ...] = ()
     given: frozenset[str] = frozenset()
     has_named_arguments: bool = True
+    receiver: str | None = None
     layers: tuple[object, ...] = field(default=(), repr=False)
+
+    @property
+    def action(self) -> str:
+        """What people are asked about: what is called, and of which object it is a method."""
+        return self.name if self.receiver is None else f"{self.name} of {self.receiver}"
 
 
 def describe_call(
@@ -112,9 +119,14 @@ def arguments_of(
     Raises:
         TypeError: The function cannot be called with them.
     """
-    while isinstance(function, functools.partial):
-        whole = cast("functools.partial[object]", function)
-        function, args, kwargs = whole.func, _with_fixed(whole.args, args), {**whole.keywords, **kwargs}
+    while True:
+        if isinstance(function, functools.partial):
+            whole = cast("functools.partial[object]", function)
+            function, args, kwargs = whole.func, _with_fixed(whole.args, args), {**whole.keywords, **kwargs}
+        elif isinstance(function, types.MethodType) and not is_own_method(function):
+            function, args = function.__func__, (function.__self__, *args)
+        else:
+            break
     function = faithfully_wrapped(function)
     try:
         signature = inspect.signature(_without_claims(function), follow_wrapped=False)

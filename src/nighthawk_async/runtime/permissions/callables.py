@@ -7,16 +7,19 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping
-from typing import cast
+from typing import Any, TypeGuard, cast
 
 __all__ = [
     "called_function",
     "faithfully_wrapped",
     "function_title",
     "is_data_callable",
+    "is_own_method",
+    "is_same_callable",
     "layers_of",
     "names_of",
     "other_names_of",
+    "receiver_of",
 ]
 
 _DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
@@ -36,11 +39,12 @@ _MAX_LAYERS = 32
 
 
 def layers_of(function: object) -> tuple[object, ...]:
-    """A callable and everything that it wraps, from the outside in."""
+    """A callable and everything that it wraps, from the outside in; of `each.__call__` also `each`."""
     layers = [function]
     while len(layers) < _MAX_LAYERS and (inner := _wrapped(layers[-1])) is not None:
         layers.append(inner)
-    return tuple(layers)
+    called = [each.__self__ for each in layers if _is_call_of_receiver(each)]
+    return (*layers, *called)
 
 
 def called_function(function: object) -> object:
@@ -117,6 +121,33 @@ def other_names_of(function: object, written: str, *scopes: Mapping[str, object]
     return tuple(names)
 
 
+def is_own_method(method: types.MethodType) -> bool:
+    """Whether a function is bound to an object of a class that it belongs to.
+
+    Any function can be bound to any object, which then is an argument: `send_mail.__get__("ada")()`.
+    """
+    owner, function = method.__self__, cast("object", method.__func__)
+    kinds: list[type] = list(type(owner).__mro__)
+    if isinstance(owner, type):
+        kinds += cast("type[object]", owner).__mro__
+    qualified, name = _attribute(function, "__qualname__"), _attribute(function, "__name__")
+    if isinstance(function, types.FunctionType) and "." not in function.__qualname__:
+        return False
+    return any(
+        qualified == f"{kind.__qualname__}.{name}"
+        or any(each is function or _own_function(each) is function for each in tuple(vars(kind).values()))
+        for kind in kinds
+    )
+
+
+def receiver_of(function: object) -> object | None:
+    """The object that a method is called on; None for what is none, and for a method of a class."""
+    method = next((each for each in layers_of(function) if isinstance(each, types.MethodType)), None)
+    if method is None or isinstance(method.__self__, type) or not is_own_method(method):
+        return None
+    return method.__self__
+
+
 def is_same_callable(one: object, other: object) -> bool:
     """Whether two are the same; every access makes another object of a bound method."""
     if one is other:
@@ -141,6 +172,17 @@ def is_data_callable(function: object) -> bool:
     if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType):
         return _module(_owner(function)) in _DATA_MODULES
     return False
+
+
+def _is_call_of_receiver(method: object) -> TypeGuard[types.MethodType]:
+    if not isinstance(method, types.MethodType):
+        return False
+    return method.__func__ is type(method.__self__).__call__
+
+
+def _own_function(declared: object) -> object:
+    is_method = isinstance(declared, classmethod | staticmethod)
+    return cast("object", cast("classmethod[Any, Any, Any]", declared).__func__) if is_method else None
 
 
 def _is_of_this_package(function: object) -> bool:

@@ -90,7 +90,7 @@ async def _ask(call: PermissionCall) -> None:
     """
     given = {name: call.arguments[name] for name in call.arguments if name in call.given}
     try:
-        await request_approval(call.name, arguments=given)  # it has checked that nothing changed meanwhile
+        await request_approval(call.action, arguments=given)  # it has checked that nothing changed meanwhile
     except (HumanError, UndigestibleArgumentError) as error:
         raise refusal_after_asking(call, error) from error
 

@@ -7,6 +7,7 @@ pauses, and whoever wants its value goes on with it outside of the actor. Floor 
 
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, cast
 
@@ -15,11 +16,12 @@ from ..expression import StepNamespace
 from ..step_context import StepContext
 from ..tools.registry import ToolScope
 from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, describe_call
-from .callables import called_function, is_data_callable, other_names_of
+from .callables import called_function, is_data_callable
 from .guarded_code import compile_guarded, is_coroutine_code
 from .handed_over import callables_in, calls_its_arguments
 from .permissions import PermissionDecision, Permissions, decide, decide_for_any_arguments
 from .refusals import refusal_of_asking, refusal_of_call, refusal_of_handing_over
+from .step_names import StepNames
 
 __all__ = ["CallGuard", "PausedCode", "run_guarded"]
 
@@ -48,6 +50,7 @@ class CallGuard:
         "_ask",
         "_context",
         "_failure",
+        "_names",
         "_permissions",
         "_report",
         "_tools",
@@ -67,6 +70,7 @@ class CallGuard:
         self._context = context
         self._permissions = permissions
         self._tools = tools
+        self._names = StepNames(context)
         self._ask = ask
         self._report = report
         self.may_wait = any(each.may_ask for each in permissions)
@@ -143,7 +147,8 @@ class CallGuard:
             decision = self._decide(call, decide, _default_of(function))
             if decision.verdict == "deny":
                 raise refusal_of_call(call, decision)
-            to_ask = call if decision.verdict == "ask" else None
+            if decision.verdict == "ask":
+                to_ask = replace(call, receiver=self._names.receiver(function))
         if not any(function is each for each in _LOOKING_ON):
             given = (*args, *kwargs.values())
             # What is free and calls nothing at most keeps what it is given, so nothing inside is called.
@@ -177,9 +182,7 @@ class CallGuard:
     def _describe(
         self, written: str, function: Callable[..., object], arguments: CallArguments
     ) -> PermissionCall:
-        context = self._context
-        tools = {name: tool.function for name, tool in self._tools.visible().items()}
-        other_names = other_names_of(function, written, tools, context.step_locals, context.step_globals)
+        other_names = self._names.other_names(function, written, self._tools)
         return describe_call(function, arguments, other_names=other_names)
 
     def _is_free(self, function: Callable[..., object]) -> bool:

@@ -34,7 +34,7 @@ def refusal_of_handing_over(call: PermissionCall, decision: PermissionDecision) 
 def refusal_after_asking(call: PermissionCall, error: NighthawkError) -> ToolBoundaryError:
     """People were asked, in vain."""
     text = str(error)
-    return _refusal(text if text.startswith(f"{call.name}: ") else f"{call.name}: {text}", _GO_ON)
+    return _refusal(text if text.startswith(f"{call.action}: ") else f"{call.action}: {text}", _GO_ON)
 
 
 def _refusal(message: str, guidance: str) -> ToolBoundaryError:

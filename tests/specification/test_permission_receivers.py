@@ -1,0 +1,120 @@
+"""Permissions and the objects whose methods are called."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import nighthawk_async as nh
+from tests.specification.permitted_steps import SENT, send_mail  # noqa: F401  (blocks read it)
+from tests.specification.scripted_steps import ScriptedSteps, evaluating, executing, returning
+from tests.unit.runtime.human_handlers import approving
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_sent() -> None:
+    SENT.clear()
+
+
+class Account:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def withdraw(self, amount: int) -> None:
+        SENT.append(f"{amount} from {self.name}")
+
+    take = withdraw
+
+
+@dataclass
+class Purse:
+    owner: str
+
+    def spend(self, amount: int) -> None:
+        SENT.append(f"{amount} of {self.owner}")
+
+
+class Sender:
+    def __call__(self, to: str) -> None:
+        SENT.append(to)
+
+
+class Broken:
+    def __repr__(self) -> str:
+        raise ValueError("broken")
+
+    def act(self) -> None:
+        SENT.append("acted")
+
+
+TEST, REAL = Account("test"), Account("real")
+PURSES = {"ada": Purse("ada"), "bob": Purse("bob")}
+SENDER = Sender()
+BROKEN = [Broken()]
+
+
+@nh.natural_function
+async def work() -> None:
+    """natural
+    Use <TEST>, <REAL>, <PURSES>, <SENDER>, <BROKEN> and <send_mail>.
+    """
+
+
+async def envelopes_of(*calls: nh.ToolCall, **options: Any) -> list[Any]:
+    steps = ScriptedSteps(calls, returning("None"))
+    async with nh.run(steps.executor, **options):
+        await work()
+    return list(steps.envelopes)
+
+
+async def test_people_are_told_of_which_object_a_method_is_called() -> None:
+    handler = approving(["ada"])
+    statements = (
+        "TEST.withdraw(5)\nother = REAL\nother.withdraw(5)\n"
+        "[each.spend(1) for each in PURSES.values()]\nBROKEN[0].act()"
+    )
+    await envelopes_of(executing(statements), permissions=nh.permissions(default="ask"), human=handler)
+    assert [request.action for request in handler.requests] == [
+        "Account.withdraw of TEST",
+        "Account.withdraw of REAL",
+        "Purse.spend of Purse(owner='ada')",
+        "Purse.spend of Purse(owner='bob')",
+        "Broken.act",
+    ]
+    assert len({request.digest for request in handler.requests}) == 5
+    assert SENT == ["5 from test", "5 from real", "1 of ada", "1 of bob", "acted"]
+
+
+@pytest.mark.parametrize("code", ["REAL.withdraw(5)", "a = REAL\na.withdraw(5)", "REAL.take(5)"])
+async def test_a_rule_names_the_method_of_one_object_by_the_variable_of_the_program(code: str) -> None:
+    denying = nh.permissions(deny="REAL.withdraw", default="allow")
+    (real,) = await envelopes_of(executing(code), permissions=denying)
+    (test,) = await envelopes_of(executing(code.replace("REAL", "TEST")), permissions=denying)
+    assert real["error"]["kind"] == "oversight"
+    assert test["error"] is None
+    assert SENT == ["5 from test"]
+
+
+@pytest.mark.parametrize("target", [SENDER, "Sender"])
+@pytest.mark.parametrize("call", ["SENDER('eve')", "SENDER.__call__('eve')"])
+async def test_an_object_that_is_denied_is_not_called_by_its_method_either(target: Any, call: str) -> None:
+    denying = nh.permissions(deny=target, default="allow")
+    (envelope,) = await envelopes_of(evaluating(call), permissions=denying)
+    assert envelope["error"]["kind"] == "oversight"
+    assert SENT == []
+
+
+async def test_an_object_that_a_function_is_bound_to_is_its_argument() -> None:
+    call = evaluating("send_mail.__get__('eve')()")
+    for permissions in (
+        nh.permissions(deny=nh.rule("send_mail", to="eve"), default="allow"),
+        nh.permissions(allow=nh.rule("send_mail", to="ada"), default="deny"),
+    ):
+        (envelope,) = await envelopes_of(call, permissions=permissions)
+        assert envelope["error"]["kind"] == "oversight"
+    handler = approving(["ada"])
+    await envelopes_of(call, permissions=nh.permissions(default="ask"), human=handler)
+    assert [(each.action, each.arguments) for each in handler.requests] == [("send_mail", {"to": "eve"})]
+    assert SENT == ["eve"]

@@ -41,7 +41,7 @@ class CircuitOpenError(ResilienceError):
 
 
 class VoteError(ResilienceError):
-    """Too few calls of a vote succeeded, and its cause is a group of the errors; or values cannot be compared.
+    """Too few calls of a vote succeeded, and its cause is a group of the errors; or values do not compare.
 
     Args:
         message: What failed.

@@ -92,7 +92,7 @@ def _is_same(one: object, other: object) -> bool:
         return one is other or bool(one == other)
     except Exception as error:  # arrays give one answer for each element, and that is neither yes nor no
         raise VoteError(
-            f"{type(other).__name__} does not say whether two values are equal, so no plurality can be found; "
+            f"{type(other).__name__} does not say whether two values are equal, so there is no plurality; "
             f"give decide=… to a vote, or reconcile=… to an ensemble ({describe_error(error)})",
             errors=[error],
         ) from error

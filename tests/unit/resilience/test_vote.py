@@ -165,8 +165,9 @@ async def test_values_that_cannot_be_compared_end_the_vote() -> None:
     async def call() -> Incomparable:
         return Incomparable()
 
-    with pytest.raises(VoterError, match="not comparable"):
+    with pytest.raises(VoteError, match="not comparable") as caught:
         await vote(call)()
+    assert isinstance(caught.value.__cause__, VoterError)
 
 
 # Failing.

@@ -49,11 +49,14 @@ KINDS = pytest.mark.parametrize("kind", [Array, Refusing])
 async def caught_from(
     function: Script, transform: Callable[..., Callable[..., object]], *, is_async: bool
 ) -> VoteError:
-    with pytest.raises(VoteError, match=MESSAGE) as caught:
+    async def call() -> None:
         if is_async:
             await transform(function.call_async)()
         else:
             await anyio.to_thread.run_sync(transform(function.call))
+
+    with pytest.raises(VoteError, match=MESSAGE) as caught:
+        await call()
     return caught.value
 
 

@@ -368,7 +368,7 @@ async def test_modified_bindings_are_validated_anew(bindings: dict[str, object],
     hooks.on(nhh.BeforeCommit, lambda event: Modify(bindings))
     async with nh.run(passing(result=1), hooks=hooks):
         if isinstance(result, str):
-            with pytest.raises(nh.ExecutionError, match=result):
+            with pytest.raises(nh.HookError, match=result):
                 await act()
         else:
             assert await act() == result

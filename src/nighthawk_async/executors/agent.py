@@ -196,6 +196,7 @@ class AgentStepExecutor:
     async def _carry_out(self, program: str) -> tuple[StepOutcome, dict[str, object]]:
         environment = get_environment()
         step = get_current_step()
+        step.rejections_left = self.configuration.max_corrective_turns
         prompt = StepPrompt(
             configuration=self.configuration,
             counter=self.token_encoding,

@@ -26,9 +26,10 @@ class AgentTask:
         outcome_transport: How the outcome travels.
         allowed_kinds: The outcome kinds the block may end with.
         raise_error_types: The names a `raise` outcome may give as `raise_error_type`.
-        conclude: Validates an outcome, and has the checks in force look at it; raises `ExecutionError` saying
-            why it is refused, `VerificationError` when a check refuses it. A check that has refused too often
-            refuses every further outcome.
+        conclude: Validates an outcome, and has checks, hooks and oversight look at it; raises
+            `ExecutionError` saying why it is refused, `VerificationError` when a check refuses it,
+            `StepRejectedError` when a hook or oversight rejects the commit. A check that has refused too
+            often refuses every further outcome.
         settings: Settings of the model's endpoint.
         max_turns: Model requests allowed.
         max_tool_calls: Tool calls allowed.

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from ..actors import BareTaskGroup
-from ..errors import ExecutionError, ModelError, VerificationError
+from ..errors import ExecutionError, ModelError, StepRejectedError, VerificationError
 from ..ports import Model
 from ..runtime.model_access import open_stream
 from ..runtime.oversight.verification import OutcomeRefusedError
@@ -47,11 +47,10 @@ class ModelAgent:
             await task.conclude(outcome)
         except OutcomeRefusedError as error:
             if not loop.has_turn_left:
-                message = f"{error}; no turn is left for another one (max_turns)"
-                raise VerificationError(message, feedback=error.feedback) from None
+                raise _without_a_turn(error) from error.__cause__
             loop.send_back(error.feedback)
             return False
-        except VerificationError:
+        except (VerificationError, StepRejectedError):
             raise
         except ExecutionError as error:
             if (host_error := find_host_error(error)) is not None:
@@ -98,3 +97,10 @@ class ModelAgent:
                 task.report_usage(self.model.name, usage)
         if failures:
             raise failures[0]
+
+
+def _without_a_turn(error: OutcomeRefusedError) -> ExecutionError:
+    message = f"{error}; no turn is left for another one (max_turns)"
+    if isinstance(error, StepRejectedError):
+        return StepRejectedError(message)
+    return VerificationError(message, feedback=error.feedback)

@@ -4,7 +4,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from ..errors import ExecutionError, ModelError, ToolValidationError, VerificationError
+from ..errors import (
+    ExecutionError,
+    ModelError,
+    StepRejectedError,
+    ToolValidationError,
+    VerificationError,
+)
 from ..ports import Model
 from ..runtime.model_access import open_stream
 from ..runtime.oversight.verification import OutcomeRefusedError
@@ -97,6 +103,7 @@ class Asker:
         Raises:
             ExecutionError: The answers stayed unacceptable, or the provider withheld one; quotes the last.
             VerificationError: A check refused too many answers.
+            StepRejectedError: Oversight, or a hook, rejected too many.
             ModelError: A model request failed.
         """
         messages: tuple[Message, ...] = (UserMessage(content=question.user_prompt),)
@@ -119,7 +126,7 @@ class Asker:
                 accepted = await check(parse_json_object(response.text))
             except OutcomeRefusedError as error:
                 refusal = f"That answer was not accepted yet: {error.feedback}\n"
-            except VerificationError:
+            except (VerificationError, StepRejectedError):
                 raise
             except (ExecutionError, ToolValidationError) as error:
                 if corrections >= self.max_corrective_turns:

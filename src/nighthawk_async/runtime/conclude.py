@@ -1,6 +1,7 @@
 """Validating how a step ends (specification 8.4, 8.5 and 9). Floor 3."""
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import cast
@@ -18,9 +19,10 @@ from ..types.outcomes import (
 from .annotations import return_type
 from .step_actor import StepActor
 from .step_context import StepContext
+from .unset import UNSET
 from .validation import validate_value
 
-__all__ = ["StepResult", "conclude", "validate_bindings"]
+__all__ = ["StepResult", "conclude", "conclude_with"]
 
 _OUTCOME_TYPES = (
     PassStepOutcome,
@@ -56,7 +58,7 @@ async def conclude(actor: StepActor, outcome: StepOutcome, bindings: Mapping[str
     """
     context = actor.context
     _check_kind(context, outcome)
-    result = StepResult(kind=outcome.kind, bindings=validate_bindings(context, outcome, bindings))
+    result = StepResult(kind=outcome.kind, bindings=_validate_bindings(context, outcome, bindings))
     match outcome:
         case ReturnStepOutcome():
             context.step_locals.update(result.bindings)  # what is committed is what the expression sees
@@ -65,6 +67,61 @@ async def conclude(actor: StepActor, outcome: StepOutcome, bindings: Mapping[str
             return replace(result, exception=_exception(context, outcome))
         case _:
             return result
+
+
+async def conclude_with(
+    actor: StepActor,
+    outcome: StepOutcome,
+    result: StepResult,
+    *,
+    bindings: Mapping[str, object] | None = None,
+    return_value: object = UNSET,
+) -> StepResult:
+    """What a step comes to with other bindings, or with another return value; commits nothing.
+
+    The expression of a `return` outcome is evaluated once more when the bindings are others and no value is
+    given for it. It sees what is committed: a write binding that is left out has its value from before the
+    step. Afterwards the step's state is as it was, because the step may go on.
+
+    Args:
+        actor: The actor of the step.
+        outcome: How the step ends.
+        result: What it comes to.
+        bindings: The bindings to commit instead; None for the same.
+        return_value: The value to return instead.
+
+    Raises:
+        ExecutionError: One of them is not acceptable; names it.
+    """
+    context = actor.context
+    if bindings is not None:
+        result = replace(result, bindings=_validate_bindings(context, outcome, bindings))
+    if return_value is not UNSET:
+        return replace(result, return_value=_validate_return_value(context, return_value))
+    if bindings is None or not isinstance(outcome, ReturnStepOutcome):
+        return result
+    with _committed(context, result.bindings):
+        return replace(result, return_value=await _return_value(actor, outcome.return_expression))
+
+
+@contextmanager
+def _committed(context: StepContext, bindings: Mapping[str, object]) -> Generator[None, None, None]:
+    """Let expressions see the write bindings as they will be once these are committed."""
+    step_locals, names = context.step_locals, context.write_names
+    before = {name: step_locals[name] for name in names if name in step_locals}
+    _set_names(step_locals, names, {**context.initial_values, **bindings})
+    try:
+        yield
+    finally:
+        _set_names(step_locals, names, before)
+
+
+def _set_names(step_locals: dict[str, object], names: Sequence[str], values: Mapping[str, object]) -> None:
+    for name in names:
+        if name in values:
+            step_locals[name] = values[name]
+        else:
+            step_locals.pop(name, None)
 
 
 def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
@@ -77,7 +134,7 @@ def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
         )
 
 
-def validate_bindings(
+def _validate_bindings(
     context: StepContext, outcome: StepOutcome, bindings: Mapping[str, object]
 ) -> Mapping[str, object]:
     """The values to commit, each validated against the type of its write binding.
@@ -138,6 +195,10 @@ async def _return_value(actor: StepActor, expression: str) -> object:
         value = await actor.settle(actor.post_evaluate(expression), may_await=context.is_async)
     except (ToolEvaluationError, ToolBoundaryError) as error:
         raise ExecutionError(f"step {context.step_id}: return_expression {expression!r}: {error}") from error
+    return _validate_return_value(context, value)
+
+
+def _validate_return_value(context: StepContext, value: object) -> object:
     try:
         return validate_value(value, return_type(context), subject="the return value")
     except ToolValidationError as error:

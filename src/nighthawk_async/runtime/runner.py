@@ -1,7 +1,7 @@
 """One step from its block to its result (specification 8). Floor 3.
 
-    prepare -> be admitted -> step task group [ step actor | executor ] -> conclude -> checks
-        -> hooks -> oversight -> result
+    prepare -> be admitted -> step task group [ step actor | executor ]
+        -> conclude [ validate -> checks -> hooks -> oversight ] -> result
 
 The generated code of the natural function commits the result. Until then nothing has reached a Python
 variable. Under a resilience baseline, all of this is one attempt of several (`attempts.attempts`).
@@ -26,9 +26,9 @@ from .bridge import run_from_sync
 from .budgets.steps import carry_out_in_time, carry_out_within
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
-from .hooks.steps import before_commit, with_step_events
+from .hooks.steps import with_step_events
 from .mutation.guard import MutationGuard
-from .oversight.decisions import overseen_commit
+from .oversight.commits import make_commit_inspector
 from .oversight.verifier import make_verifier
 from .permissions.gate import make_call_guard
 from .prepare import NaturalSite, prepare_step, step_id_of
@@ -63,12 +63,13 @@ async def run_step(
         What the generated code commits and acts on.
 
     Raises:
-        NighthawkError: No run is active, the run has ended, or an oversight hook's answer is no decision.
+        NighthawkError: No run is active, or the run has ended.
         NaturalParseError: The rendered literal is no natural program.
         NameError: A read binding has no value.
         ExecutionError: The step failed.
         StepAbortedError: Oversight, or a hook, ended the step.
-        HookError: A hook failed.
+        StepRejectedError: Oversight, or a hook, refused the step or its commit.
+        HookError: A hook, a check or oversight failed.
         ModelError: A model request failed.
         BudgetExceededError: A budget has no room for it.
     """
@@ -149,6 +150,7 @@ async def _run_in_task_group(
         step_path=(*outer.step_path, block_address),
         policies=outer.policies.of_step(),
     )
+    step.inspect = make_commit_inspector(environment, step)
     async with BareTaskGroup() as task_group:
         with SteerableStep(actor) as steerable:
             if attempt is not None:
@@ -170,14 +172,11 @@ async def _run_in_task_group(
 async def _carry_out(
     environment: Environment, step: Step, steerable: SteerableStep
 ) -> tuple[StepOutcome, StepResult]:
-    context = step.context
-    with span("nighthawk.step_executor", identity_attributes(context.execution_ref)):
+    with span("nighthawk.step_executor", identity_attributes(environment.execution_ref)):
         answer = await _call_executor(environment.step_executor, step)
         await steerable.end()
-    outcome, bindings = _checked_answer(answer, environment.step_executor, context.step_id)
-    result = await step.conclude(outcome, bindings, is_last=True)
-    result = await before_commit(environment, step, outcome, result)
-    return outcome, await overseen_commit(environment, context, outcome, result)
+    outcome, bindings = _checked_answer(answer, environment.step_executor, step.context.step_id)
+    return outcome, await step.conclude(outcome, bindings, is_last=True)
 
 
 async def _call_executor(executor: StepExecutor, step: Step) -> object:

@@ -9,7 +9,15 @@ from .conclude import StepResult, conclude
 from .step_actor import StepActor
 from .step_context import StepContext
 
-__all__ = ["Step", "Verify"]
+__all__ = ["Inspect", "Step", "Verify"]
+
+
+class Inspect(Protocol):
+    """Has hooks and oversight look at what a step is about to commit."""
+
+    async def __call__(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> StepResult:
+        """What to commit; raises when one of them is against it."""
+        ...
 
 
 class Verify(Protocol):
@@ -37,9 +45,22 @@ class Step:
         program: The program text as the model sees it.
         is_interpolated: Whether the program text holds rendered values, as that of an f-string does.
         verify: What the outcome must pass; None for nothing.
+
+    Attributes:
+        inspect: What the commit must pass, and may be changed by; None for nothing.
+        rejections_left: How many commits may still be rejected before the step fails. An executor that can
+            send a rejection back to its model sets it.
     """
 
-    __slots__ = ("_conclusion", "_verify", "actor", "is_interpolated", "program")
+    __slots__ = (
+        "_conclusion",
+        "_verify",
+        "actor",
+        "inspect",
+        "is_interpolated",
+        "program",
+        "rejections_left",
+    )
 
     def __init__(
         self,
@@ -54,6 +75,8 @@ class Step:
         self.is_interpolated = is_interpolated
         self._verify = verify
         self._conclusion: _Conclusion | None = None
+        self.inspect: Inspect | None = None
+        self.rejections_left = 0
 
     @property
     def context(self) -> StepContext:
@@ -63,7 +86,7 @@ class Step:
     async def conclude(
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False
     ) -> StepResult:
-        """Validate and verify how the step ends; the same outcome object is concluded once.
+        """Validate, verify and inspect how the step ends; the same outcome object is concluded once.
 
         Args:
             outcome: The outcome.
@@ -72,14 +95,18 @@ class Step:
 
         Raises:
             ExecutionError: The outcome, a binding or the return value is not acceptable.
-            OutcomeRefusedError: A check refused it.
+            OutcomeRefusedError: A check refused it, or a hook or oversight rejected the commit.
             VerificationError: A check refused it, and there will be no other one.
-            HookError: A check failed.
+            StepRejectedError: The commit was rejected, and there will be no other one.
+            StepAbortedError: A hook or oversight ended the step.
+            HookError: A check, a hook or oversight failed.
         """
         if self._conclusion is not None and self._conclusion.outcome is outcome:
             return self._conclusion.result
         result = await conclude(self.actor, outcome, bindings)
         if self._verify is not None:
             await self._verify(outcome, result, is_last=is_last)
+        if self.inspect is not None:
+            result = await self.inspect(outcome, result, is_last=is_last)
         self._conclusion = _Conclusion(outcome=outcome, result=result)
         return result

@@ -277,7 +277,7 @@ async def test_a_vetoed_step_has_an_end() -> None:
     with pytest.raises(nh.ExecutionError, match="vetoed the step: not today \\(tomorrow\\)"):
         async with running(told.hooks):
             await act()
-    assert told.kinds == [("Step", "ExecutionError"), ("Run", "ExecutionError")]
+    assert told.kinds == [("Step", "StepRejectedError"), ("Run", "StepRejectedError")]
 
 
 @pytest.mark.parametrize("event_type", [nhh.RunStarted, nhh.RunFinished])

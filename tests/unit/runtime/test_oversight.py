@@ -128,8 +128,8 @@ async def test_a_rejected_commit_fails_the_step_and_commits_nothing(
     hooks_type: type[Hooks], guidance: str | None, message: str
 ) -> None:
     hooks = hooks_type(commit=nh.Reject(reason="not today", guidance=guidance))
-    with pytest.raises(nh.ExecutionError, match=message) as caught:
-        await run_with(hooks, model_response(assigning("3"), DONE))
+    with pytest.raises(nh.StepRejectedError, match=message) as caught:
+        await run_with(hooks, *[model_response(assigning("3"), DONE)] * 4)
     cause = caught.value.__cause__
     assert isinstance(cause, nh.ToolBoundaryError)
     assert cause.kind == "oversight"
@@ -144,7 +144,7 @@ async def test_a_rewritten_commit_is_validated_anew(hooks_type: type[Hooks]) -> 
         ({"other": 1}, "'other' cannot be committed"),
         ({}, "'number' has no value"),
     ]:
-        with pytest.raises(nh.ExecutionError, match=named):
+        with pytest.raises(nh.HookError, match=named):
             await run_with(hooks_type(commit=nh.Rewrite(values=values)), answer)
 
 

@@ -208,16 +208,18 @@ class AfterToolCall(HookEvent):
 class BeforeCommit(HookEvent):
     """A step is about to commit, before oversight. May be vetoed.
 
-    `Modify` takes other bindings, a mapping; they are validated like those of the step. The value that a
-    `return` outcome gives was evaluated before.
+    `Modify` takes other bindings, a mapping; they are validated like those of the step. The expression of a
+    `return` outcome is then evaluated again, and sees them.
 
     Args:
         outcome: How the step ends.
         bindings: The validated values of the write bindings, in a read-only mapping.
+        return_value: The validated value that a `return` outcome gives; None for other outcomes.
     """
 
     outcome: StepOutcome
     bindings: Mapping[str, object]
+    return_value: object = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

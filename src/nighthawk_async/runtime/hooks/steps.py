@@ -1,12 +1,12 @@
 """The events of a step: its beginning, its commit, its end, and its parking in between. Floor 3."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import TypeAlias
 
 from ...types.outcomes import StepOutcome
-from ..conclude import StepResult, validate_bindings
+from ..conclude import StepResult, conclude_with
 from ..environment import Environment
+from ..oversight.failures import failing_as_hook
 from ..steering import ParkingMoment
 from ..step import Step
 from .calls import emit, emit_finished
@@ -55,23 +55,29 @@ async def before_commit(
     """Let hooks look at what a step is about to commit.
 
     Returns:
-        What to commit: other bindings when a hook modified them, validated anew.
+        What to commit: when hooks modified the bindings, those, validated, and what is returned with them.
 
     Raises:
-        ExecutionError: A hook vetoed the commit, or its bindings are not acceptable.
+        StepRejectedError: A hook vetoed the commit.
         StepAbortedError: A hook ended the step.
-        HookError: A hook failed.
+        HookError: A hook failed, or what hooks modified is not acceptable.
     """
     if not environment.policies.hooks:
         return result
     bindings = read_only(result.bindings)
     event = await emit(
         environment,
-        BeforeCommit(execution_ref=environment.execution_ref, outcome=outcome, bindings=bindings),
+        BeforeCommit(
+            execution_ref=environment.execution_ref,
+            outcome=outcome,
+            bindings=bindings,
+            return_value=result.return_value,
+        ),
     )
     if event.bindings is bindings:  # no hook answered `Modify`, which takes a copy
         return result
-    return replace(result, bindings=validate_bindings(step.context, outcome, event.bindings))
+    with failing_as_hook("the commit as hooks modified it", hook="BeforeCommit"):
+        return await conclude_with(step.actor, outcome, result, bindings=event.bindings)
 
 
 async def _tell_parking(environment: Environment, moment: ParkingMoment) -> None:

@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 
 from ...errors import HookError
 from ..environment import Environment, using_environment
+from ..unset import UNSET
 from .failures import failing_as_hook
 from .inspection import Abort, Accept, Decision, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
 
@@ -27,7 +28,14 @@ async def ask_about_tool_call(
     Raises:
         HookError: It raised, or its answer is no decision.
     """
-    return await _ask(environment, oversight.inspect_tool_call, inspection, "inspect_tool_call")
+    name = "inspect_tool_call"
+    decision = await _ask(environment, oversight.inspect_tool_call, inspection, name)
+    if isinstance(decision, Rewrite):
+        if decision.values is None:
+            raise _answer_error(name, "answered a Rewrite without values")
+        if decision.return_value is not UNSET:
+            raise _answer_error(name, "answered a Rewrite with a return value to a tool call")
+    return decision
 
 
 async def ask_about_commit(environment: Environment, oversight: Oversight, commit: StepCommit) -> Decision:
@@ -36,7 +44,14 @@ async def ask_about_commit(environment: Environment, oversight: Oversight, commi
     Raises:
         HookError: It raised, or its answer is no decision.
     """
-    return await _ask(environment, oversight.inspect_step_commit, commit, "inspect_step_commit")
+    name = "inspect_step_commit"
+    decision = await _ask(environment, oversight.inspect_step_commit, commit, name)
+    if isinstance(decision, Rewrite):
+        if decision.values is None and decision.return_value is UNSET:
+            raise _answer_error(name, "answered a Rewrite without values or a return value")
+        if decision.return_value is not UNSET and commit.outcome.kind != "return":
+            raise _answer_error(name, f"gave a return value to the outcome '{commit.outcome.kind}'")
+    return decision
 
 
 async def _ask(
@@ -53,10 +68,12 @@ async def _ask(
         answer = method(subject)
         decision = cast("object", await answer if inspect.isawaitable(answer) else answer)
     if not isinstance(decision, Accept | Reject | Rewrite | Abort):
-        raise HookError(
-            f"Oversight hook {name} answered {decision!r}; it must answer Accept, Reject, Rewrite or Abort.",
-            hook=name,
-        )
-    if isinstance(decision, Rewrite) and not isinstance(cast("object", decision.values), Mapping):
-        raise HookError(f"Oversight hook {name} answered a Rewrite whose values are no mapping.", hook=name)
+        problem = f"answered {decision!r}; it must answer Accept, Reject, Rewrite or Abort"
+        raise _answer_error(name, problem)
+    if isinstance(decision, Rewrite) and not isinstance(cast("object", decision.values), Mapping | None):
+        raise _answer_error(name, "answered a Rewrite whose values are no mapping")
     return decision
+
+
+def _answer_error(name: str, problem: str) -> HookError:
+    return HookError(f"Oversight hook {name} {problem}.", hook=name)

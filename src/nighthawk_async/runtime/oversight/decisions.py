@@ -1,19 +1,19 @@
 """Asking the oversight in force, telling traces and hooks what it decided, and doing it. Floor 3."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from opentelemetry import trace
 
 from ...errors import StepAbortedError, StepRejectedError, ToolBoundaryError
 from ...types.outcomes import StepOutcome
-from ..conclude import StepResult, validate_bindings
+from ..conclude import StepResult, conclude_with
 from ..environment import Environment
 from ..hooks.calls import emit
 from ..hooks.events import OversightDecided, OversightDecision, OversightSubject
-from ..step_context import StepContext
+from ..step import Step
 from .asking import ask_about_commit, ask_about_tool_call
+from .failures import failing_as_hook
 from .inspection import Abort, Decision, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
 
 __all__ = ["overseen_arguments", "overseen_commit"]
@@ -56,13 +56,13 @@ async def overseen_arguments(
 
 
 async def overseen_commit(
-    environment: Environment, context: StepContext, outcome: StepOutcome, result: StepResult
+    environment: Environment, step: Step, outcome: StepOutcome, result: StepResult
 ) -> StepResult:
     """Have a commit inspected.
 
     Args:
         environment: What is in force in the step.
-        context: The state of the step.
+        step: The step.
         outcome: How the step ends.
         result: What is about to be committed.
 
@@ -71,26 +71,37 @@ async def overseen_commit(
 
     Raises:
         StepRejectedError: The commit is rejected.
-        ExecutionError: The bindings that it was rewritten to are not acceptable.
         StepAbortedError: The step is to end.
-        HookError: Oversight raised, or its answer is no decision.
+        HookError: Oversight raised, its answer is no decision, or what it rewrote is not acceptable.
     """
     oversight = environment.oversight
     if oversight is None:
         return result
-    commit = StepCommit(step_id=context.step_id, outcome=outcome, bindings=result.bindings)
+    commit = StepCommit(
+        step_id=step.context.step_id,
+        outcome=outcome,
+        bindings=result.bindings,
+        return_value=result.return_value,
+    )
     decision = await ask_about_commit(environment, oversight, commit)
     await _tell(environment, "commit", decision, None)
     match decision:
         case Reject():
             guidance = f" ({decision.guidance})" if decision.guidance else ""
             raise StepRejectedError(
-                f"step {context.step_id}: oversight rejected the commit: {decision.reason}{guidance}"
+                f"step {commit.step_id}: oversight rejected the commit: {decision.reason}{guidance}"
             ) from _rejection(decision)
         case Abort():
-            raise StepAbortedError(decision.reason, step_id=context.step_id)
+            raise StepAbortedError(decision.reason, step_id=commit.step_id)
         case Rewrite():
-            return replace(result, bindings=validate_bindings(context, outcome, decision.values))
+            with failing_as_hook("the commit as oversight rewrote it", hook="inspect_step_commit"):
+                return await conclude_with(
+                    step.actor,
+                    outcome,
+                    result,
+                    bindings=decision.values,
+                    return_value=decision.return_value,
+                )
         case _:
             return result
 

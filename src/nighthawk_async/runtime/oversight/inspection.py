@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from ...errors import NighthawkError
 from ...types.outcomes import StepOutcome
+from ..unset import UNSET
 from .abort import Abort
 
 __all__ = [
@@ -49,11 +50,13 @@ class StepCommit:
         step_id: The step.
         outcome: Its outcome.
         bindings: The validated values of the write bindings.
+        return_value: The validated value that a `return` outcome gives; None for other outcomes.
     """
 
     step_id: str
     outcome: StepOutcome
     bindings: Mapping[str, object]
+    return_value: object = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +69,7 @@ class Reject:
     """Do not let it happen.
 
     Args:
-        reason: Why; reaches the model for a tool call, the caller for a commit.
+        reason: Why; reaches the model, and the caller when the model cannot answer again.
         guidance: What to do instead.
     """
 
@@ -79,10 +82,14 @@ class Rewrite:
     """Let something else happen.
 
     Args:
-        values: The arguments to use instead, or the bindings to commit instead; validated anew.
+        values: The arguments to use instead, or the bindings to commit instead; validated anew. None, for a
+            commit, leaves the bindings.
+        return_value: The value to return instead, for the commit of a `return` outcome; validated. When it is
+            not given and the bindings are, the return expression is evaluated again.
     """
 
-    values: Mapping[str, Any]
+    values: Mapping[str, Any] | None = None
+    return_value: object = UNSET
 
 
 Decision: TypeAlias = Accept | Reject | Rewrite | Abort

@@ -1,6 +1,6 @@
 """`ensemble`: run a function on several models at once, and make one answer of theirs. Floor 5."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
@@ -21,6 +21,7 @@ from .vote_tally import Tally
 
 __all__ = ["Answer", "Ensemble", "Reconcile", "ensemble"]
 
+Decided = TypeVar("Decided")
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Value_co = TypeVar("Value_co", covariant=True)
@@ -50,8 +51,41 @@ def ensemble(
     models: Mapping[str, int],
     *,
     allow_fail: int = 0,
-    reconcile: Reconcile | None = None,
+    reconcile: None = None,
 ) -> Callable[Parameters, Result]: ...
+
+
+@overload
+def ensemble(
+    function: Callable[Parameters, Coroutine[Any, Any, Result]],
+    /,
+    models: Mapping[str, int],
+    *,
+    allow_fail: int = 0,
+    reconcile: Callable[[list[Answer[Result]]], Coroutine[Any, Any, Decided]],
+) -> Callable[Parameters, Coroutine[Any, Any, Decided]]: ...
+
+
+@overload
+def ensemble(
+    function: Callable[Parameters, Coroutine[Any, Any, Result]],
+    /,
+    models: Mapping[str, int],
+    *,
+    allow_fail: int = 0,
+    reconcile: Callable[[list[Answer[Result]]], Decided],
+) -> Callable[Parameters, Coroutine[Any, Any, Decided]]: ...
+
+
+@overload
+def ensemble(
+    function: Callable[Parameters, Result],
+    /,
+    models: Mapping[str, int],
+    *,
+    allow_fail: int = 0,
+    reconcile: Callable[[list[Answer[Result]]], Decided],
+) -> Callable[Parameters, Decided]: ...
 
 
 @overload
@@ -94,7 +128,8 @@ def ensemble(
             calls returned, and cancels the rest when it is certain.
 
     Returns:
-        The function with the same signature, or a decorator.
+        The function with the same parameters, giving what `reconcile` gives; or a decorator. Type checkers
+        take what it decorates for a function with the same result.
 
     Raises:
         InvalidPolicyError: An argument makes no sense.

@@ -1,6 +1,6 @@
 """`vote`: call a function several times at once, and take what most calls return. Floor 5."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
 from ..parallel import call_any, is_async_callable
@@ -15,6 +15,7 @@ from .vote_tally import Tally
 
 __all__ = ["Decide", "Vote", "vote"]
 
+Decided = TypeVar("Decided")
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -24,13 +25,41 @@ Decide: TypeAlias = Callable[[list[Any]], Any]
 
 @overload
 def vote(
+    function: Callable[Parameters, Result], /, *, count: int = 3, min_success: int | None = None
+) -> Callable[Parameters, Result]: ...
+
+
+@overload
+def vote(
+    function: Callable[Parameters, Coroutine[Any, Any, Result]],
+    /,
+    *,
+    count: int = 3,
+    decide: Callable[[list[Result]], Coroutine[Any, Any, Decided]],
+    min_success: int | None = None,
+) -> Callable[Parameters, Coroutine[Any, Any, Decided]]: ...
+
+
+@overload
+def vote(
+    function: Callable[Parameters, Coroutine[Any, Any, Result]],
+    /,
+    *,
+    count: int = 3,
+    decide: Callable[[list[Result]], Decided],
+    min_success: int | None = None,
+) -> Callable[Parameters, Coroutine[Any, Any, Decided]]: ...
+
+
+@overload
+def vote(
     function: Callable[Parameters, Result],
     /,
     *,
     count: int = 3,
-    decide: Decide = plurality,
+    decide: Callable[[list[Result]], Decided],
     min_success: int | None = None,
-) -> Callable[Parameters, Result]: ...
+) -> Callable[Parameters, Decided]: ...
 
 
 @overload
@@ -70,7 +99,8 @@ def vote(
         min_success: How many calls have to succeed; None for more than half.
 
     Returns:
-        The function with the same signature, or a decorator.
+        The function with the same parameters, giving what `decide` gives; or a decorator. Type checkers take
+        what it decorates for a function with the same result.
 
     Raises:
         InvalidPolicyError: An argument makes no sense.

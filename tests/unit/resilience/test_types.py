@@ -7,6 +7,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.resilience import (
+    Answer,
     Attempt,
     CircuitBreaker,
     Ensemble,
@@ -129,6 +130,49 @@ async def test_an_ensemble_has_the_signature_of_its_function() -> None:
     async with nh.run(ModelsExecutor(lambda model, call: pass_response())):
         assert_type(await ensemble(read, {"test:a": 2})("a", size=2), bytes)
         assert_type(await ensemble(models={"test:a": 2})(read)("a"), bytes)
+
+
+def count_bytes(values: list[bytes]) -> int:
+    return len(values)
+
+
+async def count_later(values: list[bytes]) -> int:
+    return len(values)
+
+
+def count_answers(answers: list[Answer[bytes]]) -> int:
+    return len(answers)
+
+
+async def count_answers_later(answers: list[Answer[bytes]]) -> int:
+    return len(answers)
+
+
+async def test_what_decides_says_what_a_vote_gives() -> None:
+    assert_type(await vote(read, decide=count_bytes)("a", size=2), int)
+    assert_type(await vote(read, decide=count_later)("a"), int)
+    assert_type(await vote(read, decide=list)("a"), list[bytes])
+    assert_type(await vote(read, decide=max)("a"), bytes)
+    assert_type(await vote(read, decide=plurality)("a"), bytes)
+    coroutine = assert_type(vote(read, decide=count_bytes)("a"), Coroutine[Any, Any, int])
+    assert await coroutine == 3
+
+
+def test_what_decides_says_what_a_synchronous_vote_gives() -> None:
+    assert_type(vote(read_here, decide=count_bytes)("a", size=2), int)
+    assert_type(vote(read_here, decide=list)("a"), list[bytes])
+
+
+async def test_what_reconciles_says_what_an_ensemble_gives() -> None:
+    models = {"test:a": 2}
+    async with nh.run(ModelsExecutor(lambda model, call: pass_response())):
+        assert_type(await ensemble(read, models, reconcile=count_answers)("a", size=2), int)
+        assert_type(await ensemble(read, models, reconcile=count_answers_later)("a"), int)
+
+
+def test_what_reconciles_says_what_a_synchronous_ensemble_gives() -> None:
+    with nh.run(ModelsExecutor(lambda model, call: pass_response())):
+        assert_type(ensemble(read_here, {"test:a": 2}, reconcile=count_answers)("a", size=2), int)
 
 
 def test_a_plurality_is_one_of_the_values() -> None:

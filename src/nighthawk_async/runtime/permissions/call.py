@@ -46,9 +46,11 @@ class PermissionCall:
         kind: Whether it is a tool or a function.
         arguments: The arguments by the names of the parameters, defaults included.
         callable: What is called; None for a tool of the runtime.
-        names: The names that the tool or function has by itself.
-        other_names: Other names by which a function is reached: of variables, and of the tool that it also
-            is. The model may have chosen them, so they count for `ask` and `deny` only.
+        names: The names that the tool or function has by itself; one without a module or class only when it
+            means the function in the program.
+        other_names: Other names by which a function is reached: of variables, of modules that export it, and
+            of the tool that it also is. The model may have chosen them, so they count for `ask` and `deny`
+            only; without a rule of these about names they are not looked for.
         given: The names of the arguments that the call gives, rather than defaults.
         has_named_arguments: Whether the names of all arguments are known.
         receiver: Of which object it is a method, as people are told; None when that says nothing.
@@ -79,6 +81,7 @@ def describe_call(
     kind: CallKind = "function",
     tool_name: str | None = None,
     other_names: tuple[str, ...] = (),
+    is_own_name: Callable[[str], bool] | None = None,
 ) -> PermissionCall:
     """The call of a function.
 
@@ -88,8 +91,12 @@ def describe_call(
         kind: Whether it is called as a tool.
         tool_name: The name of the tool.
         other_names: Other names by which code reaches it.
+        is_own_name: Whether a name without a module or class means it in the program; None for always.
     """
     names = names_of(function)
+    if is_own_name is not None:
+        meant = tuple(name for name in names if "." in name or is_own_name(name))
+        names, other_names = meant, (*names, *other_names)
     return PermissionCall(
         name=tool_name or function_title(function),
         kind=kind,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard, cast
 
 __all__ = [
+    "BOUND_TYPES",
     "called_function",
     "faithfully_wrapped",
     "function_title",
@@ -32,7 +33,9 @@ _METHOD_TYPES = (
     types.ClassMethodDescriptorType,
     types.GetSetDescriptorType,
 )
-_BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+"""The types of bound methods: each access makes another object."""
+
 _CACHE_TYPE: type[object] = type(functools.cache(len))
 _PACKAGE = __name__.partition(".")[0]
 _MAX_LAYERS = 32
@@ -110,7 +113,7 @@ def other_names_of(function: object, written: str, *scopes: Mapping[str, object]
     for scope in scopes:
         for name, value in tuple(scope.items()):  # other threads may change globals meanwhile
             is_one = id(value) in identities or (
-                type(value) in _BOUND_TYPES and any(is_same_callable(value, layer) for layer in layers)
+                type(value) in BOUND_TYPES and any(is_same_callable(value, layer) for layer in layers)
             )
             if is_one:
                 names[name] = None
@@ -152,7 +155,7 @@ def is_same_callable(one: object, other: object) -> bool:
     """Whether two are the same; every access makes another object of a bound method."""
     if one is other:
         return True
-    return type(one) in _BOUND_TYPES and type(one) is type(other) and one == other
+    return type(one) in BOUND_TYPES and type(one) is type(other) and one == other
 
 
 def is_data_callable(function: object) -> bool:

@@ -70,7 +70,7 @@ class CallGuard:
         self._context = context
         self._permissions = permissions
         self._tools = tools
-        self._names = StepNames(context)
+        self._names = StepNames(context, are_sought=any(each.looks_at_names for each in permissions))
         self._ask = ask
         self._report = report
         self.may_wait = any(each.may_ask for each in permissions)
@@ -182,8 +182,13 @@ class CallGuard:
     def _describe(
         self, written: str, function: Callable[..., object], arguments: CallArguments
     ) -> PermissionCall:
-        other_names = self._names.other_names(function, written, self._tools)
-        return describe_call(function, arguments, other_names=other_names)
+        names = self._names
+        return describe_call(
+            function,
+            arguments,
+            other_names=names.other_names(function, written, self._tools),
+            is_own_name=lambda name: names.is_own_name(name, function),
+        )
 
     def _is_free(self, function: Callable[..., object]) -> bool:
         """Whether permissions are not for a function: one of Python's own data types, or of the step's code.

@@ -69,6 +69,11 @@ class Permissions:
         """Whether there are calls that people are asked about."""
         return bool(self.ask) or self.default == "ask"
 
+    @property
+    def looks_at_names(self) -> bool:
+        """Whether a rule that asks or denies is about names, so that any name of a function may matter."""
+        return any(isinstance(each.target, str) for each in (*self.ask, *self.deny))
+
     def decide(self, call: PermissionCall, *, default: Verdict | None = None) -> PermissionDecision:
         """Decide about a call.
 

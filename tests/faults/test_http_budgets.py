@@ -121,6 +121,68 @@ async def test_attempts_that_failed_are_charged_what_they_told(monkeypatch: pyte
     assert budget.usage.retries == 1
 
 
+LOST = ModelReply(text="many words", ending="reset", ending_after=1)
+
+
+def retrying(base_url: str, name: str = "openai-chat:tested", **settings: Any) -> nh.Model:
+    settings = {"base_url": base_url, "api_key": SECRET, "max_retries": 3, **KNOWN, **settings}
+    return create_model(name, settings=settings, environment={})
+
+
+async def bound_of_a_request() -> int:
+    """The most tokens of one request."""
+    budget = nh.budget(tokens=1)
+    async with ModelServer([]) as server, run_of(model_at(server.base_url, **KNOWN), budget):
+        with pytest.raises(nh.BudgetExceededError) as caught:
+            await act()
+    return int(caught.value.asked)
+
+
+@pytest.mark.parametrize("limit", ["tokens", "cost"])
+@pytest.mark.parametrize("name", ["openai-chat:tested", "anthropic:tested"])
+async def test_a_request_is_not_sent_again_where_there_is_no_room_for_another_attempt(
+    name: str, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    each = await bound_of_a_request()
+    most = each + 200 if limit == "tokens" else (each - 100) * Decimal("0.000001") + Decimal("0.0005")
+    budget = nh.budget(**{limit: most}, name="tight")
+    lost = ModelReply(body=START, ending="reset") if name.startswith("anthropic") else LOST
+    async with ModelServer([lost, lost, GOOD]) as server:
+        async with run_of(retrying(server.base_url, name), budget) as run:
+            with pytest.raises(nh.BudgetExceededError, match="budget tight: no room"):
+                await act()
+        assert len(server.requests) == 1
+    assert budget.reserved == nh.BudgetAmounts()
+    assert 0 < getattr(budget.spent, limit) <= most
+    assert budget.spent.turns == 1
+    assert budget.usage == run.usage_meter.usage
+
+
+async def test_an_attempt_that_told_nothing_is_estimated_although_another_one_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    input_tokens = await bound_of_a_request() - 100
+    budget = make_budget()
+    async with ModelServer([LOST, LOST, GOOD]) as server, run_of(retrying(server.base_url), budget) as run:
+        await act()
+    check_settled(budget, run)
+    assert (budget.usage.requests, budget.usage.retries) == (1, 2)
+    assert budget.usage.input_tokens == 2 * input_tokens + 30
+    assert budget.usage.output_tokens == 6
+
+
+async def test_attempts_that_were_turned_away_need_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    budget = nh.budget(tokens=await bound_of_a_request(), turns=1)
+    away = ModelReply(status=503)
+    async with ModelServer([away, away, GOOD]) as server, run_of(retrying(server.base_url), budget) as run:
+        await act()
+    check_settled(budget, run)
+    assert (budget.spent.tokens, budget.usage.retries) == (36, 2)
+
+
 async def test_wherever_a_step_is_cancelled_nothing_stays_reserved() -> None:
     wait, is_reached = 1, True
     async with ModelServer(lambda request: GOOD) as server:

@@ -11,6 +11,7 @@ from random import random
 import anyio
 
 from ..errors import ModelError, ModelProviderError
+from ..runtime.budgets.resends import AttemptUsage, find_resend_check
 from ..runtime.tracing import record_failed_attempt
 from ..types.model import ModelEvent, ResponseFailed, UsageReported
 from .debug_log import LOGGER, RequestLog
@@ -71,6 +72,14 @@ class HttpAttempts:
         is_in_progress = self._attempt is not None and self._attempt.may_have_consumed
         return is_in_progress or self.tally.may_have_lost
 
+    def consumption(self) -> list[AttemptUsage]:
+        """What each attempt consumed, as far as it is known."""
+        failed = self.tally.failed
+        if self._attempt is None:
+            return failed
+        told, is_possible = self.tally.present, self._attempt.may_have_consumed
+        return [*failed, AttemptUsage(told=told, may_have_consumed=is_possible)]
+
     async def begin(self, stack: AsyncExitStack) -> BegunResponse:
         """Send the request until a response begins.
 
@@ -79,6 +88,7 @@ class HttpAttempts:
 
         Raises:
             ModelError: No attempt succeeded, and none told its usage.
+            BudgetExceededError: A budget has no room for another attempt.
         """
         while True:
             sent_before = self._sent
@@ -99,6 +109,8 @@ class HttpAttempts:
                         usage = UsageReported(usage=self.tally.unreported())
                         return BegunResponse(events=[usage], failure=error)
                     raise
+                if (check := find_resend_check()) is not None:
+                    check(self.consumption)
                 # Whom the server refused waits for its next turn at once, ahead of whoever came later; the
                 # pacer gives it when the delay is over.
                 own_delay = 0.0 if server_delay(error, self._plan.retry_rules) else delay

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from ..runtime.budgets.request_cost import cost_of
+from ..runtime.budgets.resends import AttemptUsage
 from ..types.model import ModelPrice
 from ..types.usage import Usage
 
@@ -21,6 +22,8 @@ class UsageTally:
         self._lost = Usage()
         self._reported: Usage | None = None
         self._is_begun = False
+        self.failed: list[AttemptUsage] = []
+        """The attempts that failed, oldest first."""
         self.has_lost = False
         """Whether attempts that failed had reported any usage."""
         self.retries = 0
@@ -32,6 +35,11 @@ class UsageTally:
         if not self._is_begun:
             return None
         return self.unreported() if self._reported is None else self._total(self._reported)
+
+    @property
+    def present(self) -> Usage | None:
+        """What the present attempt has reported; None when that is nothing, or there is none."""
+        return None if self._reported is None else self._priced(replace(self._reported, requests=0))
 
     @property
     def may_have_lost(self) -> bool:
@@ -57,11 +65,14 @@ class UsageTally:
         Args:
             may_have_consumed: Whether the attempt may have consumed more than it reported.
         """
-        if self._reported is not None:
+        told = self.present
+        if told is not None:
+            told = replace(told, is_complete=False)
             self.has_lost = True
-            self._lost += replace(self._reported, requests=0, is_complete=False)
+            self._lost += told
         elif may_have_consumed:
             self._lost = replace(self._lost, is_complete=False)
+        self.failed.append(AttemptUsage(told=told, may_have_consumed=may_have_consumed))
         self._reported = None
 
     def unreported(self) -> Usage:
@@ -69,7 +80,9 @@ class UsageTally:
         return self._total(Usage(requests=1, is_complete=False))
 
     def _total(self, usage: Usage) -> Usage:
-        total = usage + self._lost
-        if self._price is None:
-            return replace(total, retries=self.retries, unpriced_requests=total.requests)
-        return replace(total, retries=self.retries, cost=cost_of(total, self._price))
+        total = replace(self._priced(usage) + self._lost, retries=self.retries)
+        return replace(total, unpriced_requests=total.requests) if self._price is None else total
+
+    def _priced(self, usage: Usage) -> Usage:
+        """The usage of one attempt with its cost: what a token costs can depend on how many were sent."""
+        return usage if self._price is None else replace(usage, cost=cost_of(usage, self._price))

@@ -19,6 +19,7 @@ from ..types.usage import Usage
 from .budgets.conclusion import concluding_request
 from .budgets.notices import record_exceeded, tell_thresholds
 from .budgets.request import BudgetedRequest, open_request
+from .budgets.resends import AttemptsSource, checking_resends
 from .budgets.told_usage import TellsUsage, may_have_consumed, usage_so_far
 from .environment import Environment
 from .hooks.calls import emit
@@ -77,8 +78,9 @@ class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterato
         request = await self._before()
         await self._reserve(request)
         try:
-            self._stream = self._open_stream(self._model, self._request)
-            self._events = await self._stream.__aenter__()
+            with checking_resends(None if self._budgeted is None else self._check_resend):
+                self._stream = self._open_stream(self._model, self._request)
+                self._events = await self._stream.__aenter__()
         except BaseException as error:
             self._settle(error)
             await self._after(error, error)
@@ -147,6 +149,14 @@ class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterato
         self._request = self._budgeted.request
         if self._budgeted.concludes:
             self._request = concluding_request(self._request, self._model, environment.step)
+
+    def _check_resend(self, attempts: AttemptsSource) -> None:
+        assert self._budgeted is not None
+        try:
+            self._budgeted.check_resend(attempts)
+        except BudgetExceededError as error:
+            record_exceeded(error)
+            raise
 
     def _settle(self, leaving: BaseException | None) -> None:
         """Charge the request. That it cannot be priced takes the place of nothing that leaves.

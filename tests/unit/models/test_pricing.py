@@ -89,7 +89,7 @@ def test_what_failed_attempts_reported_is_added_and_marked_incomplete(
     assert total.retries == 1
     assert total.input_tokens == lost.input_tokens + last.input_tokens
     assert total.output_tokens == lost.output_tokens + last.output_tokens
-    assert total.cost == cost_of(total, price)
+    assert total.cost == cost_of(lost, price) + cost_of(last, price)
     assert not total.is_complete
     assert tally.has_lost
 

@@ -4,7 +4,8 @@
 
 What is reserved is an upper bound, so no account can be overspent by what goes on at the same time. A request
 that is cut off is charged what was told of it, and what nobody told is estimated: the whole input when it may
-have been sent, and the output as far as it arrived.
+have been sent, and the output as far as it arrived. When the transport sends it again, each attempt is set
+aside and charged like that.
 """
 
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from .account import Amounts, BudgetAccount
 from .conclusion import CONCLUSION_TOKENS
 from .request_bound import RequestBound, TokenMeasure, find_output_limit, request_text
 from .request_cost import Prices, cost_of, highest_cost, known_cost
+from .resends import AttemptsSource
 from .reservation import Entry, Reservation, charge_usage, reserve
 from .terms import Amount, Resource
 
@@ -59,6 +61,8 @@ class BudgetedRequest:
     bound: RequestBound | None
     reservation: Reservation
     received: list[str]
+    attempts: AttemptsSource | None = None
+    """Gives the attempts, once the request is sent again."""
     pricing_error: Exception | None = None
     """Why what was set aside was charged: a function of the user's that prices has failed."""
 
@@ -79,6 +83,26 @@ class BudgetedRequest:
             case _:
                 pass
 
+    def check_resend(self, attempts: AttemptsSource) -> None:
+        """Keep what the attempts so far consumed, and set the next one aside in every account as well.
+
+        Args:
+            attempts: Gives the attempts, now and at the end.
+
+        Raises:
+            BudgetExceededError: An account has no room for another attempt.
+        """
+        self.attempts = attempts
+        if self.bound is None:
+            return
+        parts = self._parts(None, may_have_consumed=True)
+        accounts, bound = self.accounts, self.bound
+        kept: list[Amounts] = [
+            {**self._spent(position, parts), "turns": 1} for position in range(len(accounts))
+        ]
+        added = [_bound_amounts(self.model, accounts, position, bound) for position in range(len(accounts))]
+        self.reservation.renew(kept, added)
+
     def settle(self, told: Usage | None, *, may_have_consumed: bool) -> Usage:
         """Charge what the request consumed, and return the rest.
 
@@ -91,33 +115,70 @@ class BudgetedRequest:
         Returns:
             What was charged.
         """
-        if may_have_consumed:
-            usage = self._completed(told or Usage(requests=1, is_complete=False))
-        else:
-            usage = told or Usage()
+        parts = self._parts(told, may_have_consumed=may_have_consumed)
+        usage = sum(parts, Usage())
         spent = self.reservation.amounts
         try:
-            spent = [self._spent(position, usage) for position in range(len(self.accounts))]
+            spent = [self._spent(position, parts) for position in range(len(self.accounts))]
         except Exception as error:  # a function of the user's; the response must be closed before it is told
             self.pricing_error = error
         finally:
             self.reservation.settle(spent, self.model.name, usage)
         return usage
 
-    def _spent(self, position: int, usage: Usage) -> Amounts:
-        cost = known_cost(
-            usage,
-            model_name=self.model.name,
-            prices=_prices(self.accounts, position),
-            model_price=self.model.capabilities.price,
-        )
-        return _amounts(usage, cost)
+    def _parts(self, told: Usage | None, *, may_have_consumed: bool) -> list[Usage]:
+        """What each attempt consumed, with estimates in the place of what was not told.
 
-    def _completed(self, told: Usage) -> Usage:
-        """The usage, with an estimate in the place of what was not told."""
+        The first part counts as the request; one part when the request was sent once.
+        """
+        attempts = () if self.attempts is None else self.attempts()
+        arrived = "".join(self.received)
+        if not attempts:
+            return [self._part(told, arrived, may_have_consumed=may_have_consumed, requests=1)]
+        texts = [*[""] * (len(attempts) - 1), arrived]
+        parts = [
+            self._part(attempt.told, text, may_have_consumed=attempt.may_have_consumed)
+            for attempt, text in zip(attempts, texts, strict=True)
+        ]
+        parts = [part for part in parts if part.input_tokens or part.output_tokens] or [Usage()]
+        whole = told or Usage(requests=1)
+        parts[0] = replace(
+            parts[0],
+            requests=whole.requests,
+            retries=whole.retries,
+            unpriced_requests=whole.unpriced_requests,
+            is_complete=parts[0].is_complete and whole.is_complete,
+        )
+        return parts
+
+    def _spent(self, position: int, parts: Sequence[Usage]) -> Amounts:
+        costs = [
+            known_cost(
+                usage,
+                model_name=self.model.name,
+                prices=_prices(self.accounts, position),
+                model_price=self.model.capabilities.price,
+            )
+            for usage in parts
+        ]
+        known = [cost for cost in costs if cost is not None]
+        return _amounts(sum(parts, Usage()), sum(known, Decimal(0)) if len(known) == len(costs) else None)
+
+    def _part(self, told: Usage | None, text: str, *, may_have_consumed: bool, requests: int = 0) -> Usage:
+        if not may_have_consumed:
+            return told or Usage()
+        return self._completed(told or Usage(requests=requests, is_complete=False), text)
+
+    def _completed(self, told: Usage, text: str) -> Usage:
+        """The usage, with an estimate in the place of what was not told.
+
+        Args:
+            told: What was told.
+            text: What has arrived.
+        """
         if told.is_complete or self.bound is None:
             return told
-        received = self.measure.most_tokens("".join(self.received)) if self.received else 0
+        received = self.measure.most_tokens(text) if text else 0
         usage = replace(
             told,
             input_tokens=told.input_tokens or self.bound.input_tokens,
@@ -218,13 +279,19 @@ async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> 
 def _entry(
     model: Model, accounts: Sequence[BudgetAccount], position: int, bound: RequestBound | None
 ) -> Entry:
-    account = accounts[position]
-    amounts: dict[Resource, Amount] = {"turns": 1}
-    if bound is not None:
-        amounts["tokens"] = bound.input_tokens + bound.output_tokens
-        if account.terms.limits.cost is not None:
-            amounts["cost"] = _highest_cost(model, _prices(accounts, position), bound, account.terms.name)
-    return Entry(account, amounts)
+    amounts: Amounts = {} if bound is None else _bound_amounts(model, accounts, position, bound)
+    return Entry(accounts[position], {**amounts, "turns": 1})
+
+
+def _bound_amounts(
+    model: Model, accounts: Sequence[BudgetAccount], position: int, bound: RequestBound
+) -> Amounts:
+    """The most that one attempt can consume."""
+    terms = accounts[position].terms
+    amounts: dict[Resource, Amount] = {"tokens": bound.input_tokens + bound.output_tokens}
+    if terms.limits.cost is not None:
+        amounts["cost"] = _highest_cost(model, _prices(accounts, position), bound, terms.name)
+    return amounts
 
 
 def _highest_cost(model: Model, prices: Sequence[Prices], bound: RequestBound, budget: str) -> Decimal:

@@ -45,6 +45,33 @@ class Reservation:
         """What each account has set aside."""
         return [entry.amounts for entry in self._entries]
 
+    def renew(self, kept: Sequence[Amounts], added: Sequence[Amounts]) -> None:
+        """Set aside what was consumed, and something more, instead of what was set aside.
+
+        Args:
+            kept: What was consumed, for each account in the order of the entries.
+            added: What is to be set aside as well, likewise.
+
+        Raises:
+            BudgetExceededError: An account has no room for `added`. What was consumed stays set aside.
+        """
+        with ACCOUNTS_LOCK:
+            self._replace_locked(kept)
+            _check_room_locked(
+                [Entry(entry.account, amounts) for entry, amounts in zip(self._entries, added, strict=True)]
+            )
+            self._replace_locked([_sum(*both) for both in zip(kept, added, strict=True)])
+
+    def _replace_locked(self, amounts: Sequence[Amounts]) -> None:
+        """Set other amounts aside."""
+        for entry in self._entries:
+            entry.account.return_locked(entry.amounts)
+        self._entries = tuple(
+            Entry(entry.account, each) for entry, each in zip(self._entries, amounts, strict=True)
+        )
+        for entry in self._entries:
+            entry.account.reserve_locked(entry.amounts)
+
     def settle(self, spent: Sequence[Amounts], model_name: str, usage: Usage) -> None:
         """Charge what was spent and return the rest. To be done once.
 
@@ -138,6 +165,14 @@ def _is_last_locked(entry: Entry) -> bool:
         for resource, amount in entry.amounts.items()
     }
     return not account.has_room_locked({**another, "tool_calls": 1})
+
+
+def _sum(one: Amounts, other: Amounts) -> Amounts:
+    """Both together."""
+    both: dict[Resource, Amount] = {**one}
+    for resource, amount in other.items():
+        both[resource] = both.get(resource, 0) + amount
+    return both
 
 
 def _grown(amount: Amount) -> Amount:

@@ -84,14 +84,15 @@ async def test_arguments_that_json_cannot_hold_are_an_error_of_the_host() -> Non
         await run_with(ScriptedSteps(evaluating("1")), hooks)
 
 
-async def test_arguments_that_a_hook_changes_in_place_stay_as_they_were() -> None:
+async def test_a_hook_that_changes_arguments_in_place_fails_the_step_instead_of_being_ignored() -> None:
     hooks = nh.Hooks()
 
     def scribble(event: BeforeToolCall) -> None:
         event.arguments["expression"] = "5"  # type: ignore[index]
 
     hooks.on(BeforeToolCall, scribble)
-    assert await run_with(ScriptedSteps((assigning("number", "1"), PASS)), hooks) == 1
+    with pytest.raises(nh.HookError, match=r"scribble failed at BeforeToolCall: TypeError: .* read-only"):
+        await run_with(ScriptedSteps((assigning("number", "1"), PASS)), hooks)
 
 
 async def test_a_modified_result_is_what_the_model_sees() -> None:

@@ -1,4 +1,4 @@
-"""Guard rails of the model loop: repeated calls, oversized arguments."""
+"""Guard rails of the model loop: repeated calls, oversized arguments and outcomes."""
 
 from typing import Any
 
@@ -10,7 +10,15 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import nighthawk_async as nh
 from nighthawk_async.hooks import BeforeToolCall, ToolLoopSuspected
 from nighthawk_async.runtime import tracing
-from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, evaluating, executing
+from nighthawk_async.testing import ScriptedModel, model_response
+from tests.specification.scripted_steps import (
+    PASS,
+    ScriptedSteps,
+    assigning,
+    evaluating,
+    executing,
+    returning,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -144,6 +152,39 @@ async def test_arguments_of_the_allowed_size_are_carried_out(text: str) -> None:
 
 async def test_lone_surrogates_in_arguments_are_measured_too() -> None:
     call = nh.ToolCall(id="", name="nh_eval", arguments='{"expression": "\ud800"}')
-    steps = ScriptedSteps(call, PASS, max_tool_argument_bytes=10)
+    steps = ScriptedSteps(call, PASS, max_tool_argument_bytes=17)
     await run(steps)
-    assert "at most 10" in steps.envelopes[0]["error"]["message"]
+    assert "at most 17" in steps.envelopes[0]["error"]["message"]
+
+
+LONG = '"' + "x" * 200 + '"'
+
+
+@pytest.mark.parametrize("expression", [LONG, '"' + "\U0001f985" * 50 + '"'])
+async def test_an_oversized_outcome_is_refused_unevaluated_and_the_model_is_told(expression: str) -> None:
+    calls: list[object] = []
+    steps = ScriptedSteps(
+        returning(f"value({expression})"), returning("len('short')"), max_tool_argument_bytes=150
+    )
+    assert await run(steps, calls.append) == 5
+    assert calls == []
+    (refusal,) = steps.envelopes
+    assert refusal["error"]["kind"] == "invalid_input"
+    assert "bytes; at most 150 are allowed; refer to values by their names" in refusal["error"]["message"]
+
+
+async def test_an_oversized_outcome_counts_as_a_correction() -> None:
+    steps = ScriptedSteps(*[returning(LONG)] * 2, max_tool_argument_bytes=150, max_corrective_turns=1)
+    with pytest.raises(nh.ExecutionError, match="no acceptable outcome after 1 corrections"):
+        await run(steps)
+
+
+async def test_an_oversized_outcome_as_text_is_refused_too() -> None:
+    texts = [
+        f'{{"result": {{"kind": "return", "return_expression": "{text}"}}}}' for text in ("1 " * 99, "1")
+    ]
+    model = ScriptedModel([model_response(text=text) for text in texts])
+    configuration = nh.StepExecutorConfiguration(outcome_transport="native", max_tool_argument_bytes=100)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):
+        assert await act() == 1
+    assert "at most 100 are allowed" in str(model.requests[1].messages[-1])

@@ -279,6 +279,7 @@ class AgentStepExecutor:
             settings=configuration.model_settings,
             max_turns=configuration.max_turns,
             max_tool_calls=configuration.max_tool_calls,
+            max_tool_argument_bytes=configuration.max_tool_argument_bytes,
             max_corrective_turns=configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,

@@ -40,6 +40,7 @@ from .outcome_codec import flat_outcome_schema, parse_outcome, wrapped_outcome_s
 from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
 from .quotation import quote
 from .request_usage import unreported_usage
+from .tool_arguments import excess_of
 
 __all__ = ["AgentLoop", "NextTurn", "ProposedOutcome", "RunToolCall"]
 
@@ -294,6 +295,10 @@ class AgentLoop:
         return NextTurn()
 
     def _propose(self, text: str) -> TurnEnd:
+        excess = excess_of(text, self._task.max_tool_argument_bytes)
+        if excess is not None:
+            self.refuse(f"the fields of the outcome {excess}; refer to values by their names")
+            return NextTurn()
         try:
             outcome = parse_outcome(
                 text, allowed_kinds=self._task.allowed_kinds, raise_error_types=self._task.raise_error_types

@@ -34,6 +34,7 @@ class AgentTask:
         max_turns: Model requests allowed.
         max_tool_calls: Tool calls allowed.
         max_corrective_turns: Malformed answers allowed.
+        max_tool_argument_bytes: Bytes allowed in an outcome; `begin_tool_call` sees to those of tool calls.
         turn_boundary: Await it before each model request, or, without a model, wherever the work may pause.
             It waits while the step is suspended, and raises when the step was stopped or its task was asked
             to end: let that through. It gives the messages that arrived for the model since the last time;
@@ -57,6 +58,7 @@ class AgentTask:
     max_turns: int
     max_tool_calls: int
     max_corrective_turns: int
+    max_tool_argument_bytes: int
     turn_boundary: Callable[[], Awaitable[tuple[UserContent, ...]]]
     may_end: Callable[[], Awaitable[bool]]
     report_usage: Callable[[str, Usage], None]

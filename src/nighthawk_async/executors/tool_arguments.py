@@ -9,7 +9,7 @@ import msgspec
 from ..errors import HookError, ToolBoundaryError
 from ..types.messages import ToolCall
 
-__all__ = ["canonical_arguments", "check_size", "parsed_arguments", "with_arguments"]
+__all__ = ["canonical_arguments", "check_size", "excess_of", "parsed_arguments", "with_arguments"]
 
 
 def check_size(call: ToolCall, max_bytes: int) -> None:
@@ -22,17 +22,27 @@ def check_size(call: ToolCall, max_bytes: int) -> None:
     Raises:
         ToolBoundaryError: They have more.
     """
-    characters = len(call.arguments)
-    if characters * 4 <= max_bytes:  # a character has at most four bytes
-        return
-    size = len(call.arguments.encode(errors="surrogatepass"))
-    if size > max_bytes:
+    excess = excess_of(call.arguments, max_bytes)
+    if excess is not None:
         raise ToolBoundaryError(
             kind="invalid_input",
-            message=f"the arguments of {call.name} have {size:,} bytes; at most {max_bytes:,} are allowed",
+            message=f"the arguments of {call.name} {excess}",
             guidance="Make the call smaller, or split it; refer to values by their names instead of writing "
             "them out.",
         )
+
+
+def excess_of(text: str, max_bytes: int) -> str | None:
+    """How a text exceeds its bound, for a message; None when it does not.
+
+    Args:
+        text: What the model wrote.
+        max_bytes: The number of bytes that it may have in UTF-8.
+    """
+    if len(text) * 4 <= max_bytes:  # a character has at most four bytes
+        return None
+    size = len(text.encode(errors="surrogatepass"))
+    return f"have {size:,} bytes; at most {max_bytes:,} are allowed" if size > max_bytes else None
 
 
 def parsed_arguments(call: ToolCall) -> dict[str, Any]:

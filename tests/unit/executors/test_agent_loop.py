@@ -363,6 +363,7 @@ def test_the_loop_itself_needs_no_event_loop() -> None:
         max_turns=2,
         max_tool_calls=1,
         max_corrective_turns=1,
+        max_tool_argument_bytes=100,
         turn_boundary=unused,
         may_end=unused,
         report_usage=lambda name, usage: reports.append(usage),

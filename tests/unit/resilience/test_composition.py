@@ -14,6 +14,7 @@ import nighthawk_async as nh
 from nighthawk_async.parallel import under_thread_deadlines
 from nighthawk_async.resilience import (
     CircuitOpenError,
+    EnsembleError,
     VoteError,
     circuit_breaker,
     fallback,
@@ -22,16 +23,25 @@ from nighthawk_async.resilience import (
     timeout,
     vote,
 )
-from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, pass_response
+from nighthawk_async.testing import StepCall, StepResponse, pass_response
+from tests.unit.resilience.ensemble_support import ModelsExecutor
 from tests.unit.resilience.resilience_support import Script
 from tests.unit.resilience.transformer_table import TRANSFORMERS
 
 anyio_test = pytest.mark.anyio
 
-ORDERS = [
-    *(order for count in (1, 2, 3) for order in permutations(TRANSFORMERS, count)),
-    *permutations(list(TRANSFORMERS)[:5]),
-]
+WITHOUT_RUN = [name for name in TRANSFORMERS if name not in ("budget", "ensemble")]
+ORDERS = list(
+    dict.fromkeys(
+        [
+            *((name,) for name in TRANSFORMERS),
+            *permutations(TRANSFORMERS, 2),
+            *permutations(WITHOUT_RUN, 3),
+            *permutations(["retrying", "fallback", "vote", "ensemble"], 3),  # those that make several calls
+            *permutations(WITHOUT_RUN[:5]),
+        ]
+    )
+)
 OUTCOMES = {
     "success": ["done"],
     "one failure": [nh.ExecutionError("first"), "done"],
@@ -74,47 +84,54 @@ def natural_here() -> str:
     return result
 
 
-def executor_of(script: Script) -> CallbackExecutor:
-    async def answer(call: StepCall) -> StepResponse:
+def executor_of(script: Script) -> ModelsExecutor:
+    async def answer(model: str, call: StepCall) -> StepResponse:
         return pass_response(result=await script.call_async())
 
-    return CallbackExecutor(answer)
+    return ModelsExecutor(answer)
+
+
+def unused_executor() -> ModelsExecutor:
+    """For functions without steps: ensembles and budgets need a run nevertheless."""
+    return ModelsExecutor(lambda model, call: pass_response())
 
 
 def text_of(error: Exception) -> str:
     """What a failure is compared by."""
-    return "the vote failed" if isinstance(error, VoteError) else str(error)
+    return "the calls failed" if isinstance(error, VoteError | EnsembleError) else str(error)
 
 
 async def result_of(awaitable: Awaitable[object]) -> object:
     try:
         return await awaitable
-    except (nh.ExecutionError, VoteError) as error:
+    except (nh.ExecutionError, VoteError, EnsembleError) as error:
         return text_of(error)
 
 
 def result_here(function: Callable[[], object]) -> object:
     try:
         return function()
-    except (nh.ExecutionError, VoteError) as error:
+    except (nh.ExecutionError, VoteError, EnsembleError) as error:
         return text_of(error)
 
 
 @anyio_test
 @pytest.mark.parametrize("outcome", OUTCOMES)
 async def test_an_async_function_in_every_order(outcome: str) -> None:
-    for order in ORDERS:
-        script = Script(*OUTCOMES[outcome])
-        result = await result_of(composed(order, script.call_async)())
-        assert (result, script.calls) == expected(order, OUTCOMES[outcome]), order
+    async with nh.run(unused_executor()):
+        for order in ORDERS:
+            script = Script(*OUTCOMES[outcome])
+            result = await result_of(composed(order, script.call_async)())
+            assert (result, script.calls) == expected(order, OUTCOMES[outcome]), order
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_a_synchronous_function_in_every_order(outcome: str) -> None:
-    for order in ORDERS:
-        script = Script(*OUTCOMES[outcome])
-        result = result_here(composed(order, script.call))
-        assert (result, script.calls) == expected(order, OUTCOMES[outcome]), order
+    with nh.run(unused_executor()):
+        for order in ORDERS:
+            script = Script(*OUTCOMES[outcome])
+            result = result_here(composed(order, script.call))
+            assert (result, script.calls) == expected(order, OUTCOMES[outcome]), order
 
 
 @anyio_test
@@ -130,7 +147,7 @@ async def test_an_async_natural_function_in_every_order(outcome: str) -> None:
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_a_synchronous_natural_function_in_every_order(outcome: str) -> None:
     scripts: list[Script] = []
-    with nh.run(CallbackExecutor(lambda call: pass_response(result=scripts[-1].call()))):
+    with nh.run(ModelsExecutor(lambda model, call: pass_response(result=scripts[-1].call()))):
         for order in ORDERS:
             scripts.append(Script(*OUTCOMES[outcome]))
             result = result_here(composed(order, natural_here))
@@ -164,7 +181,7 @@ def may_be_called(order: tuple[str, ...]) -> range:
 async def test_a_cancellation_goes_through_every_order_and_leads_to_no_other_call(is_async: bool) -> None:
     for order in ORDERS:
         sleeper = Sleeper()
-        async with anyio.create_task_group() as tasks:
+        async with nh.run(unused_executor()), anyio.create_task_group() as tasks:
             if is_async:
                 tasks.start_soon(composed(order, sleeper.sleep_async))
             else:
@@ -180,11 +197,11 @@ async def test_a_cancelled_natural_function_leaves_no_step_in_any_order() -> Non
     for order in ORDERS:
         sleeper = Sleeper()
 
-        async def answer(call: StepCall, sleeper: Sleeper = sleeper) -> StepResponse:
+        async def answer(model: str, call: StepCall, sleeper: Sleeper = sleeper) -> StepResponse:
             await sleeper.sleep_async()
             return pass_response()
 
-        async with nh.run(CallbackExecutor(answer)), anyio.create_task_group() as tasks:
+        async with nh.run(ModelsExecutor(answer)), anyio.create_task_group() as tasks:
             tasks.start_soon(composed(order, natural))
             await sleeper.sleeping.wait()
             tasks.cancel_scope.cancel()

@@ -10,8 +10,12 @@ from typing import Any
 
 from nighthawk_async.errors import ExecutionError
 from nighthawk_async.resilience import (
+    Answer,
+    EnsembleError,
     VoteError,
+    budget,
     circuit_breaker,
+    ensemble,
     fallback,
     rate_limit,
     retrying,
@@ -29,7 +33,7 @@ class Row:
     Args:
         transform: Transforms any function.
         model: Does the same to a function without arguments that succeeds or raises `ExecutionError`, or
-            `VoteError` when there is a vote in it.
+            `VoteError` or `EnsembleError` when there is a vote or an ensemble in it.
         calls_at_once: How many calls it makes at once.
     """
 
@@ -52,7 +56,7 @@ def call_twice_at_most(function: Callable[[], object]) -> object:
 def call_or_default(function: Callable[[], object]) -> object:
     try:
         return function()
-    except (ExecutionError, VoteError):
+    except (ExecutionError, VoteError, EnsembleError):
         return "default"
 
 
@@ -62,11 +66,15 @@ def call_both(function: Callable[[], object]) -> object:
     for _ in range(2):
         try:
             values.append(str(function()))
-        except ExecutionError as error:
+        except (ExecutionError, VoteError, EnsembleError) as error:
             errors.append(error)
     if not values:
         raise VoteError("both failed", errors=errors)
     return max(values)
+
+
+def greatest(answers: list[Answer[str]]) -> str:
+    return max(answer.value for answer in answers)
 
 
 TRANSFORMERS: Mapping[str, Row] = {
@@ -76,5 +84,11 @@ TRANSFORMERS: Mapping[str, Row] = {
     "circuit_breaker": Row(transform=circuit_breaker(fail_threshold=1_000_000), model=call),
     "rate_limit": Row(transform=rate_limit(per_minute=1_000_000), model=call),
     # Which of the calls fails is left to chance, so both are heard, in any order.
+    "budget": Row(transform=budget(steps=1_000_000), model=call),
     "vote": Row(transform=vote(count=2, min_success=1, decide=max), model=call_both, calls_at_once=2),
+    "ensemble": Row(
+        transform=ensemble(models={"test:a": 1, "test:b": 1}, allow_fail=1, reconcile=greatest),
+        model=call_both,
+        calls_at_once=2,
+    ),
 }

@@ -49,6 +49,16 @@ async def test_the_settings_of_a_request_say_how_long_its_response_may_be() -> N
     assert await refused_amount(model, in_body, tokens=1) == least + 200
 
 
+@pytest.mark.parametrize("extra", [{"n": 3}, {"generationConfig": {"candidateCount": 3}}])
+async def test_every_answer_that_a_request_asks_for_may_be_as_long_as_the_limit(
+    extra: dict[str, Any],
+) -> None:
+    model = known_model(max_output_tokens=50)
+    one = await refused_amount(model, tokens=1)
+    assert await refused_amount(model, {"extra_body": extra}, tokens=1) == one + 2 * 50
+    assert await refused_amount(model, {"max_tokens": 40, "extra_body": extra}, tokens=1) == one + 70
+
+
 async def test_where_nothing_limits_a_response_the_budget_does_and_the_request_says_so() -> None:
     model = known_model(max_output_tokens=None)
     outer = nh.budget(tokens=ROOM, max_output_tokens=900)
@@ -516,8 +526,14 @@ def test_media_count_as_much_as_may_be_feared() -> None:
         ({}, 0),
         ({"max_tokens": None}, 0),
         ({"max_tokens": 5, "max_output_tokens": 7}, 7),
-        ({"max_tokens": 5, "extra_body": {"max_tokens": 3}}, 3),
+        ({"max_tokens": 5, "extra_body": {"max_tokens": 3}}, 5),
+        ({"max_tokens": 5, "extra_body": {"max_tokens": 7}}, 7),
         ({"max_tokens": 5, "extra_body": {"other": 3}}, 5),
+        ({"max_tokens": 5, "extra_body": {"reasoning": {"max_tokens": 9}}}, 5),
+        ({"extra_body": {"reasoning": {"max_tokens": 9}}}, 0),
+        ({"max_tokens": 5, "extra_body": {"max_tokens": None}}, 0),
+        ({"max_tokens": 5, "extra_body": {"generationConfig": {"maxOutputTokens": 8}}}, 8),
+        ({"extra_body": {"generation_config": {"max_output_tokens": 8}}}, 8),
     ],
 )
 def test_the_limit_of_a_response_is_found_in_settings(settings: dict[str, Any], limit: int) -> None:

@@ -22,7 +22,7 @@ from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, 
 from ...types.usage import Usage
 from .account import Amounts, BudgetAccount
 from .conclusion import CONCLUSION_TOKENS
-from .request_bound import RequestBound, TokenMeasure, find_output_limit, request_text
+from .request_bound import RequestBound, TokenMeasure, count_answers, find_output_limit, request_text
 from .request_cost import Prices, cost_of, highest_cost, known_cost
 from .resends import AttemptsSource
 from .reservation import Entry, Reservation, charge_usage, reserve
@@ -273,7 +273,10 @@ async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> 
         input_tokens = measure.most_tokens_of(request, text)
     else:
         input_tokens = await anyio.to_thread.run_sync(measure.most_tokens_of, request, text)
-    return RequestBound(input_tokens=input_tokens + CONCLUSION_TOKENS, output_tokens=output_tokens)
+    return RequestBound(
+        input_tokens=input_tokens + CONCLUSION_TOKENS,
+        output_tokens=output_tokens * count_answers(request.settings),
+    )
 
 
 def _entry(

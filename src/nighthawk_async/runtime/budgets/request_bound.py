@@ -6,7 +6,7 @@ Media have no exact measure: each counts as much as the providers' documentation
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -17,7 +17,7 @@ from ...types.content import BinaryContent, FileUrl, ImageUrl, UploadedFile, Use
 from ...types.messages import AssistantMessage, Message, UserMessage
 from ...types.model import ModelRequest
 
-__all__ = ["RequestBound", "TokenMeasure", "find_output_limit", "request_text"]
+__all__ = ["RequestBound", "TokenMeasure", "count_answers", "find_output_limit", "request_text"]
 
 _MARGIN_OF_OWN_TOKENIZER = 1.1
 _MARGIN_OF_ANOTHER = 1.5
@@ -33,6 +33,9 @@ _TOKENS_OF_FILE = 50_000
 _BYTES_PER_TOKEN_OF_SOUND = 64
 
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+_ANSWERS = ("n", "candidateCount", "candidate_count")
+_GENERATION_SETTINGS = ("generationConfig", "generation_config")
+"""What Google calls the object of its settings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,30 +105,46 @@ def request_text(request: ModelRequest) -> str:
 
 
 def find_output_limit(settings: Mapping[str, Any]) -> int:
-    """The tokens that a response may hold; 0 when the settings do not say.
+    """The tokens that each answer in a response may hold; 0 when the settings do not say.
+
+    The largest limit counts. One that `extra_body` takes back, with the value None, leaves no limit.
 
     Args:
-        settings: The settings of a request. What stands in `extra_body` has the last word.
+        settings: The settings of a request.
     """
-    extra_body = settings.get("extra_body")
-    limits = list(_limits_in(extra_body)) or list(_own_limits(settings))
-    return max(limits, default=0)
+    in_body = _parts_of_extra_body(settings)
+    if any(part.get(name, 0) is None for part in in_body for name in _OUTPUT_LIMITS):
+        return 0
+    return max(_numbers([settings, *in_body], _OUTPUT_LIMITS), default=0)
 
 
-def _own_limits(settings: Mapping[str, Any]) -> Iterator[int]:
-    for name in _OUTPUT_LIMITS:
-        limit = settings.get(name)
-        if isinstance(limit, int) and limit > 0:
-            yield limit
+def count_answers(settings: Mapping[str, Any]) -> int:
+    """How many answers a response holds, each of which may be as long as the limit says.
+
+    Args:
+        settings: The settings of a request.
+    """
+    return max(_numbers([settings, *_parts_of_extra_body(settings)], _ANSWERS), default=1)
 
 
-def _limits_in(body: object) -> Iterator[int]:
-    """The limits in a part of a request's body, however deep."""
-    if isinstance(body, Mapping):
-        part = cast("Mapping[str, Any]", body)
-        yield from _own_limits(part)
-        for value in part.values():
-            yield from _limits_in(value)
+def _numbers(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[int]:
+    """What stands under some names, where that is a number and more than 0."""
+    given = [part.get(name) for part in parts for name in names]
+    return [number for number in given if isinstance(number, int) and number > 0]
+
+
+def _parts_of_extra_body(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parts of `extra_body` where protocols say how long a response may be.
+
+    Other objects have fields of the same names that say something else, of the reasoning for example.
+    """
+    body = _object(settings, "extra_body")
+    return [body, *(_object(body, name) for name in _GENERATION_SETTINGS)]
+
+
+def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value: object = of.get(name)
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
 @lru_cache(maxsize=256)

@@ -141,7 +141,11 @@ class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterato
             return
         try:
             self._budgeted = await open_request(
-                self._model, request, accounts, executor=environment.step_executor
+                self._model,
+                request,
+                accounts,
+                executor=environment.step_executor,
+                payers=environment.policies.payers,
             )
         except BudgetExceededError as error:
             record_exceeded(error)

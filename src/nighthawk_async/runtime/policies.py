@@ -7,7 +7,7 @@ with what must hold in every run inside; a scope changes what it is told to.
 from dataclasses import dataclass, replace
 
 from .attempts.resilience import StepResilience
-from .budgets.account import BudgetAccount
+from .budgets.account import BudgetAccount, Payer
 from .budgets.terms import BudgetTerms
 from .hooks.registry import Hooks
 from .human.handler import HumanHandler
@@ -29,6 +29,7 @@ class Policies:
         permissions: What calls are permitted; all of them hold.
         budgets: The accounts that everything is charged to, outermost first.
         step_budgets: What each step may spend, by an account of its own.
+        payers: The steps in progress that are charged to budgets, outermost first.
         verifications: The checks that say whether a step is done, those of outer scopes first.
         resilience: What gives each step another chance; None for nothing.
         is_verifying: Whether the steps belong to such a check, so that they are not checked themselves.
@@ -40,6 +41,7 @@ class Policies:
     permissions: tuple[Permissions, ...] = ()
     budgets: tuple[BudgetAccount, ...] = ()
     step_budgets: tuple[BudgetTerms, ...] = ()
+    payers: tuple[Payer, ...] = ()
     verifications: tuple[Verification, ...] = ()
     resilience: StepResilience | None = None
     is_verifying: bool = False
@@ -51,7 +53,8 @@ class Policies:
 
     def of_step(self) -> "Policies":
         """The same for one step, which has accounts of its own."""
-        return self.with_budgets(*map(BudgetAccount, self.step_budgets)) if self.step_budgets else self
+        within = self.with_budgets(*map(BudgetAccount, self.step_budgets)) if self.step_budgets else self
+        return replace(within, payers=(*within.payers, Payer())) if within.budgets else within
 
 
 NO_POLICIES = Policies()

@@ -15,13 +15,26 @@ from ..usage_meter import UsageMeter
 from .stopwatch import Stopwatch
 from .terms import Amount, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
 
-__all__ = ["ACCOUNTS_LOCK", "Amounts", "BudgetAccount", "in_force"]
+__all__ = ["ACCOUNTS_LOCK", "Amounts", "BudgetAccount", "Payer", "in_force"]
 
 Amounts: TypeAlias = Mapping[Resource, Amount]
 """How much of some resources; never of `seconds`, which pass by themselves."""
 
 ACCOUNTS_LOCK = threading.Lock()
 """Held whenever an account is changed, and for a change of several accounts at once."""
+
+
+class Payer:
+    """A step in progress whose model requests are charged to accounts.
+
+    Attributes:
+        requests: For how many of them something is set aside. Changed with the lock held.
+    """
+
+    __slots__ = ("requests",)
+
+    def __init__(self) -> None:
+        self.requests = 0
 
 
 class BudgetAccount:
@@ -98,14 +111,14 @@ class BudgetAccount:
                 return self._breach(resource, limit, amount)
         return None
 
-    def has_room_locked(self, asked: Amounts) -> bool:
-        """Whether there is room for something.
+    def may_have_room_locked(self, asked: Amounts) -> bool:
+        """Whether there is room for something once nothing is set aside any more.
 
         Args:
             asked: How much.
         """
         return all(
-            (limit := self._limit(resource)) is None or self._in_use(resource) + amount <= limit
+            (limit := self._limit(resource)) is None or self._spent.get(resource, 0) + amount <= limit
             for resource, amount in asked.items()
         )
 

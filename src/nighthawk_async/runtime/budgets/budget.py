@@ -240,7 +240,8 @@ def with_outer_budgets(policies: Policies) -> Policies:
     outer = find_environment()
     if outer is None:
         return policies
-    return replace(policies, budgets=outer.policies.budgets, step_budgets=outer.policies.step_budgets)
+    around = outer.policies
+    return replace(policies, budgets=around.budgets, step_budgets=around.step_budgets, payers=around.payers)
 
 
 def _checked_budget(given: object, argument: str) -> Budget:

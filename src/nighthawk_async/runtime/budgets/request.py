@@ -20,12 +20,12 @@ from ...ports import Model
 from ...prompt.tokens import TokenCounter
 from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
 from ...types.usage import Usage
-from .account import Amounts, BudgetAccount
+from .account import Amounts, BudgetAccount, Payer
 from .conclusion import CONCLUSION_TOKENS
 from .request_bound import RequestBound, TokenMeasure, count_answers, find_output_limit, request_text
 from .request_cost import Prices, cost_of, highest_cost, known_cost
 from .resends import AttemptsSource
-from .reservation import Entry, Reservation, charge_usage, reserve
+from .reservation import Entry, Reservation, charge_usage, reserve_in_turn
 from .terms import Amount, Resource
 
 __all__ = ["BudgetedRequest", "charge_foreign_usage", "open_request"]
@@ -189,15 +189,21 @@ class BudgetedRequest:
 
 
 async def open_request(
-    model: Model, request: ModelRequest, accounts: tuple[BudgetAccount, ...], *, executor: object
+    model: Model,
+    request: ModelRequest,
+    accounts: tuple[BudgetAccount, ...],
+    *,
+    executor: object,
+    payers: Sequence[Payer],
 ) -> BudgetedRequest:
-    """Set the upper bound of a request aside in every account.
+    """Set the upper bound of a request aside in every account; see `reserve_in_turn`.
 
     Args:
         model: The model.
         request: The request.
         accounts: The accounts, outermost first.
         executor: The step executor in force.
+        payers: The steps in progress that are charged, outermost first.
 
     Raises:
         BudgetExceededError: An account has no room. Nothing has changed.
@@ -215,7 +221,7 @@ async def open_request(
         accounts=accounts,
         measure=measure,
         bound=bound,
-        reservation=reserve(entries),
+        reservation=await reserve_in_turn(entries, payers=payers),
         received=[],
     )
 

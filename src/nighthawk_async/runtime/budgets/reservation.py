@@ -1,14 +1,16 @@
 """Changes of several accounts at once: all or nothing. Floor 3. No I/O."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from ...errors import BudgetExceededError
 from ...types.usage import Usage
-from .account import ACCOUNTS_LOCK, Amounts, BudgetAccount
+from .account import ACCOUNTS_LOCK, Amounts, BudgetAccount, Payer
 from .terms import Amount, Resource
+from .waiting_line import Waiter, WaitingLine
 
-__all__ = ["Entry", "Reservation", "charge", "charge_usage", "find_full", "reserve"]
+__all__ = ["Entry", "Reservation", "charge", "charge_usage", "find_full", "reserve", "reserve_in_turn"]
 
 _GROWTH = 4
 """The next request is taken to be larger than the present one by one part in so many: conversations grow."""
@@ -31,13 +33,15 @@ class Reservation:
 
     Args:
         entries: What was set aside.
+        payer: The step that it is set aside for; None for none.
         concludes: Whether an account that wants steps to be concluded has no room for another such request.
     """
 
-    __slots__ = ("_entries", "concludes")
+    __slots__ = ("_entries", "_payer", "concludes")
 
-    def __init__(self, entries: Sequence[Entry], *, concludes: bool) -> None:
+    def __init__(self, entries: Sequence[Entry], *, payer: Payer | None, concludes: bool) -> None:
         self._entries = tuple(entries)
+        self._payer = payer
         self.concludes = concludes
 
     @property
@@ -81,27 +85,89 @@ class Reservation:
             usage: The usage of the request.
         """
         with ACCOUNTS_LOCK:
+            self._release_locked()
             for entry, amounts in zip(self._entries, spent, strict=True):
-                entry.account.return_locked(entry.amounts)
                 entry.account.spend_locked(amounts)
                 entry.account.meter.add(model_name, usage)
+            answered = _LINE.move()
+        _wake(answered)
+
+    def cancel(self) -> None:
+        """Return everything, because nothing is sent. To be done once, instead of `settle`."""
+        with ACCOUNTS_LOCK:
+            self._release_locked()
+            answered = _LINE.move()
+        _wake(answered)
+
+    def _release_locked(self) -> None:
+        if self._payer is not None:
+            self._payer.requests -= 1
+        for entry in self._entries:
+            entry.account.return_locked(entry.amounts)
 
 
-def reserve(entries: Sequence[Entry]) -> Reservation:
-    """Set something aside in all accounts, or in none.
+_Answer: TypeAlias = Reservation | BudgetExceededError
+_LINE = WaitingLine[_Answer]()
+
+
+def reserve(entries: Sequence[Entry], *, payers: Sequence[Payer] = ()) -> Reservation:
+    """Set something aside in all accounts, or in none, at once.
 
     Args:
         entries: What to set aside, outermost account first.
+        payers: The steps in progress, outermost first; the last one pays.
 
     Raises:
         BudgetExceededError: An account has no room for it. Nothing has changed.
     """
     with ACCOUNTS_LOCK:
-        _check_room_locked(entries)
-        for entry in entries:
-            entry.account.reserve_locked(entry.amounts)
-        concludes = any(_is_last_locked(entry) for entry in entries)
-    return Reservation(entries, concludes=concludes)
+        return _reserve_locked(entries, payers)
+
+
+async def reserve_in_turn(entries: Sequence[Entry], *, payers: Sequence[Payer]) -> Reservation:
+    """Set something aside in all accounts, or in none, as soon as there is room.
+
+    When only what others have set aside is in the way, it waits, in turn, until they settle. Whoever has set
+    something aside already, in this step or in one around it, does not wait: others may be waiting for that.
+
+    Args:
+        entries: What to set aside, outermost account first.
+        payers: The steps in progress, outermost first; the last one pays.
+
+    Raises:
+        BudgetExceededError: An account has no room for it. Nothing has changed.
+    """
+    accounts = [entry.account for entry in entries]
+    waiter = Waiter[_Answer](accounts=accounts, decide_locked=partial(_decide_locked, entries, payers))
+    with ACCOUNTS_LOCK:
+        if any(payer.requests for payer in payers):
+            return _reserve_locked(entries, payers)
+        _LINE.join(waiter)
+    try:
+        if waiter.answer is None:
+            await waiter.wait()
+    except BaseException:
+        _give_up(waiter)
+        raise
+    assert waiter.answer is not None
+    if isinstance(waiter.answer, BudgetExceededError):
+        raise waiter.answer
+    return waiter.answer
+
+
+def _give_up(waiter: Waiter[_Answer]) -> None:
+    """Leave the line. An answer that was given in the meantime is given back."""
+    with ACCOUNTS_LOCK:
+        _LINE.leave(waiter)
+        answered = _LINE.move()
+    if isinstance(waiter.answer, Reservation):
+        waiter.answer.cancel()
+    _wake(answered)
+
+
+def _wake(waiters: Sequence[Waiter[_Answer]]) -> None:
+    for waiter in waiters:
+        waiter.wake()
 
 
 def charge(accounts: Sequence[BudgetAccount], resource: Resource, amount: Amount = 1) -> None:
@@ -144,27 +210,53 @@ def find_full(accounts: Sequence[BudgetAccount], least: Amounts) -> BudgetExceed
         least: How much is needed at least.
     """
     with ACCOUNTS_LOCK:
-        breaches = (account.find_breach_locked(least) for account in accounts)
-        return next((breach for breach in breaches if breach is not None), None)
+        return _find_breach_locked([Entry(account, least) for account in accounts])
+
+
+def _decide_locked(entries: Sequence[Entry], payers: Sequence[Payer]) -> _Answer | None:
+    """What was asked for, or why it will never come; None to wait."""
+    for entry in entries:
+        if not entry.account.may_have_room_locked(entry.amounts):
+            return entry.account.find_breach_locked(entry.amounts)
+    if _find_breach_locked(entries) is not None:
+        return None
+    return _reserve_locked(entries, payers)
+
+
+def _reserve_locked(entries: Sequence[Entry], payers: Sequence[Payer]) -> Reservation:
+    _check_room_locked(entries)
+    for entry in entries:
+        entry.account.reserve_locked(entry.amounts)
+    payer = payers[-1] if payers else None
+    if payer is not None:
+        payer.requests += 1
+    return Reservation(entries, payer=payer, concludes=any(_is_last_locked(entry) for entry in entries))
 
 
 def _check_room_locked(entries: Sequence[Entry]) -> None:
-    for entry in entries:
-        breach = entry.account.find_breach_locked(entry.amounts)
-        if breach is not None:
-            raise breach
+    breach = _find_breach_locked(entries)
+    if breach is not None:
+        raise breach
+
+
+def _find_breach_locked(entries: Sequence[Entry]) -> BudgetExceededError | None:
+    breaches = (entry.account.find_breach_locked(entry.amounts) for entry in entries)
+    return next((breach for breach in breaches if breach is not None), None)
 
 
 def _is_last_locked(entry: Entry) -> bool:
-    """Whether an account is to be told of, because another request would not fit, or no tool call would."""
+    """Whether an account is to be told of, because another request would not fit, or no tool call would.
+
+    What others have set aside does not count: most of it comes back.
+    """
     account = entry.account
     if account.terms.on_exceeded != "conclude":
         return False
-    another: dict[Resource, Amount] = {
-        resource: amount if resource == "turns" else _grown(amount)
+    both: dict[Resource, Amount] = {
+        resource: 2 * amount if resource == "turns" else amount + _grown(amount)
         for resource, amount in entry.amounts.items()
     }
-    return not account.has_room_locked({**another, "tool_calls": 1})
+    return not account.may_have_room_locked({**both, "tool_calls": 1})
 
 
 def _sum(one: Amounts, other: Amounts) -> Amounts:

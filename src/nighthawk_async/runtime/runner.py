@@ -7,7 +7,7 @@ The generated code of the natural function commits the result. Until then nothin
 variable. Under a resilience baseline, all of this is one attempt of several (`attempts.attempts`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -23,7 +23,7 @@ from ..types.outcomes import StepOutcome
 from .attempts.attempts import StepAttempt, carry_out_attempts, within_timeout
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
-from .budgets.steps import carry_out_in_time, carry_out_within
+from .budgets.steps import begin_in_time, carry_out_in_time, carry_out_within
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
 from .hooks.steps import with_step_events
@@ -97,7 +97,7 @@ async def _carry_out_once(
             if attempt is not None:
                 attempt.prepare(step.actor, step_span)
             run_in_task_group = partial(_run_in_task_group, outer, step, block.address, attempt)
-            outcome, result = await carry_out_in_time(outer.policies.budgets, run_in_task_group)
+            outcome, result = await begin_in_time(outer.policies.budgets, run_in_task_group)
         except Exception as error:
             record_failed(step_span, error)
             raise
@@ -138,9 +138,13 @@ def _prepare(
 
 
 async def _run_in_task_group(
-    outer: Environment, step: Step, block_address: str, attempt: StepAttempt | None
+    outer: Environment,
+    step: Step,
+    block_address: str,
+    attempt: StepAttempt | None,
+    begin: Callable[[], None],
 ) -> tuple[StepOutcome, StepResult]:
-    """Once the step is admitted, serve the actor while the executor works."""
+    """Once the step is admitted, and so begins, serve the actor while the executor works."""
     run_state, actor = outer.run_state, step.actor
     around = None if outer.step is None else outer.step.actor.place
     environment = replace(
@@ -164,7 +168,9 @@ async def _run_in_task_group(
                         if attempt is not None:
                             carry_out = partial(within_timeout, environment, carry_out)
                         in_budgets = partial(carry_out_within, environment, carry_out)
-                        return await with_step_events(environment, step, in_budgets)
+                        begin()
+                        in_time = partial(carry_out_in_time, environment.policies.budgets)
+                        return await with_step_events(environment, step, in_budgets, in_time=in_time)
                     finally:
                         actor.close()
 

@@ -10,11 +10,11 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
-from nighthawk_async.hooks import BudgetThreshold
+from nighthawk_async.hooks import BudgetThreshold, StepFinished, StepStarted
 from nighthawk_async.resilience import budget as budget_per_call
 from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, model_response, tool_call
 
-from .budget_models import DONE, act, executor_of, known_model, set_number, used
+from .budget_models import DONE, StagedModel, act, executor_of, known_model, set_number, used
 
 pytestmark = pytest.mark.anyio
 
@@ -730,3 +730,58 @@ async def test_an_agent_that_hands_its_task_on_is_charged_once() -> None:
     async with nh.run(nh.AgentStepExecutor.from_agent(agent=Around()), budget=budget):
         await act()
     assert (budget.spent.tokens, budget.spent.turns) == (120, 1)
+
+
+async def test_a_step_whose_time_is_over_has_failed_and_was_not_cancelled() -> None:
+    async def wait_for_ever() -> None:
+        await anyio.sleep_forever()
+
+    for budgets in ({"budget": nh.budget(seconds=0.01)}, {"step_budget": nh.budget(seconds=0.01)}):
+        hooks, told = nh.Hooks(), list[Any]()
+        hooks.on(StepFinished, told.append)
+        executor = executor_of(StagedModel(before=wait_for_ever))
+        async with nh.run(executor, hooks=hooks):
+            with nh.scope(**budgets), pytest.raises(nh.BudgetExceededError) as caught:  # type: ignore[arg-type]
+                await act()
+        [finished] = told
+        assert (finished.error, finished.is_cancelled) == (caught.value, False)
+
+
+async def test_a_step_that_is_cancelled_before_its_time_is_over_was_cancelled() -> None:
+    hooks, told = nh.Hooks(), list[Any]()
+    hooks.on(StepFinished, told.append)
+    with anyio.CancelScope() as scope:
+
+        async def cancel() -> None:
+            scope.cancel()
+            await checkpoint()
+
+        async with nh.run(
+            executor_of(StagedModel(before=cancel)), hooks=hooks, budget=nh.budget(seconds=900)
+        ):
+            await act()
+    assert [each.is_cancelled for each in told] == [True]
+
+
+async def test_the_time_of_a_budget_limits_the_hooks_of_the_beginning_of_a_step_as_well() -> None:
+    hooks, told = nh.Hooks(), list[Any]()
+
+    @hooks.on(StepStarted)
+    async def wait(event: StepStarted) -> None:
+        await anyio.sleep_forever()
+
+    hooks.on(StepFinished, told.append)
+    async with nh.run(executor_of(known_model()), hooks=hooks, budget=nh.budget(seconds=0.01)):
+        with pytest.raises(nh.BudgetExceededError):
+            await act()
+    assert [type(each.error) for each in told] == [nh.BudgetExceededError]
+
+
+async def test_a_step_without_any_time_has_neither_a_beginning_nor_an_end() -> None:
+    hooks, told = nh.Hooks(), list[Any]()
+    hooks.on(StepStarted, StepFinished)(told.append)
+    for budgets in ({"budget": nh.budget(seconds=0)}, {"step_budget": nh.budget(seconds=0)}):
+        async with nh.run(executor_of(known_model()), hooks=hooks, **budgets):  # type: ignore[arg-type]
+            with pytest.raises(nh.BudgetExceededError):
+                await act()
+    assert told == []

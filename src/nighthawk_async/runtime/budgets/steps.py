@@ -5,6 +5,7 @@ Model requests are the business of `budgets.request`.
 
 from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
+from math import inf
 from typing import TypeVar
 
 import anyio
@@ -17,11 +18,48 @@ from .notices import record_exceeded, tell_thresholds
 from .reservation import charge, find_full
 from .terms import Resource
 
-__all__ = ["begin_foreign_turn", "carry_out_in_time", "carry_out_within", "charge_tool_call"]
+__all__ = [
+    "begin_foreign_turn",
+    "begin_in_time",
+    "carry_out_in_time",
+    "carry_out_within",
+    "charge_tool_call",
+]
 
 Result = TypeVar("Result")
 
 _LEAST_COST = Decimal("0.000001")
+
+
+async def begin_in_time(
+    accounts: Sequence[BudgetAccount], work: Callable[[Callable[[], None]], Awaitable[Result]]
+) -> Result:
+    """Carry something out that must wait to begin, but no longer than the budgets have seconds left.
+
+    Args:
+        accounts: The accounts.
+        work: What to carry out. It is given a function to call when it begins; then time limits it no more.
+
+    Raises:
+        BudgetExceededError: The time of a budget is over, and it has not begun.
+    """
+    timed = [account for account in accounts if account.terms.limits.seconds is not None]
+    if not timed:
+        return await work(lambda: None)
+    with in_force(timed):  # also for a task that has outlived the block of the budget
+        _check_time(timed)
+        shortest = min(timed, key=lambda account: account.remaining_seconds)
+        deadline = anyio.current_time() + shortest.remaining_seconds
+        with anyio.CancelScope(deadline=deadline) as scope:
+
+            def begin() -> None:
+                if scope.cancel_called:
+                    raise _recorded(shortest.time_breach())
+                scope.deadline = inf
+
+            return await work(begin)
+        assert scope.cancelled_caught
+        raise _recorded(shortest.time_breach())
 
 
 async def carry_out_in_time(
@@ -41,7 +79,7 @@ async def carry_out_in_time(
     timed = [account for account in accounts if account.terms.limits.seconds is not None]
     if not timed:
         return await work()
-    with in_force(timed):  # also for a task that has outlived the block of the budget
+    with in_force(timed):
         _check_time(timed)
         shortest = min(timed, key=lambda account: account.remaining_seconds)
         deadline = anyio.current_time() + shortest.remaining_seconds
@@ -65,16 +103,15 @@ async def carry_out_within(environment: Environment, work: Callable[[], Awaitabl
         work: What carries it out.
 
     Raises:
-        BudgetExceededError: A budget allows no further step, or its time is over.
+        BudgetExceededError: A budget allows no further step.
         HookError: A hook failed.
     """
     accounts = environment.policies.budgets
     if not accounts:
         return await work()
-    own = accounts[len(accounts) - len(environment.policies.step_budgets) :]
     _charge(accounts, "steps")
     await tell_thresholds(environment)
-    result = await carry_out_in_time(own, work)
+    result = await work()
     await tell_thresholds(environment)
     return result
 

@@ -16,10 +16,15 @@ from .read_only import read_only
 __all__ = ["before_commit", "with_step_events"]
 
 _Concluded: TypeAlias = tuple[StepOutcome, StepResult]
+_InTime: TypeAlias = Callable[[Callable[[], Awaitable[_Concluded]]], Awaitable[_Concluded]]
 
 
 async def with_step_events(
-    environment: Environment, step: Step, carry_out: Callable[[], Awaitable[_Concluded]]
+    environment: Environment,
+    step: Step,
+    carry_out: Callable[[], Awaitable[_Concluded]],
+    *,
+    in_time: _InTime,
 ) -> _Concluded:
     """Carry out an admitted step, and tell hooks of its beginning, its parking and its end.
 
@@ -29,6 +34,7 @@ async def with_step_events(
         environment: What is in force in the step.
         step: The step.
         carry_out: Carries it out.
+        in_time: Limits the time of something, the hooks of the beginning included.
 
     Raises:
         ExecutionError: A hook vetoed the step.
@@ -37,13 +43,21 @@ async def with_step_events(
         Exception: What carrying out raises.
     """
     if not environment.policies.hooks:
-        return await carry_out()
-    try:
+        return await in_time(carry_out)
+    has_begun = False
+
+    async def begin_and_carry_out() -> _Concluded:
+        nonlocal has_begun
+        has_begun = True
         await emit(environment, StepStarted(execution_ref=environment.execution_ref, program=step.program))
         step.actor.observe_parking(lambda moment: _tell_parking(environment, moment))
-        outcome, result = await carry_out()
+        return await carry_out()
+
+    try:
+        outcome, result = await in_time(begin_and_carry_out)
     except BaseException as error:
-        await emit_finished(environment, _finished(environment, step, None, error))
+        if has_begun:
+            await emit_finished(environment, _finished(environment, step, None, error))
         raise
     await emit_finished(environment, _finished(environment, step, outcome, None))
     return outcome, result

@@ -1,12 +1,12 @@
 """What a row of the tables of models holds. Floor 1. Data only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from ..types.model import ModelCapabilities, ModelPrice
 
-__all__ = ["ModelFacts", "price"]
+__all__ = ["ModelFacts", "price", "with_long_requests"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,3 +49,22 @@ def price(
         cache_read=None if read is None else Decimal(read),
         cache_write=None if write is None else Decimal(write),
     )
+
+
+def with_long_requests(usual: ModelPrice, *, above: int, sent: str, received: str) -> ModelPrice:
+    """A price that rises for long requests.
+
+    Args:
+        usual: The price of other requests.
+        above: A request that sends more tokens is long.
+        sent: How many times as much its tokens sent cost, cached ones included.
+        received: How many times as much its tokens received cost.
+    """
+    more = Decimal(sent)
+    long_request = ModelPrice(
+        input=usual.input * more,
+        output=usual.output * Decimal(received),
+        cache_read=None if usual.cache_read is None else usual.cache_read * more,
+        cache_write=None if usual.cache_write is None else usual.cache_write * more,
+    )
+    return replace(usual, long_request=long_request, long_request_tokens=above)

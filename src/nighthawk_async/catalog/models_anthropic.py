@@ -7,7 +7,7 @@ minutes. `minimal` stands among the words for reasoning, since the codec writes 
 from dataclasses import replace
 
 from ..types.model import ModelCapabilities, ModelPrice
-from .model_facts import ModelFacts, price
+from .model_facts import ModelFacts, price, with_long_requests
 
 __all__ = ["ANTHROPIC_MODELS"]
 
@@ -60,6 +60,9 @@ _FABLE_5 = price("10", "50", read="1", write="12.5")
 _FABLE_5_1 = price("10", "50", read="0.25", write="12.5")
 _FABLE_5_2 = price("8", "40", read="0.2", write="10")
 _OPUS = price("5", "25", read="0.5", write="6.25")
+_HAIKU_5_5 = with_long_requests(
+    price("0.1", "0.5", read="0.01", write="0.125"), above=100_000, sent="5", received="5"
+)
 _SONNET_4 = price("3", "15", read="0.3", write="3.75")
 
 ANTHROPIC_MODELS: tuple[ModelFacts, ...] = (
@@ -71,7 +74,7 @@ ANTHROPIC_MODELS: tuple[ModelFacts, ...] = (
     _claude("claude-mythos-5", _THINKING, _FABLE_5),
     _claude("claude-opus-5-5", _UNFORCED, price("4", "20", read="0.2", write="5")),
     _claude("claude-sonnet-5-5", _UNFORCED, price("2", "10", read="0.1", write="2.5"), _LEAST_THINKING),
-    _claude("claude-haiku-5-5", _CLAUDE_5, price("0.1", "0.5", read="0.01", write="0.125"), _BEYOND_100K),
+    _claude("claude-haiku-5-5", _CLAUDE_5, _HAIKU_5_5, _BEYOND_100K),
     _claude("claude-opus-5", _CLAUDE_5, _OPUS),
     _claude("claude-sonnet-5", _CLAUDE_5, price("2", "10", read="0.2", write="2.5")),
     _claude("claude-opus-4-8*", _CLAUDE_5, _OPUS),

@@ -10,7 +10,7 @@ does nothing is one that the model lacks.
 from dataclasses import replace
 
 from ..types.model import ModelCapabilities, ModelPrice
-from .model_facts import ModelFacts, price
+from .model_facts import ModelFacts, price, with_long_requests
 
 __all__ = ["GOOGLE_MODELS"]
 
@@ -60,9 +60,14 @@ def _gemini(name: str, capabilities: ModelCapabilities, prices: ModelPrice | Non
     )
 
 
+def _rising(usual: ModelPrice) -> ModelPrice:
+    """What `_BEYOND_200K` says."""
+    return with_long_requests(usual, above=200_000, sent="2", received="1.5")
+
+
 _GEMINI_4 = price("2", "10", read="0.1")
 _FLASH = price("0.75", "3.75", read="0.075")
-_PRO = price("2", "12", read="0.2")
+_PRO = _rising(price("2", "12", read="0.2"))
 
 GOOGLE_MODELS: tuple[ModelFacts, ...] = (
     # The length of their longest response is told in two ways, so it is not told here.
@@ -87,7 +92,7 @@ GOOGLE_MODELS: tuple[ModelFacts, ...] = (
     _gemini(
         "gemini-2.5-pro",
         replace(_GEMINI_2_5, reasoning_efforts=("minimal", "low", "medium", "high")),
-        price("1.25", "10", read="0.125"),
+        _rising(price("1.25", "10", read="0.125")),
         _BEYOND_200K,
     ),
     _gemini("gemini-2.5-flash", _GEMINI_2_5, price("0.3", "2.5", read="0.03"), _SOUND_COSTS_MORE),

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from ..types.model import ModelCapabilities
+from ..types.model import ModelCapabilities, ModelPrice
 from ..types.settings import ReasoningEffort
-from .model_facts import ModelFacts, price
+from .model_facts import ModelFacts, price, with_long_requests
 
 __all__ = ["OPENAI_MODELS"]
 
@@ -99,10 +99,15 @@ _RESEARCH = replace(_O_SERIES, tools=False, structured_output=False)
 _UNNAMED = ModelCapabilities()
 
 
+def _rising(usual: ModelPrice) -> ModelPrice:
+    """What `_BEYOND_272K` says."""
+    return with_long_requests(usual, above=272_000, sent="2", received="1.5")
+
+
 def _gpt_6(
     name: str, input_price: str, output_price: str, *, read: str, write: str, reasons_always: bool = False
 ) -> _Family:
-    prices = price(input_price, output_price, read=read, write=write)
+    prices = _rising(price(input_price, output_price, read=read, write=write))
     return _Family(
         name=name,
         capabilities=replace(_GPT_6_REASONING if reasons_always else _GPT_6, price=prices),
@@ -126,13 +131,13 @@ _FAMILIES = (
     _gpt_6("gpt-5.6-luna", "0.2", "1.2", read="0.02", write="0.25"),
     _Family(
         name="gpt-5.5-pro*",
-        capabilities=replace(_PRO_LONG, price=price("30", "180")),
+        capabilities=replace(_PRO_LONG, price=_rising(price("30", "180"))),
         chat="nothing",
         note=_BEYOND_272K,
     ),
     _Family(
         name="gpt-5.4-pro*",
-        capabilities=replace(_PRO_LONG, price=price("30", "180")),
+        capabilities=replace(_PRO_LONG, price=_rising(price("30", "180"))),
         chat="nothing",
         note=_BEYOND_272K,
     ),
@@ -187,13 +192,13 @@ _FAMILIES = (
     _Family(name="gpt-[5-9]*-[a-z]*", capabilities=_UNNAMED),
     _Family(
         name="gpt-5.5*",
-        capabilities=replace(_GPT_5_LONG, price=price("5", "30", read="0.5")),
+        capabilities=replace(_GPT_5_LONG, price=_rising(price("5", "30", read="0.5"))),
         note=f"{_SAMPLES_UNREASONED} {_BEYOND_272K}",
         chat="tools or effort",
     ),
     _Family(
         name="gpt-5.4*",
-        capabilities=replace(_GPT_5_LONG, price=price("2.5", "15", read="0.25")),
+        capabilities=replace(_GPT_5_LONG, price=_rising(price("2.5", "15", read="0.25"))),
         note=_BEYOND_272K,
         chat="tools or effort",
     ),

@@ -1,5 +1,6 @@
 """What a model can do and what it costs, in words and as JSON. Floor 5. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
@@ -127,6 +128,14 @@ def capabilities_as_json(capabilities: ModelCapabilities) -> dict[str, Any]:
     """
     fields = asdict(capabilities)
     if capabilities.price is not None:
-        prices = asdict(capabilities.price)
-        fields["price"] = {name: None if each is None else str(each) for name, each in prices.items()}
+        fields["price"] = _price_as_json(asdict(capabilities.price))
     return fields
+
+
+def _price_as_json(prices: Mapping[str, Any]) -> dict[str, Any]:
+    amounts: dict[str, Any] = {
+        name: str(each) if isinstance(each, Decimal) else each for name, each in prices.items()
+    }
+    if amounts["long_request"] is not None:
+        amounts["long_request"] = _price_as_json(amounts["long_request"])
+    return amounts

@@ -29,8 +29,11 @@ def overridden_capabilities(
     if not overrides:
         return capabilities
     _refuse_unknown(overrides, ModelCapabilities, "capability of a model")
-    if isinstance(price := overrides.get("price"), Mapping):
-        _refuse_unknown(cast("Mapping[str, Any]", price), ModelPrice, "price of a model")
+    price: object = overrides.get("price")
+    while isinstance(price, Mapping):
+        prices = cast("Mapping[str, Any]", price)
+        _refuse_unknown(prices, ModelPrice, "price of a model")
+        price = prices.get("long_request")
     try:
         corrected = TypeAdapter(ModelCapabilities).validate_python({**asdict(capabilities), **overrides})
     except ValidationError as error:
@@ -51,15 +54,21 @@ def _check_values(capabilities: ModelCapabilities) -> None:
         number: int | None = getattr(capabilities, name)
         if number is not None and number <= 0:
             raise ConfigurationError(f"Bad model setting 'capabilities': {name!r} must be more than 0.")
-    if capabilities.price is not None:
-        for each in fields(ModelPrice):
-            price: Decimal | None = getattr(capabilities.price, each.name)
-            if price is not None and price < 0:
-                raise ConfigurationError(
-                    f"Bad model setting 'capabilities': 'price.{each.name}' must not be negative."
-                )
+    _check_prices(capabilities.price, "price")
     if capabilities.reasoning_efforts == ():
         raise ConfigurationError(
             "Bad model setting 'capabilities': 'reasoning_efforts' must hold a word; None stands for words "
             "that are unknown."
         )
+
+
+def _check_prices(price: ModelPrice | None, path: str) -> None:
+    if price is None:
+        return
+    for name in ("input", "output", "cache_read", "cache_write", "long_request_tokens"):
+        amount: Decimal | int | None = getattr(price, name)
+        if amount is not None and amount < 0:
+            raise ConfigurationError(
+                f"Bad model setting 'capabilities': '{path}.{name}' must not be negative."
+            )
+    _check_prices(price.long_request, f"{path}.long_request")

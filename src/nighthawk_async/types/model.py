@@ -65,12 +65,33 @@ class ModelPrice:
         output: Tokens received, reasoning included.
         cache_read: Tokens sent that the provider reads from its cache; None for the price of `input`.
         cache_write: Tokens sent that the provider writes to its cache; None for the price of `input`.
+        long_request: The prices of a request that sends more than `long_request_tokens`; None for the same.
+        long_request_tokens: How many tokens that are; None where there is no `long_request`.
+
+    Raises:
+        ValueError: One of the last two is given without the other.
     """
 
     input: Decimal
     output: Decimal
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
+    long_request: "ModelPrice | None" = None
+    long_request_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.long_request is None) != (self.long_request_tokens is None):
+            raise ValueError("long_request and long_request_tokens go together: give both, or neither")
+
+    def for_request(self, input_tokens: int) -> "ModelPrice":
+        """The prices that hold for a request.
+
+        Args:
+            input_tokens: How many tokens it sends.
+        """
+        if self.long_request is None or input_tokens <= (self.long_request_tokens or 0):
+            return self
+        return self.long_request.for_request(input_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,3 +93,23 @@ def test_a_bad_correction_is_refused_by_name(overrides: dict[str, Any], message:
     with pytest.raises(ConfigurationError) as raised:
         overridden_capabilities(CATALOG, overrides)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("price", "fault"),
+    [
+        ({"long_request": {"input": 2, "output": 8}}, "long_request_tokens"),
+        ({"long_request": {"input": -2, "output": 8}, "long_request_tokens": 9}, "price.long_request.input"),
+        ({"long_request": {"input": 2, "output": 8, "sound": 1}, "long_request_tokens": 9}, "sound"),
+    ],
+)
+def test_a_price_of_long_requests_is_checked_as_well(price: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ConfigurationError, match=fault):
+        overridden_capabilities(CATALOG, {"price": {"input": 1, "output": 4, **price}})
+
+
+def test_a_price_of_long_requests_can_be_given() -> None:
+    price = {"input": 1, "output": 4, "long_request": {"input": 2, "output": 8}, "long_request_tokens": 9}
+    corrected = overridden_capabilities(CATALOG, {"price": price})
+    assert corrected.price is not None
+    assert corrected.price.long_request == ModelPrice(input=Decimal(2), output=Decimal(8))

@@ -1,5 +1,7 @@
+from dataclasses import replace
 from decimal import Decimal
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +52,32 @@ def test_cached_tokens_without_a_price_cost_what_others_cost() -> None:
 
 def test_more_cached_tokens_than_tokens_cost_no_more_than_the_tokens() -> None:
     assert cost_of(Usage(input_tokens=10, cache_read_tokens=MILLION), PRICE) == Decimal("0.000003")
+
+
+def test_a_long_request_has_prices_of_its_own() -> None:
+    long_request = ModelPrice(input=Decimal(6), output=Decimal(20), cache_read=Decimal(1))
+    price = replace(PRICE, long_request=long_request, long_request_tokens=1_000)
+    usual = Usage(input_tokens=1_000, cache_read_tokens=600, output_tokens=50)
+    assert cost_of(usual, price) == cost_of(usual, PRICE)
+    longer = replace(usual, input_tokens=1_001)
+    assert cost_of(longer, price) == cost_of(longer, long_request) > cost_of(longer, PRICE)
+
+
+def test_attempts_that_are_long_only_together_cost_what_others_cost() -> None:
+    price = replace(
+        PRICE, long_request=ModelPrice(input=Decimal(9), output=Decimal(90)), long_request_tokens=100
+    )
+    tally = UsageTally(price)
+    tally.report(Usage(requests=1, input_tokens=80))
+    tally.attempt_failed(may_have_consumed=True)
+    assert tally.report(Usage(requests=1, input_tokens=80)).cost == Decimal("0.00048")
+
+
+def test_a_price_of_long_requests_says_which_are_long() -> None:
+    with pytest.raises(ValueError, match="long_request_tokens"):
+        replace(PRICE, long_request=PRICE)
+    with pytest.raises(ValueError, match="long_request_tokens"):
+        replace(PRICE, long_request_tokens=5)
 
 
 @given(usages, prices)

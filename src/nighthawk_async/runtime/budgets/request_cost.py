@@ -18,15 +18,16 @@ _PER_TOKEN = Decimal(1) / 1_000_000
 
 
 def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
-    """What the tokens of a usage cost, in US dollars.
+    """What the tokens of one request cost, in US dollars.
 
     A provider that reports more cached tokens than tokens is taken at its word for the latter.
 
     Args:
-        usage: The usage.
+        usage: The usage of one request.
         price: The prices.
     """
     sent = max(usage.input_tokens, 0)
+    price = price.for_request(sent)
     read = min(max(usage.cache_read_tokens, 0), sent)
     written = min(max(usage.cache_write_tokens, 0), sent - read)
     read_price = price.input if price.cache_read is None else price.cache_read

@@ -173,16 +173,17 @@ def _checked_prices(prices: object) -> Prices | None:
     for model_name, price in checked.items():
         if not isinstance(model_name, str) or ":" not in model_name:
             raise NighthawkError(f"prices names models as 'provider:name', not {model_name!r}.")
-        if not isinstance(price, ModelPrice) or not all(_is_price(each) for each in _amounts_of(price)):
+        if not isinstance(price, ModelPrice) or not _has_amounts(price):
             raise NighthawkError(
                 f"The price of {model_name} must be a ModelPrice of Decimals, not {price!r}."
             )
     return cast("dict[str, ModelPrice]", checked)
 
 
-def _amounts_of(price: ModelPrice) -> list[object]:
-    amounts: list[object] = [getattr(price, each.name) for each in fields(price)]
-    return [amount for amount in amounts if amount is not None]
+def _has_amounts(price: ModelPrice) -> bool:
+    given: list[object] = [price.input, price.output, price.cache_read, price.cache_write]
+    is_good = all(_is_price(amount) for amount in given if amount is not None)
+    return is_good and (price.long_request is None or _has_amounts(price.long_request))
 
 
 def _is_price(amount: object) -> bool:

@@ -107,6 +107,8 @@ def test_show_gives_what_the_catalog_knows_and_the_row_that_says_so(capsys: Capt
         "output": "5",
         "cache_read": "0.1",
         "cache_write": "1.25",
+        "long_request": None,
+        "long_request_tokens": None,
     }
 
 

@@ -18,7 +18,6 @@ DONE = tool_call("nh_outcome", kind="pass")
 sent: list[object] = []
 
 
-@nh.tool(name="post")
 async def post(letter: dict[str, list[str]]) -> str:
     """Post a letter."""
     sent.append(letter)
@@ -49,6 +48,7 @@ async def posted(*hooks: Any) -> list[object]:
     for hook in hooks:
         registered.on(BeforeToolCall, hook)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model), hooks=registered):
+        nh.tool(post)
         await write()
     return sent
 

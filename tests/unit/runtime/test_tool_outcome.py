@@ -2,11 +2,15 @@
 
 import json
 
+import pytest
+
+from nighthawk_async import StepAbortedError, StepRejectedError, ToolEvaluationError
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.runtime.tools.outcome import (
     ToolError,
     ToolOutcome,
     ToolResultRenderingPolicy,
+    outcome_of_failure,
     project_outcome,
     render_outcome,
 )
@@ -29,3 +33,14 @@ def test_a_failure_is_an_envelope_without_a_value() -> None:
         "value": None,
         "error": {"kind": "internal", "message": "é", "guidance": None},
     }
+
+
+@pytest.mark.parametrize("decided", [StepAbortedError("enough"), StepRejectedError("too dear")])
+def test_what_somebody_decided_inside_a_call_is_no_reason_to_try_again(decided: Exception) -> None:
+    error = ToolEvaluationError(f"order(): {decided}")
+    error.__cause__ = decided
+    failure = outcome_of_failure(error).error
+    assert failure is not None
+    assert failure.kind == "oversight"
+    assert str(decided) in failure.message
+    assert "Do not try it again" in (failure.guidance or "")

@@ -9,6 +9,7 @@ from ...errors import (
     ModelError,
     NighthawkError,
     StepAbortedError,
+    StepRejectedError,
     ToolBoundaryError,
     ToolValidationError,
 )
@@ -102,7 +103,7 @@ def _evaluation_failure(error: NighthawkError) -> ToolError:
     match error.__cause__:
         case ToolBoundaryError() as raised:
             return ToolError(kind=raised.kind, message=str(error), guidance=raised.guidance)
-        case StepAbortedError():
+        case StepAbortedError() | StepRejectedError():
             guidance = "Do not try it again; go on without its result."
             return ToolError(kind="oversight", message=str(error), guidance=guidance)
         case SyntaxError():

@@ -304,6 +304,25 @@ async def test_a_request_that_was_sent_and_broke_off_is_charged_its_input_and_wh
     assert after.usage.cost > before.usage.cost > 0
 
 
+@pytest.mark.parametrize("stage", ["before", "after"])
+async def test_a_request_that_broke_off_while_the_model_may_reason_is_charged_the_longest_response(
+    stage: str,
+) -> None:
+    async def fail() -> None:
+        raise nh.ModelConnectionError("broken")
+
+    each = await refused_amount(known_model(), tokens=1)
+    model = StagedModel(**{stage: fail})  # type: ignore[arg-type]
+    model.capabilities = nh.ModelCapabilities(max_output_tokens=50, price=PRICE, reasoning=True)
+    reasoning, told_not_to = nh.budget(tokens=ROOM), nh.budget(tokens=ROOM)
+    for budget, settings in ((reasoning, {}), (told_not_to, {"reasoning_effort": "none"})):
+        async with nh.run(executor_of(model, model_settings=settings), budget=budget):
+            with pytest.raises(nh.ModelConnectionError):
+                await act()
+    assert reasoning.spent.tokens == each
+    assert each - 50 <= told_not_to.spent.tokens < each
+
+
 async def test_an_estimate_never_exceeds_what_was_reserved() -> None:
     async def fail() -> None:
         raise nh.ModelConnectionError("broken")

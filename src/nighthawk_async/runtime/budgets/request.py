@@ -4,8 +4,8 @@
 
 What is reserved is an upper bound, so no account can be overspent by what goes on at the same time. A request
 that is cut off is charged what was told of it, and what nobody told is estimated: the whole input when it may
-have been sent, and the output as far as it arrived. When the transport sends it again, each attempt is set
-aside and charged like that.
+have been sent, and the output as far as it arrived, or the longest when the model reasons, because most reason
+out of sight. When the transport sends it again, each attempt is set aside and charged like that.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, 
 from ...types.usage import Usage
 from .account import Amounts, BudgetAccount, Payer
 from .conclusion import CONCLUSION_TOKENS
-from .request_bound import RequestBound, TokenMeasure, count_answers, find_output_limit, request_text
+from .request_bound import RequestBound, TokenMeasure, count_answers, find_output_limit, reasons, request_text
 from .request_cost import Prices, cost_of, highest_cost, known_cost
 from .resends import AttemptsSource
 from .reservation import Entry, Reservation, charge_usage, reserve_in_turn
@@ -178,7 +178,10 @@ class BudgetedRequest:
         """
         if told.is_complete or self.bound is None:
             return told
-        received = self.measure.most_tokens(text) if text else 0
+        if reasons(self.request.settings, self.model.capabilities):
+            received = self.bound.output_tokens  # nobody sees how much
+        else:
+            received = self.measure.most_tokens(text) if text else 0
         usage = replace(
             told,
             input_tokens=told.input_tokens or self.bound.input_tokens,

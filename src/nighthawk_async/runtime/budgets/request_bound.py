@@ -15,9 +15,9 @@ from typing import Any, cast
 from ...prompt.tokens import TokenCounter
 from ...types.content import BinaryContent, FileUrl, ImageUrl, UploadedFile, UserContent
 from ...types.messages import AssistantMessage, Message, UserMessage
-from ...types.model import ModelRequest
+from ...types.model import ModelCapabilities, ModelRequest
 
-__all__ = ["RequestBound", "TokenMeasure", "count_answers", "find_output_limit", "request_text"]
+__all__ = ["RequestBound", "TokenMeasure", "count_answers", "find_output_limit", "reasons", "request_text"]
 
 _MARGIN_OF_OWN_TOKENIZER = 1.1
 _MARGIN_OF_ANOTHER = 1.5
@@ -125,6 +125,18 @@ def count_answers(settings: Mapping[str, Any]) -> int:
         settings: The settings of a request.
     """
     return max(_numbers([settings, *_parts_of_extra_body(settings)], _ANSWERS), default=1)
+
+
+def reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> bool:
+    """Whether a model may reason: it can, and is not told to leave it.
+
+    Args:
+        settings: The settings of a request.
+        capabilities: What the model can do.
+    """
+    thinking = _object(settings, "thinking").get("type")
+    is_told_not_to = settings.get("reasoning_effort") == "none" or thinking == "disabled"
+    return capabilities.reasoning and not is_told_not_to
 
 
 def _numbers(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[int]:

@@ -4,8 +4,8 @@
 
 What is reserved is an upper bound, so no account can be overspent by what goes on at the same time. A request
 that is cut off is charged what was told of it, and what nobody told is estimated: the whole input when it may
-have been sent, and the output as far as it arrived, or the longest when the model reasons, because most reason
-out of sight. When the transport sends it again, each attempt is set aside and charged like that.
+have been sent, and the output as far as it arrived, or the longest when the model reasons, because most
+reason out of sight. When the transport sends it again, each attempt is set aside and charged like that.
 """
 
 from collections.abc import Sequence

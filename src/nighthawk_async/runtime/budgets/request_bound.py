@@ -2,7 +2,7 @@
 
 Providers render requests in forms of their own, so what is sent is counted with a margin: a small one with
 the model's own tokenizer, a larger one with another. A text of n bytes has at most n tokens in any of them.
-Media have no exact measure: each counts as much as the providers' documentation lets fear.
+Media have no exact measure: each counts as much as it takes with most models.
 """
 
 import json
@@ -28,6 +28,8 @@ _TOKENS_OF_TOOL = 16
 _TOKENS_OF_MESSAGE = 8
 
 _TOKENS_OF_MEDIUM = 5_000
+"""More than most models take for an image. With a few (gpt-4o-mini, for one) a large image takes several times
+as many; a bound that held for these would keep the others from budgets that have room for them."""
 _TOKENS_OF_FILE = 50_000
 """A file that is known by its name only, and may be long."""
 _BYTES_PER_TOKEN_OF_SOUND = 64

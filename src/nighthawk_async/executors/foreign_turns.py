@@ -1,14 +1,14 @@
 """Budgets for agents of the user's own, which reach models by their own ways. Floor 4.
 
-Their requests cannot be measured before they are sent: a turn is refused when a budget has nothing left, and
-what they report is charged afterwards, so that one turn can exceed a budget.
+Their requests cannot be measured before they are sent: a task or a turn is refused when a budget has nothing
+left, and what they report is charged afterwards, so that one turn can exceed a budget.
 """
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from ..runtime.budgets.request import charge_foreign_usage
-from ..runtime.budgets.steps import begin_foreign_turn
+from ..runtime.budgets.steps import begin_foreign_turn, check_foreign_turn
 from ..runtime.environment import Environment
 from ..types.content import UserContent
 from ..types.usage import Usage
@@ -48,9 +48,14 @@ def budgeted_task(task: AgentTask, environment: Environment) -> AgentTask:
     Args:
         task: The task.
         environment: The environment of the step.
+
+    Raises:
+        BudgetExceededError: A budget allows no turn, or has nothing left; the agent may never ask.
+        ConfigurationError: Under a budget of cost, an agent used a model that nobody knows the price of.
     """
     if not environment.policies.budgets:
         return task
+    check_foreign_turn(environment)
     return replace(
         task,
         turn_boundary=_BudgetedTurns(task.turn_boundary, environment),

@@ -24,6 +24,7 @@ __all__ = [
     "carry_out_in_time",
     "carry_out_within",
     "charge_tool_call",
+    "check_foreign_turn",
 ]
 
 Result = TypeVar("Result")
@@ -143,8 +144,30 @@ async def charge_tool_call(environment: Environment, name: str) -> None:
     await tell_thresholds(environment)
 
 
+def check_foreign_turn(environment: Environment) -> None:
+    """Refuse a turn of an agent of the user's own, whose requests cannot be measured before they are sent.
+
+    Args:
+        environment: The environment of the step.
+
+    Raises:
+        BudgetExceededError: A budget allows no further turn, or has nothing left.
+        ConfigurationError: Under a budget of cost, the agent used a model that nobody knows the price of.
+    """
+    accounts = environment.policies.budgets
+    for account in accounts:
+        if account.has_unpriced and account.terms.limits.cost is not None:
+            raise ConfigurationError(
+                f"budget {account.terms.name} limits cost, but an agent used a model that nobody knows the "
+                "price of; say it with prices=…, or let the agent report the cost with the usage."
+            )
+    error = find_full(accounts, {"tokens": 1, "cost": _LEAST_COST, "turns": 1})
+    if error is not None:
+        raise _recorded(error)
+
+
 async def begin_foreign_turn(environment: Environment) -> None:
-    """Begin a turn of an agent of the user's own, whose requests cannot be measured before they are sent.
+    """Begin a turn of an agent of the user's own; see `check_foreign_turn`.
 
     Args:
         environment: The environment of the step.
@@ -154,17 +177,8 @@ async def begin_foreign_turn(environment: Environment) -> None:
         ConfigurationError: Under a budget of cost, the agent used a model that nobody knows the price of.
         HookError: A hook failed.
     """
-    accounts = environment.policies.budgets
-    for account in accounts:
-        if account.has_unpriced and account.terms.limits.cost is not None:
-            raise ConfigurationError(
-                f"budget {account.terms.name} limits cost, but an agent used a model that nobody knows the "
-                "price of; say it with prices=…, or let the agent report the cost with the usage."
-            )
-    error = find_full(accounts, {"tokens": 1, "cost": _LEAST_COST})
-    if error is not None:
-        raise _recorded(error)
-    _charge(accounts, "turns")
+    check_foreign_turn(environment)
+    _charge(environment.policies.budgets, "turns")
     await tell_thresholds(environment)
 
 

@@ -25,6 +25,7 @@ class Policies:
     Args:
         oversight: What inspects tool calls and commits; None for nothing.
         hooks: What is called for events, those of outer scopes first.
+        outer_hooks: The hooks of the runs around this one, which are told of their budgets.
         human: What asks people; None for nobody.
         permissions: What calls are permitted; all of them hold.
         budgets: The accounts that everything is charged to, outermost first.
@@ -37,6 +38,7 @@ class Policies:
 
     oversight: Oversight | None = None
     hooks: tuple[Hooks, ...] = ()
+    outer_hooks: tuple[Hooks, ...] = ()
     human: HumanHandler | None = None
     permissions: tuple[Permissions, ...] = ()
     budgets: tuple[BudgetAccount, ...] = ()

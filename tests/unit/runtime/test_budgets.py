@@ -785,3 +785,87 @@ async def test_a_step_without_any_time_has_neither_a_beginning_nor_an_end() -> N
             with pytest.raises(nh.BudgetExceededError):
                 await act()
     assert told == []
+
+
+# ---- telling everybody
+
+
+async def test_a_threshold_that_a_run_inside_passes_is_told_to_the_hooks_of_the_run_around_it() -> None:
+    hooks, told = nh.Hooks(), list[Any]()
+    hooks.on(BudgetThreshold, lambda event: told.append((event.resource, event.fraction)))
+    executor = executor_of(known_model())
+    async with nh.run(executor, budget=nh.budget(steps=2, thresholds=(0.5,)), hooks=hooks):
+        async with nh.run(executor):
+            await act()
+        assert told == [("steps", 0.5)]
+        await act()
+    assert told == [("steps", 0.5)]
+
+
+async def test_hooks_that_were_not_in_force_are_told_later() -> None:
+    hooks, told = nh.Hooks(), list[Any]()
+    hooks.on(BudgetThreshold, lambda event: told.append(event.spent))
+    async with nh.run(executor_of(known_model()), budget=nh.budget(steps=4, thresholds=(0.25,)), hooks=hooks):
+        async with nh.scope(hooks=[], mode="replace"):
+            await act()
+        assert told == []
+        await act()
+        await act()
+    assert told == [2]
+
+
+async def test_a_hook_that_fails_at_a_threshold_does_not_keep_others_from_being_told() -> None:
+    first, second, told = nh.Hooks(), nh.Hooks(), list[Any]()
+
+    def fail(event: BudgetThreshold) -> None:
+        raise ValueError("no")
+
+    def listen(event: BudgetThreshold) -> None:
+        told.append((event.resource, event.fraction))
+
+    first.on(BudgetThreshold, fail)
+    for hooks in (first, second):
+        hooks.on(BudgetThreshold, listen)
+    budget = nh.budget(steps=10, turns=10, thresholds=(0.1, 0.05))
+    async with nh.run(executor_of(known_model()), budget=budget, hooks=[first, second]):
+        for _ in range(4):  # each threshold of the first object fails one step
+            with pytest.raises(nh.HookError, match="no"):
+                await act()
+            if len(told) == 8:
+                break
+    assert sorted(told) == sorted(
+        2 * [(resource, part) for resource in ("steps", "turns") for part in (0.05, 0.1)]
+    )
+
+
+async def test_a_threshold_whose_telling_was_cancelled_is_told_again() -> None:
+    hooks, told = nh.Hooks(), list[Any]()
+
+    @hooks.on(BudgetThreshold)
+    async def listen(event: BudgetThreshold) -> None:
+        told.append(event.fraction)
+        if len(told) == 1:
+            scope.cancel()
+            await checkpoint()
+
+    async with nh.run(executor_of(known_model()), budget=nh.budget(steps=4, thresholds=(0.25,)), hooks=hooks):
+        with anyio.CancelScope() as scope:
+            await act()
+        await act()
+        await act()
+    assert told == [0.25, 0.25]
+
+
+async def test_an_agent_of_ones_own_that_never_begins_a_turn_is_refused_before_its_step() -> None:
+    class Hasty:
+        async def run(self, task: Any) -> nh.StepOutcome:
+            task.report_usage("a:model", nh.Usage(requests=1, input_tokens=60))
+            return nh.PassStepOutcome()
+
+    budget = nh.budget(tokens=100)
+    async with nh.run(nh.AgentStepExecutor.from_agent(agent=Hasty()), budget=budget):
+        await act()
+        await act()
+        with pytest.raises(nh.BudgetExceededError):
+            await act()
+    assert budget.spent.tokens == 120

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakSet
 
 from ...errors import BudgetExceededError
@@ -15,13 +15,29 @@ from ..usage_meter import UsageMeter
 from .stopwatch import Stopwatch
 from .terms import Amount, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
 
-__all__ = ["ACCOUNTS_LOCK", "Amounts", "BudgetAccount", "Payer", "in_force"]
+__all__ = ["ACCOUNTS_LOCK", "Amounts", "BudgetAccount", "PassedThreshold", "Payer", "in_force"]
 
 Amounts: TypeAlias = Mapping[Resource, Amount]
 """How much of some resources; never of `seconds`, which pass by themselves."""
 
 ACCOUNTS_LOCK = threading.Lock()
 """Held whenever an account is changed, and for a change of several accounts at once."""
+
+
+class PassedThreshold(NamedTuple):
+    """A part of a limit that is spent.
+
+    Args:
+        resource: What is limited.
+        part: The part, between 0 and 1.
+        spent: How much is spent.
+        limit: How much is allowed.
+    """
+
+    resource: Resource
+    part: float
+    spent: int | float | Amount
+    limit: int | float | Amount
 
 
 class Payer:
@@ -68,7 +84,7 @@ class BudgetAccount:
         self._spent: dict[Resource, Amount] = {}
         self._reserved: dict[Resource, Amount] = {}
         self.meter = UsageMeter()
-        self._told: set[tuple[Resource, float]] = set()
+        self._told: dict[object, set[tuple[Resource, float]]] = {}
         self._breaches: WeakSet[BudgetExceededError] = WeakSet()
 
     @property
@@ -157,24 +173,33 @@ class BudgetAccount:
         """Whether an error is a refusal of this account."""
         return error in self._breaches
 
-    def take_thresholds(self) -> list[tuple[Resource, float, int | float | Amount, int | float | Amount]]:
-        """The thresholds that were passed and not told yet: resource, part, what is spent, limit."""
+    def take_threshold(self, listener: object) -> PassedThreshold | None:
+        """A threshold that was passed, and that somebody was not told of yet; None when there is none.
+
+        Args:
+            listener: Who is about to be told.
+        """
         seconds = self.watch.elapsed_seconds
-        passed: list[tuple[Resource, float, int | float | Amount, int | float | Amount]] = []
         with ACCOUNTS_LOCK:
+            told = self._told.setdefault(listener, set())
             for resource, limit in self.terms.limits.limited():
                 spent = seconds if resource == "seconds" else self._spent.get(resource, 0)
-                for part in self._passed(resource, float(spent), float(limit)):
-                    self._told.add((resource, part))
-                    passed.append((resource, part, spent, limit))
-        return passed
+                for part in self.terms.thresholds:
+                    is_passed = float(spent) >= part * float(limit) and spent > 0
+                    if is_passed and (resource, part) not in told:
+                        told.add((resource, part))
+                        return PassedThreshold(resource, part, spent, limit)
+        return None
 
-    def _passed(self, resource: Resource, spent: float, limit: float) -> Iterable[float]:
-        return [
-            part
-            for part in self.terms.thresholds
-            if spent >= part * limit and spent > 0 and (resource, part) not in self._told
-        ]
+    def put_threshold_back(self, listener: object, threshold: PassedThreshold) -> None:
+        """Note that somebody was not told of a threshold after all.
+
+        Args:
+            listener: Who was to be told.
+            threshold: The threshold.
+        """
+        with ACCOUNTS_LOCK:
+            self._told[listener].discard((threshold.resource, threshold.part))
 
     def _limit(self, resource: Resource) -> Amount | None:
         return getattr(self.terms.limits, resource)

@@ -241,7 +241,13 @@ def with_outer_budgets(policies: Policies) -> Policies:
     if outer is None:
         return policies
     around = outer.policies
-    return replace(policies, budgets=around.budgets, step_budgets=around.step_budgets, payers=around.payers)
+    return replace(
+        policies,
+        budgets=around.budgets,
+        step_budgets=around.step_budgets,
+        payers=around.payers,
+        outer_hooks=(*around.outer_hooks, *around.hooks),
+    )
 
 
 def _checked_budget(given: object, argument: str) -> Budget:

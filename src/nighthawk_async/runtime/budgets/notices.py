@@ -1,11 +1,15 @@
 """Telling traces and hooks of budgets: thresholds that are passed, and refusals. Floor 3."""
 
+from dataclasses import replace
+
 from opentelemetry import trace
 
-from ...errors import BudgetExceededError
+from ...errors import BudgetExceededError, HookError
 from ..environment import Environment
-from ..hooks.calls import emit
+from ..hooks.calls import is_answering, tell
 from ..hooks.events import BudgetThreshold
+from ..hooks.registry import Hooks
+from .account import BudgetAccount, PassedThreshold
 
 __all__ = ["record_exceeded", "tell_thresholds"]
 
@@ -30,27 +34,56 @@ def record_exceeded(error: BudgetExceededError) -> None:
 
 
 async def tell_thresholds(environment: Environment) -> None:
-    """Tell of the thresholds that were passed since somebody last told of them.
+    """Tell of the thresholds that were passed: traces once, and all hooks in force once each.
+
+    Hooks of a run around this one are told as well, of its budgets, because nothing happens there meanwhile.
 
     Args:
         environment: What is in force.
 
     Raises:
-        HookError: A hook failed.
+        HookError: A hook failed. The others were told.
     """
-    for account in environment.policies.budgets:
-        for resource, part, spent, limit in account.take_thresholds():
-            event = BudgetThreshold(
-                execution_ref=environment.execution_ref,
-                budget=account.terms.name,
-                resource=resource,
-                fraction=part,
-                spent=spent,
-                limit=limit,
-            )
-            _record_threshold(event)
-            if environment.policies.hooks:
-                await emit(environment, event)
+    policies, failure = environment.policies, None
+    for account in policies.budgets:
+        while (threshold := account.take_threshold(None)) is not None:
+            _record_threshold(_threshold_event(environment, account, threshold))
+        for hooks in dict.fromkeys((*policies.outer_hooks, *policies.hooks)):
+            try:
+                await _tell_hooks(environment, account, hooks)
+            except HookError as error:
+                if failure is None:
+                    failure = error
+                else:
+                    failure.add_note(str(error))
+    if failure is not None:
+        raise failure
+
+
+async def _tell_hooks(environment: Environment, account: BudgetAccount, hooks: Hooks) -> None:
+    """Tell hooks of what they were not told of; what a cancellation interrupts is told again."""
+    alone = replace(environment, policies=replace(environment.policies, hooks=(hooks,)))
+    while not is_answering(hooks) and (threshold := account.take_threshold(hooks)) is not None:
+        try:
+            await tell(alone, _threshold_event(environment, account, threshold))
+        except HookError:
+            raise
+        except BaseException:
+            account.put_threshold_back(hooks, threshold)
+            raise
+
+
+def _threshold_event(
+    environment: Environment, account: BudgetAccount, threshold: PassedThreshold
+) -> BudgetThreshold:
+    return BudgetThreshold(
+        execution_ref=environment.execution_ref,
+        budget=account.terms.name,
+        resource=threshold.resource,
+        fraction=threshold.part,
+        spent=threshold.spent,
+        limit=threshold.limit,
+    )
 
 
 def _record_threshold(event: BudgetThreshold) -> None:

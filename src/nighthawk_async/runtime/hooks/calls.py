@@ -24,7 +24,15 @@ from .effects import obey, record_hook
 from .events import FinishedEvent
 from .registry import Hooks, hook_name
 
-__all__ = ["emit", "emit_finished", "emit_finished_sync", "emit_sync", "refuse_async_hooks"]
+__all__ = [
+    "emit",
+    "emit_finished",
+    "emit_finished_sync",
+    "emit_sync",
+    "is_answering",
+    "refuse_async_hooks",
+    "tell",
+]
 
 Event = TypeVar("Event")
 _Registration: TypeAlias = tuple[Hooks, HookFunction[Any]]
@@ -55,6 +63,31 @@ async def emit(environment: Environment, event: Event) -> Event:
     for registration in _registrations(environment, type(event)):
         event = obey(event, registration[1], await _ask(registration, event))
     return event
+
+
+async def tell(environment: Environment, event: object) -> None:
+    """Tell every hook in force of something that they can only look on at, also when others fail.
+
+    Args:
+        environment: What is in force.
+        event: What has happened.
+
+    Raises:
+        HookError: Hooks failed: the first one, with notes on the others.
+    """
+    failure: BaseException | None = None
+    for registration in _registrations(environment, type(event)):
+        try:
+            obey(event, registration[1], await _ask(registration, event))
+        except HookError as error:
+            failure = _ending_with(failure, error)
+    if failure is not None:
+        raise failure
+
+
+def is_answering(hooks: Hooks) -> bool:
+    """Whether a hook of an object brings about what happens here, so that the object is not called for it."""
+    return hooks in _answering.get()
 
 
 def emit_sync(environment: Environment, event: Event) -> Event:

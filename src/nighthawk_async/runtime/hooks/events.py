@@ -224,7 +224,7 @@ class BeforeCommit(HookEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetThreshold(HookEvent):
-    """A part of a budget is spent. Look on only. Told once for each threshold.
+    """A part of a budget is spent. Look on only. Told once for each threshold, to each `Hooks` object.
 
     Args:
         budget: The name of the budget.

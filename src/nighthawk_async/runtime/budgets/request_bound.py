@@ -28,8 +28,8 @@ _TOKENS_OF_TOOL = 16
 _TOKENS_OF_MESSAGE = 8
 
 _TOKENS_OF_MEDIUM = 5_000
-"""More than most models take for an image. With a few (gpt-4o-mini, for one) a large image takes several times
-as many; a bound that held for these would keep the others from budgets that have room for them."""
+"""More than most models take for an image. With a few (gpt-4o-mini, for one) a large image takes several
+times as many; a bound that held for these would keep the others from budgets that have room for them."""
 _TOKENS_OF_FILE = 50_000
 """A file that is known by its name only, and may be long."""
 _BYTES_PER_TOKEN_OF_SOUND = 64

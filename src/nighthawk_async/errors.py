@@ -44,7 +44,7 @@ library's own, because it speaks to the providers itself.
 """
 
 from decimal import Decimal
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 __all__ = [
     "AnswerTimeoutError",
@@ -96,6 +96,14 @@ class NighthawkError(Exception):
 
     Raised itself when a runtime precondition fails, for example when no run is active.
     """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copy and pickle it as it is, whatever arguments its type takes."""
+        return _recreated, (type(self), self.args), self.__dict__
+
+
+def _recreated(error_type: type[NighthawkError], args: tuple[object, ...]) -> NighthawkError:
+    return error_type.__new__(error_type, *args)
 
 
 class NaturalParseError(NighthawkError):

@@ -869,3 +869,28 @@ async def test_an_agent_of_ones_own_that_never_begins_a_turn_is_refused_before_i
         with pytest.raises(nh.BudgetExceededError):
             await act()
     assert budget.spent.tokens == 120
+
+
+async def test_a_budget_that_is_left_in_another_task_says_so() -> None:
+    budget = nh.budget(steps=5)
+    entered: list[nh.NighthawkError] = []
+
+    async def enter() -> None:
+        budget.__enter__()
+
+    async def leave() -> None:
+        with pytest.raises(nh.NighthawkError, match=r"left in another task") as caught:
+            budget.__exit__(None, None, None)
+        entered.append(caught.value)
+
+    async with nh.run(executor_of(known_model())):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(enter)
+        with pytest.raises(nh.NighthawkError, match=r"left in another task"):
+            budget.__exit__(None, None, None)
+        with budget:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(leave)
+            with nh.budget(steps=1), budget:
+                await act()
+    assert (len(entered), budget.spent.steps) == (1, 1)

@@ -23,7 +23,9 @@ __all__ = ["Budget", "budget", "with_budget_arguments", "with_outer_budgets"]
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-_entered: ContextVar[tuple[ExitStack, ...]] = ContextVar("nighthawk_async_entered_budgets", default=())
+_entered: ContextVar[tuple[tuple["Budget", ExitStack], ...]] = ContextVar(
+    "nighthawk_async_entered_budgets", default=()
+)
 
 
 def budget(
@@ -172,13 +174,28 @@ class Budget:
         with ExitStack() as stack:
             stack.enter_context(self.account.watch)
             stack.enter_context(using_environment(replace(environment, policies=policies)))
-            _entered.set((*_entered.get(), stack.pop_all()))
+            _entered.set((*_entered.get(), (self, stack.pop_all())))
         return self
 
     def __exit__(self, *exc_details: object) -> None:
-        *others, stack = _entered.get()
-        _entered.set(tuple(others))
-        stack.close()
+        """Put it out of force.
+
+        Raises:
+            NighthawkError: It was entered elsewhere, for example in a generator that another task ends.
+        """
+        entered = _entered.get()
+        own = max((position for position, each in enumerate(entered) if each[0] is self), default=None)
+        message = (
+            f"{self!r} is left in another task or thread than it was entered in, where it stays in force."
+        )
+        if own is None:
+            raise NighthawkError(message)
+        _, stack = entered[own]
+        _entered.set((*entered[:own], *entered[own + 1 :]))
+        try:
+            stack.close()
+        except ValueError as error:  # a context variable is set back where it was set
+            raise NighthawkError(message) from error
 
     async def __aenter__(self) -> "Budget":
         return self.__enter__()

@@ -46,6 +46,7 @@ def act_in_thread() -> None:
         ({"cost": False}, "cost is a number of US dollars"),
         ({"seconds": float("inf")}, "seconds is a number of seconds"),
         ({"steps": 1, "on_exceeded": "stop"}, "on_exceeded must be"),
+        ({"steps": 1, "seconds": 1, "on_exceeded": "conclude"}, "'conclude' needs a limit of tokens"),
         ({"steps": 1, "name": ""}, "name of a budget"),
         ({"steps": 1, "thresholds": (0.5, 1.5)}, "thresholds are parts"),
         ({"steps": 1, "thresholds": 0.5}, "thresholds are parts"),

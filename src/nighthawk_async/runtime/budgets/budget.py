@@ -71,7 +71,8 @@ def budget(
             to US dollars, or None for unknown. Holds in budgets inside as well, and goes before the prices
             that the library knows.
         on_exceeded: What happens before the budget runs out: `fail` lets what finds no room fail; `conclude`
-            tells the model before, with the last request that fits, to end the block.
+            tells the model before, with the last request that fits, to end the block. It needs another limit
+            than `steps` and `seconds`, which fail in any case.
         thresholds: Parts of each limit, between 0 and 1; hooks and traces are told when they are spent.
 
     Returns:

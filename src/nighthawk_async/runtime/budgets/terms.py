@@ -134,8 +134,8 @@ def checked_terms(
         raise NighthawkError(f"on_exceeded must be 'fail' or 'conclude', not {on_exceeded!r}.")
     if on_exceeded == "conclude" and given.keys() <= {"steps", "seconds"}:
         raise NighthawkError(
-            "on_exceeded='conclude' needs a limit of tokens, cost, turns or tool_calls: nobody can tell a model "
-            "in time of the end of steps and seconds."
+            "on_exceeded='conclude' needs a limit of tokens, cost, turns or tool_calls: nobody can tell a "
+            "model in time of the end of steps and seconds."
         )
     if name is not None and not (isinstance(name, str) and name):
         raise NighthawkError(f"The name of a budget is a text, not {name!r}.")

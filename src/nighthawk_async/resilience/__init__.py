@@ -5,8 +5,8 @@
 
 from ..runtime.attempts.retry_policy import ExponentialWait
 from ..runtime.attempts.retry_report import RetryScheduled
+from ..runtime.budgets.budget import budget
 from .baseline import Baseline
-from .budget import BudgetPerCall, budget
 from .circuit_breaker import CircuitBreaker, CircuitStatistics, circuit_breaker
 from .circuit_state import CircuitStatus
 from .ensemble import Answer, Ensemble, ensemble
@@ -24,7 +24,6 @@ __all__ = [
     "Answer",
     "Attempt",
     "Baseline",
-    "BudgetPerCall",
     "CircuitBreaker",
     "CircuitOpenError",
     "CircuitStatistics",

@@ -270,9 +270,9 @@ def test_a_generator_is_no_function_for_a_budget() -> None:
     def generate() -> Any:
         yield 1
 
-    with pytest.raises(nh.NighthawkError, match="generator"):
+    with pytest.raises(TypeError, match="generator"):
         nh.budget(steps=1)(generate)
-    with pytest.raises(nh.NighthawkError, match="for a function"):
+    with pytest.raises(TypeError, match="for a function"):
         nh.budget(steps=1)(5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="generator"):
         budget_per_call(generate, steps=1)
@@ -895,3 +895,30 @@ async def test_a_budget_that_is_left_in_another_task_says_so() -> None:
             with nh.budget(steps=1), budget:
                 await act()
     assert (len(entered), budget.spent.steps) == (1, 1)
+
+
+# ---- one name
+
+
+def test_both_names_are_one_function() -> None:
+    assert nh.resilience.budget is nh.budget
+
+
+async def test_methods_have_a_budget_per_call_and_hidden_coroutines_are_refused() -> None:
+    class Worker:
+        @nh.budget(steps=1)
+        @staticmethod
+        async def alone() -> None:
+            await act()
+
+        @nh.budget(steps=1)
+        @classmethod
+        async def of_all(cls) -> type:
+            await act()
+            return cls
+
+    async with nh.run(executor_of(known_model())):
+        await Worker.alone()
+        assert await Worker().of_all() is Worker
+        with pytest.raises(TypeError, match="gave an awaitable"):
+            nh.budget(lambda: act(), steps=1)()

@@ -1,20 +1,18 @@
 """`budget`: what may be spent in a run, a scope, a function or a step. Floor 3."""
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import replace
 from decimal import Decimal
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from ...errors import NighthawkError
-from ...parallel import is_async_callable
 from ...types.usage import Usage
 from ..environment import find_environment, get_environment, using_environment
 from ..policies import Policies
 from .account import BudgetAccount
+from .per_call import budgeted
 from .request_cost import Prices
 from .terms import BudgetAmounts, BudgetLimits, BudgetTerms, OnExceeded, checked_terms
 
@@ -28,6 +26,26 @@ _entered: ContextVar[tuple[tuple["Budget", ExitStack], ...]] = ContextVar(
 )
 
 
+@overload
+def budget(
+    function: Callable[Parameters, Result],
+    /,
+    *,
+    tokens: int | None = None,
+    cost: Decimal | float | None = None,
+    steps: int | None = None,
+    turns: int | None = None,
+    tool_calls: int | None = None,
+    seconds: float | None = None,
+    name: str | None = None,
+    max_output_tokens: int | None = None,
+    prices: Prices | None = None,
+    on_exceeded: OnExceeded = "fail",
+    thresholds: Sequence[float] = (0.8,),
+) -> Callable[Parameters, Result]: ...
+
+
+@overload
 def budget(
     *,
     tokens: int | None = None,
@@ -41,7 +59,25 @@ def budget(
     prices: Prices | None = None,
     on_exceeded: OnExceeded = "fail",
     thresholds: Sequence[float] = (0.8,),
-) -> "Budget":
+) -> "Budget": ...
+
+
+def budget(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    tokens: int | None = None,
+    cost: Decimal | float | None = None,
+    steps: int | None = None,
+    turns: int | None = None,
+    tool_calls: int | None = None,
+    seconds: float | None = None,
+    name: str | None = None,
+    max_output_tokens: int | None = None,
+    prices: Prices | None = None,
+    on_exceeded: OnExceeded = "fail",
+    thresholds: Sequence[float] = (0.8,),
+) -> Any:
     """Limit what may be spent.
 
         async with nh.run(executor, budget=nh.budget(cost=2)): ...
@@ -54,10 +90,13 @@ def budget(
         @nh.budget(tokens=20_000)                       # each call has as much
         async def read(paper: Paper) -> Summary: ...
 
+        cheap = nh.budget(summarize, tokens=20_000)     # the same for a function that exists
+
     All budgets around a step hold. Every model request sets its upper bound aside in all of them before it is
     sent, in all or in none, and what it has not used is returned when it ends, however it ends.
 
     Args:
+        function: A function to give such a budget to, for each call; None for the budget itself.
         tokens: Tokens sent and received.
         cost: US dollars.
         steps: Steps begun.
@@ -76,13 +115,14 @@ def budget(
         thresholds: Parts of each limit, between 0 and 1; hooks and traces are told when they are spent.
 
     Returns:
-        One account. It can be read at any time, also afterwards.
+        One account, which can be read at any time, also afterwards; or the function, with the same signature.
 
     Raises:
         NighthawkError: An argument has a bad value, or nothing is limited.
+        TypeError: The function cannot be called, or is a generator.
         BudgetExceededError: Raised inside, by what finds no room. Nothing retries it.
     """
-    return Budget(
+    made = Budget(
         checked_terms(
             limits={
                 "tokens": tokens,
@@ -99,6 +139,7 @@ def budget(
             thresholds=thresholds,
         )
     )
+    return made if function is None else made(function)
 
 
 class Budget:
@@ -211,23 +252,9 @@ class Budget:
             function: The function, async or not.
 
         Raises:
-            NighthawkError: It cannot be called, or it is a generator, which hands out values while it runs.
+            TypeError: It cannot be called, or it is a generator, which hands out values while it runs.
         """
-        if not callable(cast("object", function)):
-            raise NighthawkError(f"A budget is for a function, not for {function!r}.")
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise NighthawkError(
-                f"A budget cannot be for the generator {function!r}; use it where that is consumed."
-            )
-        if is_async_callable(function):
-            return cast("Callable[Parameters, Result]", _budgeted_async(self, function))
-
-        @wraps(function)
-        def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-            with self.fresh():
-                return function(*args, **kwargs)
-
-        return call
+        return cast("Callable[Parameters, Result]", budgeted(function, self.fresh))
 
 
 def with_budget_arguments(policies: Policies, *, budget: object, step_budget: object) -> Policies:
@@ -272,12 +299,3 @@ def _checked_budget(given: object, argument: str) -> Budget:
     if not isinstance(given, Budget):
         raise NighthawkError(f"{argument} must be a budget, made by nighthawk_async.budget, not {given!r}.")
     return given
-
-
-def _budgeted_async(budget: Budget, function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    async def call(*args: Any, **kwargs: Any) -> Any:
-        with budget.fresh():
-            return await function(*args, **kwargs)
-
-    return call

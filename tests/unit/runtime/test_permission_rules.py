@@ -291,3 +291,58 @@ def test_a_wrapper_with_parameters_of_its_own_has_their_names() -> None:
     def wrapper(client: str, to: str) -> None: ...
 
     assert call_of(wrapper, "c", "eve").arguments == {"client": "c", "to": "eve"}
+
+
+def _mail(to: str, body: str = "hi") -> None: ...
+
+
+class _ByStaticMethod:
+    __call__ = staticmethod(_mail)
+
+
+class _ByMethodOfItsClass:
+    @classmethod
+    def __call__(cls, to: str, body: str = "hi") -> None: ...
+
+
+class _ByOwnMethod:
+    def __call__(self, to: str, body: str = "hi") -> None: ...
+
+
+class _BySomethingElse:
+    __call__ = functools.partial(_mail)
+
+
+class _Text(str):
+    __call__ = _mail
+
+
+class _Bindable(_ByStaticMethod):
+    def __get__(self, owner: object, kind: type) -> object:
+        return self
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(_ByStaticMethod(), _ByMethodOfItsClass(), _ByOwnMethod(), _Bindable()),
+        *(_ByOwnMethod().__call__, _mail.__call__, _ByMethodOfItsClass().__call__),
+    ],
+)
+def test_the_arguments_of_an_object_are_those_of_what_it_declares_to_be_called_by(
+    function: Callable[..., object],
+) -> None:
+    arguments = arguments_of(function, ("eve",), {})
+    assert dict(arguments.values) == {"to": "eve", "body": "hi"}
+    assert arguments.given == {"to"}
+    assert arguments.are_named
+
+
+def test_an_object_is_an_argument_of_a_function_that_is_not_of_its_class() -> None:
+    assert dict(arguments_of(_Text("eve"), ("bye",), {}).values) == {"to": "eve", "body": "bye"}
+
+
+def test_the_arguments_of_an_object_have_no_names_when_it_declares_no_function() -> None:
+    arguments = arguments_of(_BySomethingElse(), ("eve",), {})
+    assert dict(arguments.values) == {"0": "eve"}
+    assert not arguments.are_named

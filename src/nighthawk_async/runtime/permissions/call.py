@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
 from .callables import faithfully_wrapped, function_title, is_own_method, layers_of, names_of
+from .declared_methods import declared_call, is_callable_object
 
 __all__ = ["NO_ARGUMENTS", "CallArguments", "CallKind", "PermissionCall", "arguments_of", "describe_call"]
 
@@ -126,12 +127,21 @@ def arguments_of(
     Raises:
         TypeError: The function cannot be called with them.
     """
+    objects: list[Callable[..., object]] = []
     while True:
         if isinstance(function, functools.partial):
             whole = cast("functools.partial[object]", function)
             function, args, kwargs = whole.func, _with_fixed(whole.args, args), {**whole.keywords, **kwargs}
         elif isinstance(function, types.MethodType) and not is_own_method(function):
             function, args = function.__func__, (function.__self__, *args)
+        elif isinstance(function, types.MethodWrapperType) and function.__name__ == "__call__":
+            function = cast("Callable[..., object]", function.__self__)
+        elif is_callable_object(function):
+            declared = declared_call(function)
+            if declared is None:
+                return _unnamed(args, kwargs)
+            objects.append(function)
+            function = declared
         else:
             break
     function = faithfully_wrapped(function)
@@ -139,7 +149,8 @@ def arguments_of(
         signature = inspect.signature(_without_claims(function), follow_wrapped=False)
     except (TypeError, ValueError):  # some functions written in C have none
         return _unnamed(args, kwargs)
-    return _bound(signature, args, kwargs, are_named=not _may_hand_on_others(function, signature))
+    are_others = any(_may_hand_on_others(each, signature) for each in (function, *objects))
+    return _bound(signature, args, kwargs, are_named=not are_others)
 
 
 def _bound(
@@ -182,10 +193,7 @@ def _with_other_names(further: Mapping[str, object], taken: Collection[str]) -> 
 
 def _without_claims(function: Callable[..., object]) -> Callable[..., object]:
     """A function that has the parameters of its code, whatever its attributes say."""
-    if not isinstance(function, type) and not inspect.isroutine(function):
-        called = type(function).__call__  # of an object with this method
-        return types.MethodType(_without_claims(called), function) if _is_plain(called) else function
-    if isinstance(function, types.MethodType) and _is_plain(function.__func__):
+    if isinstance(function, types.MethodType) and isinstance(function.__func__, types.FunctionType):
         return types.MethodType(_without_claims(function.__func__), function.__self__)
     if isinstance(function, types.FunctionType):
         bare = types.FunctionType(
@@ -194,10 +202,6 @@ def _without_claims(function: Callable[..., object]) -> Callable[..., object]:
         bare.__kwdefaults__ = function.__kwdefaults__
         return bare
     return function
-
-
-def _is_plain(function: object) -> bool:
-    return isinstance(function, types.FunctionType)
 
 
 def _may_hand_on_others(function: Callable[..., object], signature: inspect.Signature) -> bool:

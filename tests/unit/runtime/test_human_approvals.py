@@ -28,7 +28,7 @@ from nighthawk_async.runtime.human.errors import (
 )
 from nighthawk_async.runtime.human.request import ApprovalRequest
 
-from .human_handlers import Handler, approving, deciding, run_asking
+from .human_handlers import Approve, Handler, approving, deciding, run_asking
 
 pytestmark = pytest.mark.anyio
 
@@ -361,6 +361,46 @@ async def test_a_cancelled_wait_leaves_nothing_pending() -> None:
     assert len(ended) == 1
     with pytest.raises(RequestClosedError, match="cancelled already"):
         request.approve("ada", digest=request.digest)
+
+
+async def fail_when_cancelled(request: ApprovalRequest) -> None:
+    try:
+        await anyio.sleep_forever()
+    finally:
+        raise ZeroDivisionError
+
+
+async def fail_in_a_task_when_cancelled(request: ApprovalRequest) -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fail_when_cancelled, request)
+        await anyio.sleep_forever()
+
+
+@pytest.mark.parametrize("decide", [fail_when_cancelled, fail_in_a_task_when_cancelled])
+@pytest.mark.parametrize("end", ["cancelled", "approved"])
+async def test_what_a_cancelled_handler_raises_is_logged_and_does_not_take_the_place_of_the_end(
+    decide: Approve, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    handler = Handler(decide=decide)
+    approvals: list[Approval] = []
+
+    async def ask() -> None:
+        approvals.append(await request_approval("send mail"))
+
+    async with run_asking(handler), anyio.create_task_group() as tasks:
+        tasks.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        (request,) = handler.requests
+        if end == "cancelled":
+            tasks.cancel_scope.cancel()
+        else:
+            request.approve("ada", digest=request.digest)
+    assert (request.status, len(approvals)) == (end, 1 if end == "approved" else 0)
+    (record,) = [record for record in caplog.records if record.name == "nighthawk"]
+    assert f"is {end} already, and its handler failed" in record.getMessage()
+    assert record.exc_info is not None
+    assert "ZeroDivisionError" in repr(record.exc_info[1])
+    assert "Cancelled" not in repr(record.exc_info[1])
 
 
 async def test_what_a_handler_raises_reaches_who_asks_and_closes_the_request() -> None:

@@ -12,6 +12,7 @@ import anyio
 from ...actors import BareTaskGroup
 from ...actors.argument_checks import check_seconds, check_whole_number
 from ...errors import ApprovalDeniedError, ApprovalExpiredError, NighthawkError, NoHumanError
+from ...parallel.failures import without_cancellations
 from ..awaitable import await_value
 from ..error_text import describe_error
 from .approval import Approval
@@ -29,6 +30,7 @@ from .events import (
 from .handler import HumanHandler
 from .request import ApprovalRequest
 from .surroundings import find_execution, find_human_handler, find_human_observer
+from .votes import ApprovalStatus
 
 __all__ = ["request_approval"]
 
@@ -155,17 +157,26 @@ async def _have_asked(request: ApprovalRequest, handler: HumanHandler) -> None:
     """Have the handler ask people. What fails once the request has ended is the handler's own business."""
     try:
         await handler.approve(request)
-    except (Exception, SystemExit) as error:
-        if request.is_pending:
+    except (Exception, SystemExit, BaseExceptionGroup) as error:
+        end = _find_end(request)
+        failure = without_cancellations(error)
+        if end is None or not isinstance(failure, Exception | SystemExit):
             raise
-        if not isinstance(error, RequestClosedError):  # to answer too late is no failure
+        if not isinstance(failure, RequestClosedError):  # to answer too late is no failure
             _LOGGER.warning(
                 "%r is %s already, and its handler failed: %s",
                 request.action,
-                request.status,
-                describe_error(error),
-                exc_info=error,
+                end,
+                describe_error(failure),
+                exc_info=failure,
             )
+
+
+def _find_end(request: ApprovalRequest) -> ApprovalStatus | None:
+    """How a request has ended, or is about to because who waits for it is cancelled, too; None otherwise."""
+    if not request.is_pending:
+        return request.status
+    return "cancelled" if anyio.current_effective_deadline() == -math.inf else None
 
 
 def _result(request: ApprovalRequest) -> Approval:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
-from .callables import faithfully_wrapped, function_title, is_own_method, layers_of, names_of
-from .declared_methods import declared_call, is_callable_object
+from .callables import faithfully_wrapped, is_own_method, layers_of, names_of
+from .declared_methods import borrowed_by, declared_by, declared_call, is_callable_object, title_of
 
 __all__ = ["NO_ARGUMENTS", "CallArguments", "CallKind", "PermissionCall", "arguments_of", "describe_call"]
 
@@ -56,6 +56,8 @@ class PermissionCall:
         has_named_arguments: Whether the names of all arguments are known.
         receiver: Of which object it is a method, as people are told; None when that says nothing.
         layers: What is called, and what it wraps.
+        declared: What an object or a class declares to be called by. The model may have chosen it, so it
+            counts for `ask` and `deny` only.
     """
 
     name: str
@@ -68,6 +70,7 @@ class PermissionCall:
     has_named_arguments: bool = True
     receiver: str | None = None
     layers: tuple[object, ...] = field(default=(), repr=False)
+    declared: tuple[object, ...] = field(default=(), repr=False)
 
     @property
     def action(self) -> str:
@@ -98,8 +101,9 @@ def describe_call(
     if is_own_name is not None:
         meant = tuple(name for name in names if "." in name or is_own_name(name))
         names, other_names = meant, (*names, *other_names)
+    other_names = (*other_names, *(name for each in borrowed_by(function) for name in names_of(each)))
     return PermissionCall(
-        name=tool_name or function_title(function),
+        name=tool_name or title_of(function),
         kind=kind,
         arguments=arguments.values,
         callable=function,
@@ -108,6 +112,7 @@ def describe_call(
         given=arguments.given,
         has_named_arguments=arguments.are_named,
         layers=layers_of(function),
+        declared=declared_by(function),
     )
 
 

@@ -5,6 +5,7 @@ Wrappers are seen through: bound methods, `functools.partial`, `__call__`, and w
 
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard, cast
@@ -39,6 +40,8 @@ BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperT
 _CACHE_TYPE: type[object] = type(functools.cache(len))
 _PACKAGE = __name__.partition(".")[0]
 _MAX_LAYERS = 32
+_HEAP_TYPE = 1 << 9
+"""The flag of classes that are made at run time, by `class` for example."""
 
 
 def layers_of(function: object) -> tuple[object, ...]:
@@ -167,7 +170,7 @@ def is_data_callable(function: object) -> bool:
     if any(function is each for each in _REACHING):
         return False
     if isinstance(function, type):
-        return _module(function) in _DATA_MODULES or issubclass(function, BaseException)
+        return _is_data_type(function) or issubclass(function, BaseException)
     if isinstance(function, types.FunctionType):
         return function.__globals__.get("__name__") in _DATA_MODULES
     if isinstance(function, _METHOD_TYPES):
@@ -175,6 +178,15 @@ def is_data_callable(function: object) -> bool:
     if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType):
         return _module(_owner(function)) in _DATA_MODULES
     return False
+
+
+def _is_data_type(kind: type) -> bool:
+    """Whether a class is one of Python's own, whatever `__module__` its body claims."""
+    module = _module(kind)
+    if module not in _DATA_MODULES:
+        return False
+    is_written_in_c = not kind.__flags__ & _HEAP_TYPE
+    return is_written_in_c or getattr(sys.modules.get(cast("str", module)), kind.__name__, None) is kind
 
 
 def _is_call_of_receiver(method: object) -> TypeGuard[types.MethodType]:

@@ -17,6 +17,7 @@ from ..step_context import StepContext
 from ..tools.registry import ToolScope
 from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, describe_call
 from .callables import called_function, is_data_callable
+from .declared_methods import borrowed_by
 from .guarded_code import compile_guarded, is_coroutine_code
 from .handed_over import callables_in, calls_its_arguments
 from .permissions import PermissionDecision, Permissions, decide, decide_for_any_arguments
@@ -198,7 +199,7 @@ class CallGuard:
         called = called_function(function)
         if isinstance(called, types.FunctionType) and called.__globals__ is self._context.step_locals:
             return True
-        return is_data_callable(function)
+        return is_data_callable(function) and not borrowed_by(function)
 
 
 def _default_of(function: object) -> Literal["deny"] | None:

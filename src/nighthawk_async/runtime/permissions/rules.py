@@ -64,7 +64,8 @@ class PermissionRule:
         if isinstance(target, str):
             names = (*call.names, *call.other_names) if is_strict else call.names
             return any(fnmatchcase(name, target) for name in names)
-        return any(is_same_callable(target, layer) for layer in call.layers)
+        layers = (*call.layers, *call.declared) if is_strict else call.layers
+        return any(is_same_callable(target, layer) for layer in layers)
 
     def matches(self, call: PermissionCall, *, is_strict: bool) -> bool:
         """Whether it is about a call.

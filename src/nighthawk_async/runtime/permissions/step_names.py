@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from ..step_context import StepContext
 from ..tools.registry import ToolScope
 from .callables import BOUND_TYPES, is_same_callable, layers_of, other_names_of, receiver_of
+from .declared_methods import borrowed_by
 from .exported_names import exported_names
 
 __all__ = ["StepNames"]
@@ -46,7 +47,8 @@ class StepNames:
     def other_names(self, function: object, written: str, tools: ToolScope) -> tuple[str, ...]:
         """Names by which a function is reached, whoever chose them; none when they do not matter.
 
-        They are those of `other_names_of`, those under which modules export it, and `variable.method`.
+        They are those of `other_names_of`, those under which modules export it, and `variable.method`;
+        for an object or a class also those of the functions that it declares to be called by.
 
         Args:
             function: The function.
@@ -55,6 +57,10 @@ class StepNames:
         """
         if not self._are_sought:
             return ()
+        borrowed = (name for each in borrowed_by(function) for name in self._names_of_one(each, "", tools))
+        return (*self._names_of_one(function, written, tools), *borrowed)
+
+    def _names_of_one(self, function: object, written: str, tools: ToolScope) -> tuple[str, ...]:
         layers = layers_of(function)
         by_tool = {name: tool.function for name, tool in tools.visible().items()}
         variables = {name: value for layer in layers for name, value in self._globals_like(layer)}

@@ -62,6 +62,83 @@ async def work() -> None:
     """
 
 
+class Hidden(Account):
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def close(self) -> None:
+        SENT.append(f"closed {self._name}")
+
+
+class Slotted:
+    __slots__ = ("name", "unset")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def withdraw(self, amount: int) -> None:
+        SENT.append(f"{amount} from {self.name}")
+
+
+class Wordy(Account):
+    def __repr__(self) -> str:
+        return f"Wordy({'x' * 300}{self.name})"
+
+
+@nh.natural_function
+async def work_with(account: object) -> None:
+    """natural
+    Use <account>.
+    """
+
+
+async def request_for(account: object) -> nh.human.ApprovalRequest:
+    handler = approving(["ada"])
+    call = "account.spend(5)" if isinstance(account, Purse) else "account.withdraw(5)"
+    steps = ScriptedSteps((evaluating(call),), returning("None"))
+    async with nh.run(steps.executor, permissions=nh.permissions(default="ask"), human=handler):
+        await work_with(account)
+    (request,) = handler.requests
+    return request
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "arguments"),
+    [
+        (Purse, "Purse.spend of account: Purse(owner='ada')", {"amount": 5}),
+        (Account, "Account.withdraw of account", {"amount": 5, "self": {"name": "ada"}}),
+        (Slotted, "Slotted.withdraw of account", {"amount": 5, "self": {"name": "ada"}}),
+    ],
+)
+async def test_approvals_for_two_objects_are_told_apart(kind: Any, action: str, arguments: Any) -> None:
+    requests = [await request_for(kind(name)) for name in ("ada", "bob", "ada")]
+    assert (requests[0].action, requests[0].arguments) == (action, arguments)
+    assert requests[0].digest == requests[2].digest != requests[1].digest
+
+
+async def test_objects_that_are_globals_are_told_apart_as_parameters_too() -> None:
+    requests = [await request_for(each) for each in (TEST, REAL)]
+    assert [(each.action, each.arguments) for each in requests] == [
+        ("Account.withdraw of TEST", {"amount": 5}),
+        ("Account.withdraw of REAL", {"amount": 5}),
+    ]
+
+
+async def test_objects_that_differ_at_the_end_of_a_long_text_are_told_apart() -> None:
+    requests = [await request_for(Wordy(name)) for name in ("ada", "bob", "ada")]
+    assert requests[0].digest == requests[2].digest != requests[1].digest
+
+
+async def test_a_method_of_an_object_that_nothing_tells_from_others_is_not_asked_about() -> None:
+    handler = approving(["ada"])
+    steps = ScriptedSteps((evaluating("account.close()"),), returning("None"))
+    async with nh.run(steps.executor, permissions=nh.permissions(default="ask"), human=handler):
+        await work_with(Hidden("ada"))
+    assert "which Hidden it is" in steps.envelopes[0]["error"]["message"]
+    assert handler.requests == []
+    assert SENT == []
+
+
 async def envelopes_of(*calls: nh.ToolCall, **options: Any) -> list[Any]:
     steps = ScriptedSteps(calls, returning("None"))
     async with nh.run(steps.executor, **options):

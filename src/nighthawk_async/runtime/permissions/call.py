@@ -55,6 +55,7 @@ class PermissionCall:
         given: The names of the arguments that the call gives, rather than defaults.
         has_named_arguments: Whether the names of all arguments are known.
         receiver: Of which object it is a method, as people are told; None when that says nothing.
+        unclear_receiver: That object, when what people are told may mean another one as well.
         layers: What is called, and what it wraps.
         declared: What an object or a class declares to be called by. The model may have chosen it, so it
             counts for `ask` and `deny` only.
@@ -69,6 +70,7 @@ class PermissionCall:
     given: frozenset[str] = frozenset()
     has_named_arguments: bool = True
     receiver: str | None = None
+    unclear_receiver: object | None = field(default=None, repr=False)
     layers: tuple[object, ...] = field(default=(), repr=False)
     declared: tuple[object, ...] = field(default=(), repr=False)
 

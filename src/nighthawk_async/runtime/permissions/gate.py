@@ -19,6 +19,7 @@ from ..tools.function import ToolFunction
 from .call import CallArguments, PermissionCall, describe_call
 from .guarded_calls import CallGuard
 from .permissions import PermissionDecision, decide
+from .receivers import fields_of
 from .refusals import refusal_after_asking, refusal_of_call
 
 __all__ = ["make_call_guard", "permit_provided_tool", "permit_tool"]
@@ -90,6 +91,8 @@ async def _ask(call: PermissionCall) -> None:
     """
     given = {name: call.arguments[name] for name in call.arguments if name in call.given}
     try:
+        if call.unclear_receiver is not None and (fields := fields_of(call.unclear_receiver)):
+            given["**self" if "self" in given else "self"] = fields
         await request_approval(call.action, arguments=given)  # it has checked that nothing changed meanwhile
     except (HumanError, UndigestibleArgumentError) as error:
         raise refusal_after_asking(call, error) from error

@@ -149,7 +149,8 @@ class CallGuard:
             if decision.verdict == "deny":
                 raise refusal_of_call(call, decision)
             if decision.verdict == "ask":
-                to_ask = replace(call, receiver=self._names.receiver(function))
+                told, unclear = self._names.receiver(function)
+                to_ask = replace(call, receiver=told, unclear_receiver=unclear)
         if not any(function is each for each in _LOOKING_ON):
             given = (*args, *kwargs.values())
             # What is free and calls nothing at most keeps what it is given, so nothing inside is called.

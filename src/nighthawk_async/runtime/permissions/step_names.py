@@ -12,10 +12,10 @@ from ..tools.registry import ToolScope
 from .callables import BOUND_TYPES, is_same_callable, layers_of, other_names_of, receiver_of
 from .declared_methods import borrowed_by
 from .exported_names import exported_names
+from .receivers import stable_text
 
 __all__ = ["StepNames"]
 
-_MAX_TEXT = 200
 _MAX_EXPORTED = 500
 
 
@@ -70,22 +70,20 @@ class StepNames:
         exported = (name for layer in layers for name in self._exported_names(layer))
         return (*names, *(f"{owner}.{method}" for owner in owners), *exported)
 
-    def receiver(self, function: object) -> str | None:
-        """Of which object a function is a method: a variable of the program, or how it shows itself."""
+    def receiver(self, function: object) -> tuple[str | None, object | None]:
+        """Of which object a function is a method: as people are told, and itself when that may mean others.
+
+        They are told a variable of the program and how it shows itself. A global alone means one object, and
+        so does a text; a parameter alone does not.
+        """
         receiver = receiver_of(function)
         if receiver is None:
-            return None
-        if variables := self._variables(receiver):
-            return variables[0]
-        if type(receiver).__repr__ is object.__repr__:
-            return None
-        try:
-            text = repr(receiver)
-        except Exception:  # `__repr__` of the program may raise anything, and people are asked all the same
-            return None
-        if " at 0x" in text:  # an address says nothing, and is another one in the next run
-            return None
-        return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"
+            return None, None
+        own = [name for name, value in self._globals_like(receiver) if value is receiver]
+        own = [name for name in own if name not in self._initial or self._initial[name] is receiver]
+        variables, text = own or self._variables(receiver), stable_text(receiver)
+        told = ": ".join([*variables[:1], *([] if text is None else [text])])
+        return told or None, None if own or text is not None else receiver
 
     def _variables(self, value: object) -> list[str]:
         """The variables of the program that hold a value."""

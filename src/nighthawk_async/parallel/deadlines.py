@@ -28,6 +28,8 @@ __all__ = ["Deadline", "deadline", "find_deadline_error", "under_thread_deadline
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+_BLOCKING = "what blocks its event loop"
+
 _in_thread: ContextVar[tuple["Deadline", ...]] = ContextVar("nighthawk_async_thread_deadlines", default=())
 
 
@@ -180,13 +182,16 @@ class Deadline:
 
 
 def find_deadline_error() -> DeadlineExceededError | None:
-    """What to raise because a deadline of the present thread is over, the outermost one; None when none is.
+    """What to raise because the time of the caller is over; None when it is not.
 
-    For whoever calls one function after the other in a thread, where nothing interrupts it. The loop must be
-    running, as for `Deadline.remaining_seconds`. On the thread of an event loop there is never one.
+    For whoever calls one function after the other. In a thread, where nothing interrupts it, the outermost
+    deadline that is over counts, and the loop must be running, as for `Deadline.remaining_seconds`. On the
+    thread of a running loop the caller's cancel scopes count, whoever made them, because a loop that a call
+    has blocked comes to cancel only afterwards.
     """
-    limits = () if is_loop_thread() else _in_thread.get()
-    late = next((limit for limit in limits if limit.remaining_seconds <= 0), None)
+    if is_loop_thread():
+        return DeadlineExceededError(0.0, _BLOCKING) if _seconds_left_on_loop() <= 0 else None
+    late = next((limit for limit in _in_thread.get() if limit.remaining_seconds <= 0), None)
     return None if late is None else DeadlineExceededError(late.seconds, late.name)
 
 
@@ -206,12 +211,10 @@ def under_thread_deadlines(
         What to carry out in its place, with the same arguments.
     """
     if is_loop_thread():
-        seconds = anyio.current_effective_deadline() - anyio.current_time()
+        seconds = _seconds_left_on_loop()
         if math.isinf(seconds) and seconds > 0:
             return function
-        return partial(
-            _within, max(seconds, 0.0), Deadline(max(seconds, 0.0), "what blocks its event loop"), function
-        )
+        return partial(_within, max(seconds, 0.0), Deadline(max(seconds, 0.0), _BLOCKING), function)
     function = partial(_reached_by_cancellation, function)
     limits = _in_thread.get()
     if not limits:
@@ -277,3 +280,8 @@ async def _await_within(awaitable: Awaitable[Result], limit: Deadline) -> Result
 
 def _remaining_seconds(limit: Deadline) -> float:
     return limit.remaining_seconds
+
+
+def _seconds_left_on_loop() -> float:
+    """What the cancel scopes around the caller leave it; minus infinity when one of them was cancelled."""
+    return anyio.current_effective_deadline() - anyio.current_time()

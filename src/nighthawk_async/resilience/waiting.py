@@ -26,6 +26,9 @@ __all__ = [
     "wait_from_sync",
 ]
 
+_SECONDS_TO_CANCEL = 1.0
+"""For how long a loop may take to cancel what is out of time: it needs no more than its next step or two."""
+
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
@@ -89,7 +92,8 @@ def raise_if_ending() -> None:
 
     Raises:
         BaseException: Whoever waits for the present worker thread was cancelled.
-        DeadlineExceededError: A deadline of the present thread is over.
+        DeadlineExceededError: A deadline of the present thread is over, or on the thread of an event loop
+            that of a cancel scope around the caller.
         TaskCancelledError: The task of the caller was asked to end.
     """
     _raise_if_cancelled()
@@ -100,13 +104,18 @@ def raise_if_ending() -> None:
 
 
 async def raise_if_ending_async() -> None:
-    """The same on an event loop, where cancel scopes see to deadlines.
+    """The same in async code, where the end of a cancel scope's time cancels.
 
     Raises:
-        BaseException: The caller was cancelled.
+        BaseException: The caller was cancelled, or is out of time.
+        DeadlineExceededError: The caller is out of time, and its event loop does not cancel it.
         TaskCancelledError: The task of the caller was asked to end.
     """
     await checkpoint_if_cancelled()
+    late = find_deadline_error()
+    if late is not None:  # the call before blocked the loop, which could not cancel yet
+        await anyio.sleep(_SECONDS_TO_CANCEL)
+        raise late
     raise_if_cancel_requested()
 
 

@@ -1,5 +1,6 @@
-"""No other call begins for whoever was asked to end, or is out of time in a thread."""
+"""No other call begins for whoever was asked to end, or is out of time."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -212,3 +213,95 @@ async def test_a_deadline_inside_the_attempts_is_over_with_each() -> None:
             return script.call()
 
     assert await anyio.to_thread.run_sync(retrying(late, on=nh.DeadlineExceededError, wait=0)) == "done"
+
+
+# Out of time, on an event loop that a call blocked, so that nothing was cancelled yet.
+
+
+class LateScript(Script):
+    """Fails when the deadline is over that it was given, and lets the event loop do nothing before."""
+
+    def __init__(self) -> None:
+        super().__init__(nh.ExecutionError("late"))
+        self.deadline = nh.deadline(0.01)
+
+    def call(self, value: object = None) -> object:
+        while self.deadline.remaining_seconds > 0:
+            time.sleep(0.001)
+        return super().call(value)
+
+    async def call_async(self, value: object = None) -> object:
+        return self.call(value)
+
+
+def block_until(instant: float) -> None:
+    while anyio.current_time() < instant:
+        time.sleep(0.001)
+
+
+async def call_until_late(make: Make, script: LateScript, *, is_async: bool) -> None:
+    async def call() -> None:
+        with script.deadline:
+            if is_async:
+                await make(script.call_async)()
+            else:
+                make(script.call)()
+
+    with pytest.raises(nh.DeadlineExceededError):
+        await call()
+
+
+@anyio_test
+@pytest.mark.parametrize("name", CALLING_AGAIN)
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
+async def test_a_function_is_not_called_again_after_a_deadline_on_the_event_loop(
+    name: str, is_async: bool
+) -> None:
+    script = LateScript()
+    await call_until_late(CALLING_AGAIN[name], script, is_async=is_async)
+    assert script.calls == 1
+
+
+@anyio_test
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
+async def test_another_function_is_not_called_after_a_deadline_on_the_event_loop(is_async: bool) -> None:
+    script, other = LateScript(), Script("other")
+    alternative = other.call_async if is_async else other.call
+    await call_until_late(fallback(to=alternative), script, is_async=is_async)
+    assert (script.calls, other.calls) == (1, 0)
+
+
+@anyio_test
+async def test_a_scope_that_is_over_ends_the_calls_like_a_deadline() -> None:
+    other = Script("other")
+
+    async def fail_late() -> None:
+        block_until(scope.deadline)
+        fail()
+
+    with anyio.move_on_after(0.01) as scope:
+        await fallback(fail_late, other.call_async)()
+    assert scope.cancelled_caught
+    assert other.calls == 0
+
+
+@anyio_test
+@pytest.mark.parametrize("is_async", [True, False], ids=["async", "sync"])
+async def test_a_circuit_does_not_count_what_fails_after_a_deadline_on_the_event_loop(is_async: bool) -> None:
+    breaker = circuit_breaker(fail_threshold=1)
+    await call_until_late(breaker, LateScript(), is_async=is_async)
+    assert (breaker.state, breaker.statistics().failed) == ("closed", 0)
+
+
+@anyio_test
+async def test_a_deadline_inside_the_attempts_on_the_event_loop_is_over_with_each() -> None:
+    late, breaker = LateScript(), circuit_breaker(fail_threshold=2)
+
+    async def work() -> str:
+        if late.calls == 0:
+            with late.deadline:
+                await late.call_async()
+        return "done"
+
+    assert await retrying(breaker(work), on=nh.DeadlineExceededError, wait=0)() == "done"
+    assert breaker.statistics().failed == 1

@@ -78,3 +78,12 @@ async def test_a_rule_can_allow_to_hand_over_what_calls_its_arguments() -> None:
     allowing = nh.permissions(allow="builtins.map", default="deny")
     result = await carried_out(evaluating(expression), permissions=allowing)
     assert result.envelopes[0]["value"] == [[3]]
+
+
+@pytest.mark.parametrize(
+    "last", ["[send_mail]", "(send_mail,)", "[[send_mail]]", "[{'a': send_mail}]", "send_mail"]
+)
+async def test_a_function_is_found_in_the_last_row_of_a_table(last: str) -> None:
+    code = f"list(map(str, [[1], [2], (3,), {last}]))"
+    result = await carried_out(executing(code), permissions=nh.permissions(deny="send_mail", default="allow"))
+    assert result.error["kind"] == "oversight"

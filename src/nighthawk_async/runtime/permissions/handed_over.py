@@ -6,6 +6,7 @@ Iterators are not looked into, and neither are objects of the program.
 import collections
 import types
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, cast
 
 from .callables import called_function
@@ -20,6 +21,8 @@ _CALLING = (map, filter, iter, collections.defaultdict)
 
 _SLOT_TYPES = (types.WrapperDescriptorType, types.BuiltinFunctionType)
 _CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque)
+_ROWS: set[type] = {list, tuple, set, frozenset}
+"""Containers that are looked into many at a time."""
 
 
 def calls_its_arguments(function: object) -> bool:
@@ -56,4 +59,14 @@ def _worth_a_look(items: list[object]) -> list[object]:
     """Those that can be called or hold others; quick for many of few types."""
     samples = dict(zip(map(type, items), items, strict=True))
     kinds = {kind for kind, item in samples.items() if callable(item) or isinstance(item, _CONTAINERS)}
-    return [item for item in items if type(item) in kinds] if kinds else []
+    kept = [item for item in items if type(item) in kinds] if kinds else []
+    return kept if kinds - _ROWS or _is_of_interest_in(kept) else []
+
+
+def _is_of_interest_in(rows: list[object]) -> bool:
+    """Whether there is anything in the rows of a table that can be called or holds others."""
+    kinds = set(map(type, chain.from_iterable(cast("list[list[object]]", rows))))
+    return any(
+        issubclass(kind, _CONTAINERS) or any("__call__" in vars(each) for each in kind.__mro__)
+        for kind in kinds
+    )

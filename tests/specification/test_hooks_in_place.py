@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -141,3 +142,41 @@ async def test_bindings_that_a_hook_changes_in_place_are_not_committed() -> None
     async with nh.run(executor, hooks=hooks):
         with pytest.raises(nh.HookError, match="read-only"):
             await act([])
+
+
+def change_settings(event: nhh.BeforeModelRequest) -> None:
+    event.request.settings["max_tokens"] = 7  # type: ignore[index]
+
+
+def change_tools(event: nhh.BeforeModelRequest) -> None:
+    event.request.tools[0].parameters["properties"]["expression"]["type"] = "number"
+
+
+@pytest.mark.parametrize("hook", [change_settings, change_tools])
+async def test_a_request_cannot_be_changed_in_place(hook: Any) -> None:
+    model = ScriptedModel([model_response(DONE)])
+    hooks = nh.Hooks()
+    hooks.on(nhh.BeforeModelRequest, hook)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model), hooks=hooks):
+        with pytest.raises(nh.HookError, match="read-only"):
+            await write()
+    assert model.requests == []
+
+
+async def test_a_changed_request_is_sent_with_what_the_hook_left_alone_as_it_was() -> None:
+    model = ScriptedModel([model_response(DONE), model_response(DONE)])
+    hooks = nh.Hooks()
+
+    @hooks.on(nhh.BeforeModelRequest)
+    def be_brief(event: nhh.BeforeModelRequest) -> Modify:
+        return Modify(replace(event.request, system_prompt="Be brief."))
+
+    configuration = nh.StepExecutorConfiguration(model_settings={"stop": ["end"]})
+    executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
+    async with nh.run(executor):
+        await write()
+        async with nh.scope(hooks=hooks):
+            await write()
+    plain, changed = model.requests
+    assert changed == replace(plain, system_prompt="Be brief.")
+    assert type(changed.settings["stop"]) is list

@@ -24,6 +24,7 @@ from .budgets.told_usage import TellsUsage, may_have_consumed, usage_so_far
 from .environment import Environment
 from .hooks.calls import emit
 from .hooks.events import AfterModelRequest, BeforeModelRequest
+from .hooks.shown_request import as_answered, as_shown
 
 __all__ = ["GovernedStream", "OpenStream"]
 
@@ -127,10 +128,12 @@ class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterato
     async def _before(self) -> ModelRequest:
         if not self._environment.policies.hooks:
             return self._request
+        shown = as_shown(self._request)
         event = BeforeModelRequest(
-            execution_ref=self._environment.execution_ref, model_name=self._model.name, request=self._request
+            execution_ref=self._environment.execution_ref, model_name=self._model.name, request=shown
         )
-        return (await emit(self._environment, event)).request
+        answer = (await emit(self._environment, event)).request
+        return as_answered(answer, shown=shown, request=self._request)
 
     async def _reserve(self, request: ModelRequest) -> None:
         """Set the request aside in the budgets, and make it the last one when it is."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.runtime.budgets.account import BudgetAccount, Payer
-from nighthawk_async.runtime.budgets.reservation import Entry, Reservation, reserve_in_turn
+from nighthawk_async.runtime.budgets.reservation import Entry, Reservation, reserve, reserve_in_turn
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 
 from .budget_models import DONE, PRICE, StagedModel, act, executor_of, known_model, used
@@ -298,3 +298,18 @@ async def test_under_every_schedule_nobody_waits_for_ever_and_nothing_is_overspe
                 tasks.start_soon(play, *each)
     assert [each.reserved.tokens for each in accounts] == [0, 0, 0]
     assert all(error.spent + error.asked > error.limit for error in refused)
+
+
+async def test_an_agent_of_ones_own_is_not_refused_for_what_others_have_only_set_aside() -> None:
+    class Quick:
+        async def run(self, task: Any) -> nh.StepOutcome:
+            await task.turn_boundary()
+            return nh.PassStepOutcome()
+
+    budget = nh.budget(tokens=100)
+    set_aside = reserve([Entry(budget.account, {"tokens": 100})])
+    async with nh.run(nh.AgentStepExecutor.from_agent(agent=Quick()), budget=budget):
+        await act()
+        settle(set_aside, {"tokens": 100})
+        with pytest.raises(nh.BudgetExceededError):
+            await act()

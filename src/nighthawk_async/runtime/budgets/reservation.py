@@ -203,14 +203,18 @@ def charge_usage(entries: Sequence[Entry], model_name: str, usage: Usage) -> Non
 
 
 def find_full(accounts: Sequence[BudgetAccount], least: Amounts) -> BudgetExceededError | None:
-    """Why there is no room even for the least; None when there is in all accounts.
+    """Why there is no room even for the least; None when there is, or will be, in all accounts.
+
+    What others have set aside may come back, so it does not count.
 
     Args:
         accounts: The accounts, outermost first.
         least: How much is needed at least.
     """
     with ACCOUNTS_LOCK:
-        return _find_breach_locked([Entry(account, least) for account in accounts])
+        full = (account for account in accounts if not account.may_have_room_locked(least))
+        account = next(full, None)
+        return None if account is None else account.find_breach_locked(least)
 
 
 def _decide_locked(entries: Sequence[Entry], payers: Sequence[Payer]) -> _Answer | None:

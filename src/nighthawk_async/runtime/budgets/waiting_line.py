@@ -45,22 +45,25 @@ class Waiter(Generic[Answer]):
 class WaitingLine(Generic[Answer]):
     """Those that wait, in the order in which they came. Every method is called with the lock held."""
 
-    __slots__ = ("_waiters",)
+    __slots__ = ("_awaited", "_waiters")
 
     def __init__(self) -> None:
         self._waiters: list[Waiter[Answer]] = []
+        self._awaited: set[BudgetAccount] = set()  # the accounts that they need room in
 
     def join(self, waiter: Waiter[Answer]) -> None:
         """Take somebody in, unless there is an answer at once. Nobody overtakes at the same accounts."""
-        if not self._is_behind(waiter, self._waiters):
+        if self._awaited.isdisjoint(waiter.accounts):
             waiter.answer = waiter.decide_locked()
         if waiter.answer is None:
             self._waiters.append(waiter)
+            self._awaited.update(waiter.accounts)
 
     def leave(self, waiter: Waiter[Answer]) -> None:
         """Let somebody go who has waited enough."""
         if waiter in self._waiters:
             self._waiters.remove(waiter)
+            self._awaited = {account for other in self._waiters for account in other.accounts}
 
     def move(self) -> list[Waiter[Answer]]:
         """Give answers where there are any by now.
@@ -68,15 +71,7 @@ class WaitingLine(Generic[Answer]):
         Returns:
             Those that are to be woken.
         """
-        staying: list[Waiter[Answer]] = []
-        answered: list[Waiter[Answer]] = []
-        for waiter in self._waiters:
-            if not self._is_behind(waiter, staying):
-                waiter.answer = waiter.decide_locked()
-            (staying if waiter.answer is None else answered).append(waiter)
-        self._waiters = staying
-        return answered
-
-    def _is_behind(self, waiter: Waiter[Answer], others: Sequence[Waiter[Answer]]) -> bool:
-        accounts = {account for other in others for account in other.accounts}
-        return not accounts.isdisjoint(waiter.accounts)
+        waiters, self._waiters, self._awaited = self._waiters, [], set()
+        for waiter in waiters:
+            self.join(waiter)
+        return [waiter for waiter in waiters if waiter.answer is not None]

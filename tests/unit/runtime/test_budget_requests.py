@@ -1,6 +1,6 @@
 """What one request reserves, and what it is charged when it ends."""
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from decimal import Decimal
 from typing import Any
@@ -45,18 +45,28 @@ async def test_the_settings_of_a_request_say_how_long_its_response_may_be() -> N
     model = known_model(max_output_tokens=None)
     least = await refused_amount(model, {"max_tokens": 1}, tokens=1)
     assert await refused_amount(model, {"max_completion_tokens": 101}, tokens=1) == least + 100
-    in_body = {"max_tokens": 1, "extra_body": {"generationConfig": {"maxOutputTokens": 201}}}
-    assert await refused_amount(model, in_body, tokens=1) == least + 200
+    for_body, for_more = [
+        await refused_amount(
+            model,
+            {"extra_body": {"generationConfig": {"maxOutputTokens": number}}, "max_tokens": 1},
+            tokens=1,
+        )
+        for number in (201, 301)
+    ]
+    assert for_more == for_body + 100 > least + 300
 
 
-@pytest.mark.parametrize("extra", [{"n": 3}, {"generationConfig": {"candidateCount": 3}}])
+@pytest.mark.parametrize(
+    "extra",
+    [lambda answers: {"n": answers}, lambda answers: {"generationConfig": {"candidateCount": answers}}],
+)
 async def test_every_answer_that_a_request_asks_for_may_be_as_long_as_the_limit(
-    extra: dict[str, Any],
+    extra: Callable[[int], dict[str, Any]],
 ) -> None:
     model = known_model(max_output_tokens=50)
-    one = await refused_amount(model, tokens=1)
-    assert await refused_amount(model, {"extra_body": extra}, tokens=1) == one + 2 * 50
-    assert await refused_amount(model, {"max_tokens": 40, "extra_body": extra}, tokens=1) == one + 70
+    one = await refused_amount(model, {"extra_body": extra(1)}, tokens=1)
+    assert await refused_amount(model, {"extra_body": extra(3)}, tokens=1) == one + 2 * 50
+    assert await refused_amount(model, {"max_tokens": 40, "extra_body": extra(3)}, tokens=1) == one + 70
 
 
 async def test_where_nothing_limits_a_response_the_budget_does_and_the_request_says_so() -> None:
@@ -85,6 +95,20 @@ async def test_a_response_of_unknown_length_is_refused() -> None:
     async with nh.run(executor_of(model), budget=nh.budget(turns=1)):
         await act()  # no need to know
     assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"extra_body": {"previous_response_id": "r_1"}}, {"extra_body": {"conversation": "c_1"}}],
+)
+async def test_input_that_only_the_provider_knows_is_refused(settings: dict[str, Any]) -> None:
+    model = known_model()
+    configuration = nh.StepExecutorConfiguration(model_settings=settings)
+    executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
+    async with nh.run(executor, budget=nh.budget(tokens=ROOM)):
+        with pytest.raises(nh.ConfigurationError, match="what it has stored"):
+            await act()
+    assert model.requests == []
 
 
 async def test_cost_is_reserved_at_the_dearest_price_of_a_token() -> None:
@@ -512,6 +536,7 @@ def test_everything_that_is_sent_is_measured() -> None:
         ),
         tools=(nh.ToolDefinition(name="find", description="finds things", parameters={"type": "object"}),),
         response_format=nh.ResponseFormat(name="answer", schema={"title": "schema"}),
+        settings={"extra_body": {"instructions": "the instructions"}},
     )
     text = request_text(request)
     for part in (
@@ -523,6 +548,7 @@ def test_everything_that_is_sent_is_measured() -> None:
         "needle",
         "in the hay",
         "sealed",
+        "the instructions",
     ):
         assert part in text
     for part in ("finds things", "object", "schema"):

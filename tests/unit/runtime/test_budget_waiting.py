@@ -313,3 +313,15 @@ async def test_an_agent_of_ones_own_is_not_refused_for_what_others_have_only_set
         settle(set_aside, {"tokens": 100})
         with pytest.raises(nh.BudgetExceededError):
             await act()
+
+
+async def test_what_an_attempt_gives_back_lets_others_go_on() -> None:
+    total = account(tokens=1_000)
+    async with anyio.create_task_group() as tasks:
+        line = Line(tasks)
+        await line.start("first", 800, total)
+        await line.start("second", 500, total)
+        assert line.reserved.keys() == {"first"}
+        line.reserved["first"].renew([{"tokens": 10}], [{"tokens": 200}])
+        await anyio.wait_all_tasks_blocked()
+        assert line.reserved.keys() == {"first", "second"}

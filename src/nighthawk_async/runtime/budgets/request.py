@@ -22,7 +22,15 @@ from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, 
 from ...types.usage import Usage
 from .account import Amounts, BudgetAccount, Payer
 from .conclusion import CONCLUSION_TOKENS
-from .request_bound import RequestBound, TokenMeasure, count_answers, find_output_limit, reasons, request_text
+from .request_bound import (
+    RequestBound,
+    TokenMeasure,
+    count_answers,
+    find_output_limit,
+    find_stored_input,
+    reasons,
+    request_text,
+)
 from .request_cost import Prices, cost_of, highest_cost, known_cost
 from .resends import AttemptsSource
 from .reservation import Entry, Reservation, charge_usage, reserve_in_turn
@@ -271,6 +279,12 @@ def _with_output_limit(
 
 
 async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> RequestBound:
+    stored = find_stored_input(request.settings)
+    if stored is not None:
+        raise ConfigurationError(
+            f"{model.name}: a budget of tokens or cost cannot hold with {stored!r}: the provider adds "
+            "what it has stored, and nobody knows how long that is. Send the messages themselves."
+        )
     output_tokens = find_output_limit(request.settings) or model.capabilities.max_output_tokens
     if output_tokens is None:
         raise ConfigurationError(

@@ -17,7 +17,15 @@ from ...types.content import BinaryContent, FileUrl, ImageUrl, UploadedFile, Use
 from ...types.messages import AssistantMessage, Message, UserMessage
 from ...types.model import ModelCapabilities, ModelRequest
 
-__all__ = ["RequestBound", "TokenMeasure", "count_answers", "find_output_limit", "reasons", "request_text"]
+__all__ = [
+    "RequestBound",
+    "TokenMeasure",
+    "count_answers",
+    "find_output_limit",
+    "find_stored_input",
+    "reasons",
+    "request_text",
+]
 
 _MARGIN_OF_OWN_TOKENIZER = 1.1
 _MARGIN_OF_ANOTHER = 1.5
@@ -36,6 +44,7 @@ _BYTES_PER_TOKEN_OF_SOUND = 64
 
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 _ANSWERS = ("n", "candidateCount", "candidate_count")
+_STORED_INPUTS = ("previous_response_id", "conversation", "cachedContent", "cached_content")
 _GENERATION_SETTINGS = ("generationConfig", "generation_config")
 """What Google calls the object of its settings."""
 
@@ -120,6 +129,16 @@ def find_output_limit(settings: Mapping[str, Any]) -> int:
     return max(_numbers([settings, *in_body], _OUTPUT_LIMITS), default=0)
 
 
+def find_stored_input(settings: Mapping[str, Any]) -> str | None:
+    """The field of a request that lets the provider add what it has stored; None when there is none.
+
+    Args:
+        settings: The settings of a request.
+    """
+    parts = (settings, _object(settings, "extra_body"))
+    return next((name for part in parts for name in _STORED_INPUTS if part.get(name) is not None), None)
+
+
 def count_answers(settings: Mapping[str, Any]) -> int:
     """How many answers a response holds, each of which may be as long as the limit says.
 
@@ -186,6 +205,9 @@ def _texts(request: ModelRequest) -> Iterator[str]:
         yield _json(request.response_format.schema)
     for message in request.messages:
         yield from _texts_of_message(message)
+    extra_body = _object(request.settings, "extra_body")
+    if extra_body:
+        yield _json(extra_body)
 
 
 def _texts_of_message(message: Message) -> Iterator[str]:

@@ -61,10 +61,15 @@ class Reservation:
         """
         with ACCOUNTS_LOCK:
             self._replace_locked(kept)
-            _check_room_locked(
+            breach = _find_breach_locked(
                 [Entry(entry.account, amounts) for entry, amounts in zip(self._entries, added, strict=True)]
             )
-            self._replace_locked([_sum(*both) for both in zip(kept, added, strict=True)])
+            if breach is None:
+                self._replace_locked([_sum(*both) for both in zip(kept, added, strict=True)])
+            answered = _LINE.move()
+        _wake(answered)
+        if breach is not None:
+            raise breach
 
     def _replace_locked(self, amounts: Sequence[Amounts]) -> None:
         """Set other amounts aside."""

@@ -3,10 +3,12 @@
 Trio tells its steps through an instrument, asyncio through `Handle._run`. A watchdog thread looks at running
 steps at a fixed interval and takes the stack of one that lasts too long. It counts its own looks and not the
 clock alone, so a machine that stalls the whole process blames nobody; code that holds the interpreter's lock
-cannot be looked at, and is noticed by the processor time its step took.
+cannot be looked at, and is noticed by the processor time its step took. Garbage collection counts for no
+step: it goes through everything that all tests before have left.
 """
 
 import asyncio
+import gc
 import sys
 import threading
 import time
@@ -25,6 +27,8 @@ __all__ = ["EventLoopWatch", "TrioSteps", "watching_asyncio"]
 class _Step:
     began: float = field(default_factory=time.monotonic)
     processor_began: float = field(default_factory=time.thread_time)
+    collecting_began: float = 0.0
+    collecting_seconds: float = 0.0
     looks: int = 0
     stack: str = ""
     outer: "_Step | None" = None
@@ -51,10 +55,12 @@ class EventLoopWatch:
 
     def start(self) -> None:
         """Start the watchdog thread."""
+        gc.callbacks.append(self._collecting)
         self._watchdog.start()
 
     def stop(self) -> None:
         """Stop the watchdog thread and wait for its end."""
+        gc.callbacks.remove(self._collecting)
         self._stop.set()
         self._watchdog.join()
 
@@ -74,7 +80,9 @@ class EventLoopWatch:
             return
         if step.stack:
             self._reports.append(f"a step of the event loop took {elapsed:.1f} s; seen in it:\n{step.stack}")
-        elif (busy := time.thread_time() - step.processor_began) >= self.bound_seconds:
+        elif (
+            busy := time.thread_time() - step.processor_began - step.collecting_seconds
+        ) >= self.bound_seconds:
             self._reports.append(f"a step of the event loop kept its thread busy for {busy:.1f} s")
 
     def take_reports(self) -> list[str]:
@@ -85,6 +93,15 @@ class EventLoopWatch:
     def sees_a_blocked_step(self) -> bool:
         """Whether a step that still runs has already taken too long."""
         return any(step.stack for step in list(self._running_steps.values()))
+
+    def _collecting(self, phase: str, info: dict[str, int]) -> None:
+        step = self._running_steps.get(threading.get_ident())
+        if step is None:
+            return
+        if phase == "start":
+            step.collecting_began = time.thread_time()
+        else:
+            step.collecting_seconds += time.thread_time() - step.collecting_began
 
     def _look_again_and_again(self) -> None:
         while not self._stop.wait(self._interval_seconds):

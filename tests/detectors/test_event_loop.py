@@ -1,5 +1,6 @@
 """The watch over event loops: it sees what blocks, says where, and leaves the rest alone."""
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -64,6 +65,26 @@ def test_a_step_that_computes_for_too_long_is_reported(watch: EventLoopWatch, ba
 
     began = time.thread_time()
     assert len(run_watched(watch, backend, compute)) == 1
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize(("is_collection", "reports"), [(True, 0), (False, 1)])
+def test_a_step_is_not_blamed_for_garbage_collection(
+    watch: EventLoopWatch, backend: str, is_collection: bool, reports: int
+) -> None:
+    def tell(phase: str) -> None:
+        for callback in gc.callbacks if is_collection else ():
+            callback(phase, {})
+
+    def hold_the_interpreter() -> None:
+        began = time.thread_time()
+        tell("start")
+        numbers = 10_000_000
+        while time.thread_time() - began < 1.5 * BOUND_SECONDS:
+            sum(range(numbers))  # one call that lets no other thread in, as a collection does
+        tell("stop")
+
+    assert len(run_watched(watch, backend, hold_the_interpreter)) == reports
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -1,4 +1,4 @@
-"""The clock of an event loop, read on the loop and in threads. Floor 1."""
+"""Which event loop the present thread runs or works for, and its clock. Floor 1."""
 
 import time
 
@@ -6,7 +6,7 @@ import anyio
 from anyio import NoEventLoopError, from_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
-__all__ = ["Clock", "is_loop_thread"]
+__all__ = ["Clock", "is_loop_thread", "is_worker_thread"]
 
 
 class Clock:
@@ -46,6 +46,19 @@ def is_loop_thread() -> bool:
     try:
         current_token()
     except RuntimeError:  # NoEventLoopError, or what AnyIO raises in a thread with the context of a loop's
+        return False
+    return True
+
+
+def is_worker_thread() -> bool:
+    """Whether the present thread works for an event loop in another thread, which waits for it.
+
+    Raises:
+        BaseException: The cancellation of whoever waits for it.
+    """
+    try:
+        from_thread.check_cancelled()
+    except NoEventLoopError:
         return False
     return True
 

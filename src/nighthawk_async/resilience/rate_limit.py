@@ -11,16 +11,16 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..models.pacing_counts import Start
 from ..models.pacing_lane import PacingLimits
+from ..parallel.clocks import is_loop_thread, is_worker_thread
 from ..runtime.budgets.stopwatch import shared_time
 from ..runtime.environment import find_environment, get_environment, using_environment
-from ..runtime.portals import is_loop_thread
 from ..runtime.usage_meter import UsageMeter
 from .arguments import checked_callable, checked_count
 from .errors import InvalidPolicyError
 from .shared_limit import RateLimitStatistics, SharedLimit
 from .span_events import add_span_event
 from .transforming import Call, Transformer
-from .waiting import is_worker_thread, wait_from_sync
+from .waiting import wait_from_sync
 
 __all__ = ["RateLimit", "Tokens", "rate_limit"]
 

@@ -10,16 +10,15 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, TypeVarTuple, cast
 
 import anyio
-from anyio import NoEventLoopError, from_thread
+from anyio import from_thread
 from anyio.from_thread import start_blocking_portal
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..parallel import raise_if_cancel_requested, under_thread_deadlines
+from ..parallel.clocks import is_loop_thread, is_worker_thread
 from ..parallel.deadlines import find_deadline_error
-from ..runtime.portals import is_loop_thread
 
 __all__ = [
-    "is_worker_thread",
     "raise_if_ending",
     "raise_if_ending_async",
     "sleep_from_sync",
@@ -72,19 +71,6 @@ def sleep_from_sync(seconds: float) -> None:
         wait_from_sync(anyio.sleep, seconds)
     else:
         _raise_if_cancelled()
-
-
-def is_worker_thread() -> bool:
-    """Whether the present thread works for an event loop in another thread, which waits for it.
-
-    Raises:
-        BaseException: The cancellation of whoever waits for it.
-    """
-    try:
-        from_thread.check_cancelled()
-    except NoEventLoopError:
-        return False
-    return True
 
 
 def raise_if_ending() -> None:

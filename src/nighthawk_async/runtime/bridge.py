@@ -5,12 +5,13 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar, TypeVarTuple, cast
 
-from anyio import NoEventLoopError, from_thread
+from anyio import from_thread
 
 from ..errors import NighthawkError
 from ..parallel import under_thread_deadlines
+from ..parallel.clocks import is_loop_thread, is_worker_thread
 from .environment import get_environment
-from .portals import is_loop_thread, portal_depth
+from .portals import portal_depth
 from .step_control import on_foreign_loop
 
 __all__ = ["run_from_sync", "run_on_own_loop"]
@@ -40,7 +41,7 @@ def run_from_sync(function: Callable[[*Arguments], Coroutine[Any, Any, Result]],
                 RuntimeWarning,
                 stacklevel=_STACKLEVEL_OF_CALL,
             )
-    elif _is_worker_thread():
+    elif is_worker_thread():
         return from_thread.run(_within_deadlines(function), *args)
     return run_state.portals.call(_within_deadlines(partial(_run_on_portal, function)), *args)
 
@@ -67,17 +68,9 @@ def run_on_own_loop(
     Raises:
         NighthawkError: The present thread is no worker thread of an event loop.
     """
-    if is_loop_thread() or not _is_worker_thread():
+    if is_loop_thread() or not is_worker_thread():
         raise NighthawkError(
             "A step in progress can be reached from a worker thread of its event loop only; "
             "on the loop itself, await the async method."
         )
     return from_thread.run(_within_deadlines(function), *args)
-
-
-def _is_worker_thread() -> bool:
-    try:
-        from_thread.check_cancelled()
-    except NoEventLoopError:
-        return False
-    return True

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 from anyio.lowlevel import current_token
 
-from .portals import is_loop_thread
+from ..parallel.clocks import is_loop_thread
 
 __all__ = ["LoopEvent"]
 

@@ -10,11 +10,10 @@ from typing import Generic, TypeVar, TypeVarTuple
 
 from anyio import get_cancelled_exc_class
 from anyio.from_thread import BlockingPortal, start_blocking_portal
-from anyio.lowlevel import current_token
 
 from ..errors import NighthawkError
 
-__all__ = ["PortalPool", "is_loop_thread", "portal_depth"]
+__all__ = ["PortalPool", "portal_depth"]
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -25,16 +24,6 @@ _thread = threading.local()
 def portal_depth() -> int:
     """How many portals are waiting for the present thread: 0 outside portal threads."""
     return getattr(_thread, "depth", 0)
-
-
-def is_loop_thread() -> bool:
-    """Whether an event loop is running in the present thread."""
-    try:
-        current_token()
-    except RuntimeError:
-        # NoEventLoopError, or what AnyIO raises in a thread that inherited the context of a loop's thread.
-        return False
-    return True
 
 
 class PortalPool:

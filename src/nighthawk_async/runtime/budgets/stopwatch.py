@@ -6,7 +6,7 @@ import time
 import anyio
 from anyio.lowlevel import RunVar
 
-from ..portals import is_loop_thread
+from ...parallel.clocks import is_loop_thread
 
 __all__ = ["Stopwatch", "shared_time"]
 

@@ -9,7 +9,7 @@ from anyio import from_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
 from ...errors import NighthawkError
-from ..portals import is_loop_thread
+from ...parallel.clocks import is_loop_thread
 
 __all__ = ["HomeLoop"]
 

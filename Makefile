@@ -1,7 +1,7 @@
 # Thin doors to the sessions in noxfile.py. All they need is python3 (3.11 or newer); they keep their tools in .venv
 # and the sessions' environments in .nox, and once those are built no network is needed.
 #
-#   make test ARGS="-k mailbox"     arguments go to pytest (likewise for coverage, demo, bench, lint and docs)
+#   make test ARGS="-k mailbox"     arguments go to pytest (likewise for coverage, demo, service, bench, lint and docs)
 #   make test PYTHONS="3.13"        only on these Pythons; otherwise on each of 3.11 to 3.14 that is found
 #   make test PYTHON=python3.12     the interpreter that builds .venv
 
@@ -10,24 +10,30 @@ ARGS ?=
 NOX := .venv/bin/python -m nox
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage bench docs lint types check clean tools
+.PHONY: help demo service test coverage bench bench-full bench-peers docs lint types check clean tools
 
 help:
-	@echo "make demo       watch natural functions run on a small model on this machine"
-	@echo "make test       run the tests on every Python found among 3.11 to 3.14"
-	@echo "make check      lint, types, docs and tests: what a change must pass"
-	@echo "make lint       style and formatting (ARGS=--fix mends)"
-	@echo "make types      strict type checking"
-	@echo "make docs       build the documentation into site/ (ARGS=serve shows it)"
-	@echo "make bench      run the benchmarks (ARGS=--quick for a short run)"
-	@echo "make coverage   run the tests with branch coverage"
-	@echo "make clean      remove everything that was built"
+	@echo "make demo         watch natural functions run on a small model on this machine"
+	@echo "make service      serve natural functions over HTTP, with a dashboard, on the same model"
+	@echo "make test         run the tests on every Python found among 3.11 to 3.14"
+	@echo "make check        lint, types, docs and tests: what a change must pass"
+	@echo "make lint         style and formatting (ARGS=--fix mends)"
+	@echo "make types        strict type checking"
+	@echo "make docs         build the documentation into site/ (ARGS=serve shows it)"
+	@echo "make bench        run the benchmarks in a few minutes (ARGS=--quick for a short run)"
+	@echo "make bench-full   run all benchmarks, the largest bursts included"
+	@echo "make bench-peers  run them beside what others offer"
+	@echo "make coverage     run the tests with branch coverage"
+	@echo "make clean        remove everything that was built"
 
-demo test coverage bench docs lint types: tools
+demo service test coverage bench bench-full bench-peers docs lint types: tools
 demo:     ; @$(NOX) -s demo -- $(ARGS)
+service:  ; @$(NOX) -s service -- $(ARGS)
 test:     ; @$(NOX) -s tests -- $(ARGS)
 coverage: ; @$(NOX) -s coverage -- $(ARGS)
 bench:    ; @$(NOX) -s bench -- $(ARGS)
+bench-full:  ; @$(NOX) -s bench-full -- $(ARGS)
+bench-peers: ; @$(NOX) -s bench-peers -- $(ARGS)
 docs:     ; @$(NOX) -s docs -- $(ARGS)
 lint:     ; @$(NOX) -s lint -- $(ARGS)
 types:    ; @$(NOX) -s types

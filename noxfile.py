@@ -28,7 +28,7 @@ PROJECT_FILE = HERE / "pyproject.toml"
 PROJECT = nox.project.load_toml(PROJECT_FILE)
 RUNNING_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 SUPPORTED_PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
-CODE = ["src", "tests", "benchmarks", "noxfile.py"]
+CODE = ["src", "tests", "benchmarks", "examples", "noxfile.py"]
 
 
 def pythons_to_test() -> list[str]:
@@ -132,9 +132,26 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Run the benchmarks; arguments after `--` go to `python -m benchmarks`, for example `--quick`."""
-    prepare(session, "bench", extras="otel")
-    session.run("python", "-m", "benchmarks", *session.posargs)
+    """Run the benchmarks in a few minutes; arguments after `--` go to `python -m benchmarks`."""
+    run_benchmarks(session)
+
+
+@nox.session(name="bench-full")
+def bench_full(session: nox.Session) -> None:
+    """Run all benchmarks, bursts of ten thousand steps included."""
+    run_benchmarks(session, "--full")
+
+
+@nox.session(name="bench-peers")
+def bench_peers(session: nox.Session) -> None:
+    """Run the benchmarks and, side by side, what others offer; each peer gets an environment of its own."""
+    run_benchmarks(session, "--peers")
+
+
+def run_benchmarks(session: nox.Session, *options: str) -> None:
+    """Run the benchmarks with what they serve and draw with."""
+    prepare(session, "bench", extras="otel,tokenizers")
+    session.run("python", "-m", "benchmarks", *options, *session.posargs)
 
 
 @nox.session
@@ -142,3 +159,14 @@ def demo(session: nox.Session) -> None:
     """Run the demo on the embedded model; arguments after `--` go to `nighthawk-async demo`."""
     prepare(session, extras="local")
     session.run("nighthawk-async", "demo", *session.posargs)
+
+
+@nox.session
+def service(session: nox.Session) -> None:
+    """Serve examples/triage_service, on the embedded model unless NIGHTHAWK_MODEL names another one."""
+    prepare(session, "services", extras="local,otel")
+    model = os.environ.get("NIGHTHAWK_MODEL") or "local:smollm2-135m"
+    if model == "local:smollm2-135m":
+        session.run("nighthawk-async", "models", "pull", "smollm2-135m")
+    # Ctrl-C reaches the service too, which takes its time to end what is in progress.
+    session.run("python", "-m", "examples.triage_service", *session.posargs, interrupt_timeout=40)

@@ -8,6 +8,8 @@ child process or a socket behind; the markers `may_block_event_loop` and `may_le
 reason, that a test does so on purpose. No test can reach another machine.
 """
 
+import gc
+import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -25,6 +27,10 @@ WATCH = EventLoopWatch(bound_seconds=2.0)
 PATIENCE_SECONDS = 5.0
 _SESSION = ExitStack()
 _OUTCOME = pytest.StashKey[bool]()
+
+# Whoever starts a job in the background lets it ignore Ctrl-C, which tests send to themselves and to scripts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same inputs on every run, and no verdict on how fast a machine is. `--hypothesis-profile=explore` looks
 # further.
@@ -89,6 +95,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             marker = item.get_closest_marker(name)
             if marker is not None and not (marker.args or marker.kwargs.get("reason")):
                 raise pytest.UsageError(f"{item.nodeid}: the marker {name} needs a reason")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what all tests have in common: frameworks, and the tests themselves."""
+    gc.collect()
+    gc.freeze()
 
 
 def _run_watched_trio(

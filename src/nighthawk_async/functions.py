@@ -10,6 +10,8 @@ from typing import Any, TypeVar, cast, overload
 
 from .errors import NaturalParseError
 from .natural.transform import TransformedFunction, transform_function
+from .observation import find_node_writer, observed
+from .parallel import TaskCancelledError
 from .runtime.annotations import names_in_texts
 from .runtime.environment import find_environment, using_environment
 from .runtime.oversight.verification import Verification, Verify, checked_verifications
@@ -91,7 +93,12 @@ def _decorate(
         captured=MappingProxyType(captured),
         verifications=verifications,
     )
-    bound = transformed.bind(function, run_step=_run_step(transformed, site), enter_call=_CallScope)
+    source = f"{function.__module__}:{function.__code__.co_firstlineno}"
+    bound = transformed.bind(
+        function,
+        run_step=_run_step(transformed, site),
+        enter_call=partial(_CallScope, function.__qualname__, source),
+    )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # what the name is about to mean, where it has no value yet
     return bound
@@ -127,21 +134,38 @@ def _annotations(function: FunctionType) -> Mapping[str, object]:
 
 
 class _CallScope:
-    """The extent of one call, for tools that the function's own code registers."""
+    """The extent of one call, for tools that the function's own code registers, and for whoever watches.
 
-    __slots__ = ("_extent",)
+    Args:
+        name: What the function is called.
+        source: Where it stands.
+    """
+
+    __slots__ = ("_extent", "_name", "_observed", "_source")
+
+    def __init__(self, name: str, source: str) -> None:
+        self._name = name
+        self._source = source
+        self._observed: observed | None = None
+        self._extent: using_environment | None = None
 
     def __enter__(self) -> None:
+        if find_node_writer() is not None:
+            self._observed = observed("function", self._name, source=self._source)
+            self._observed.__enter__()
         environment = find_environment()
-        self._extent = None
         if environment is not None:
             inner = replace(environment, tool_scope=ToolScope(environment.tool_scope))
             self._extent = using_environment(inner)
             self._extent.__enter__()
 
-    def __exit__(self, *exc_details: object) -> None:
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         if self._extent is not None:
             self._extent.__exit__(None, None, None)
+        if self._observed is not None:
+            if isinstance(exc, TaskCancelledError) and (node := find_node_writer()) is not None:
+                node.end("cancelled", error=exc)
+            self._observed.__exit__(exc_type, exc, traceback)
 
 
 def _capture(

@@ -32,12 +32,14 @@ class Module:
         path: Its file.
         tree: Its syntax tree.
         is_package: Whether it is an `__init__`.
+        stub: The syntax tree of the `.pyi` beside it, which says what a package loads on first use.
     """
 
     name: str
     path: Path
     tree: ast.Module
     is_package: bool
+    stub: ast.Module | None = None
 
     @property
     def lines(self) -> list[str]:
@@ -72,18 +74,27 @@ def parse_package(root: Path, package: str) -> dict[str, Module]:
         parts = [package, *path.relative_to(root).with_suffix("").parts]
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
-        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-        modules[name] = Module(name=name, path=path, tree=tree, is_package=is_package)
+        stub = path.with_suffix(".pyi")
+        modules[name] = Module(
+            name=name,
+            path=path,
+            tree=_parse(path),
+            is_package=is_package,
+            stub=_parse(stub) if stub.exists() else None,
+        )
     return modules
 
 
 def module_imports(module: Module) -> list[Import]:
-    """Every import in a module, wherever it stands, relative ones resolved.
+    """Every import in a module and in its stub, wherever it stands, relative ones resolved.
 
     `importlib.import_module` and `__import__` with a literal name count too.
     """
+    nodes = list(_walk(module.tree, is_top_level=True))
+    if module.stub is not None:
+        nodes += _walk(module.stub, is_top_level=False)
     found: list[Import] = []
-    for node, is_top_level in _walk(module.tree, is_top_level=True):
+    for node, is_top_level in nodes:
         targets = _targets(module, node)
         line = getattr(node, "lineno", 0)
         found += [Import(target=target, line=line, is_top_level=is_top_level) for target in targets]
@@ -121,6 +132,10 @@ def find_cycle(graph: Mapping[str, set[str]]) -> list[str]:
         if cycle := visit(start, []):
             return cycle
     return []
+
+
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 
 
 def _walk(node: ast.AST, *, is_top_level: bool) -> Iterator[tuple[ast.AST, bool]]:

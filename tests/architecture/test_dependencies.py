@@ -17,7 +17,11 @@ IMPORT_NAMES = {
 PYTEST_PLUGIN = f"{PACKAGE}.testing.pytest_plugin"
 """Imported by pytest, and by nothing else: it need not be declared that pytest is there."""
 
-HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+")
+HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+|{PACKAGE}\.cli\.top_client")
+"""The transport of models, and what reads a dashboard from elsewhere."""
+
+TEXTUAL_MODULES = re.compile(rf"{PACKAGE}\.cli\.top_(app|tree)")
+"""The classes of the terminal view, which are imported when it is opened."""
 
 MODULES = parse_package(SOURCE, PACKAGE)
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -55,9 +59,21 @@ def test_optional_libraries_are_imported_on_first_use_only() -> None:
         f"{module.name}:{item.line} {item.target}"
         for module in MODULES.values()
         for item in module_imports(module)
-        if item.is_top_level and is_below(item.target, OPTIONAL)
+        if item.is_top_level
+        and is_below(item.target, OPTIONAL)
+        and not (TEXTUAL_MODULES.fullmatch(module.name) and is_below(item.target, {"textual"}))
     }
     assert eager == set()
+
+
+def test_the_terminal_view_is_imported_on_first_use_only() -> None:
+    eager = {
+        module.name
+        for module in MODULES.values()
+        for item in module_imports(module)
+        if item.is_top_level and TEXTUAL_MODULES.match(item.target)
+    }
+    assert {name for name in eager if not TEXTUAL_MODULES.fullmatch(name)} == set()
 
 
 def test_the_pytest_plugin_is_imported_by_no_other_module() -> None:
@@ -68,7 +84,7 @@ def test_asyncio_is_imported_nowhere() -> None:
     assert _importers("asyncio") == set()
 
 
-def test_httpx_is_imported_by_the_http_transport_only() -> None:
+def test_httpx_is_imported_by_http_clients_only() -> None:
     assert {name for name in _importers("httpx") if not HTTP_MODULES.fullmatch(name)} == set()
 
 

@@ -2,14 +2,21 @@
 
 import ast
 import importlib
+import subprocess
+import sys
+import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from .source_tree import PACKAGE, SOURCE, Module, parse_package
 
-PUBLIC_ROOMS = ("resilience", "hooks", "human", "oversight", "testing", "asgi", "evals", "actors", "parallel")
+PUBLIC_ROOMS = (
+    *("resilience", "hooks", "human", "oversight", "testing", "asgi", "evals", "actors", "parallel"),
+    "observe",
+)
 """The rooms whose exports are public, beside the package itself."""
 
 MODULES = parse_package(SOURCE, PACKAGE)
@@ -17,14 +24,22 @@ PUBLIC_MODULES = [
     name for name in (PACKAGE, *(f"{PACKAGE}.{room}" for room in PUBLIC_ROOMS)) if name in MODULES
 ]
 
+LAZY_PACKAGES = [name for name, module in MODULES.items() if module.stub is not None]
+"""The packages that load what they export on first use; `__init__.pyi` lists it for type checkers."""
+
+LAZY_LOADING = (
+    "from .lazy_exports import attach_exports",
+    "from ..lazy_exports import attach_exports",
+)
+
 
 def declared_exports(module: Module) -> list[str] | None:
-    """The names in a module's `__all__`, in order; None when it has none.
+    """The names in the `__all__` of a module, or of its stub, in order; None when it has none.
 
     Raises:
         AssertionError: It is not a plain list of names.
     """
-    for node in module.tree.body:
+    for node in (module.stub or module.tree).body:
         targets = node.targets if isinstance(node, ast.Assign) else []
         if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
             assert isinstance(node, ast.Assign)
@@ -37,7 +52,7 @@ def declared_exports(module: Module) -> list[str] | None:
 def unexported_names(module: Module, loaded: ModuleType) -> set[str]:
     """Public names a module defines, or a package takes from its modules, that `__all__` leaves out."""
     own: set[str] = set()
-    for node in module.tree.body:
+    for node in (module.stub or module.tree).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             own.add(node.name)
         elif isinstance(node, ast.ImportFrom) and node.level and module.is_package:
@@ -48,6 +63,25 @@ def unexported_names(module: Module, loaded: ModuleType) -> set[str]:
         for name in own - exported
         if not name.startswith("_") and not isinstance(getattr(loaded, name, None), ModuleType)
     }
+
+
+def lazy_imports(module: Module) -> list[str]:
+    """The names that a lazy package imports in its stub.
+
+    Raises:
+        AssertionError: The stub does something else than import names of its own package, and list them.
+    """
+    assert module.stub is not None
+    names: list[str] = []
+    for node in module.stub.body:
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 1, f"{module.name}: line {node.lineno} of the stub leaves the package"
+            assert all(alias.asname is None and alias.name != "*" for alias in node.names)
+            names += [alias.name for alias in node.names]
+        else:
+            what = ast.unparse(node)
+            assert isinstance(node, ast.Expr) or what.startswith(("__all__ = ", "__version__: ")), what
+    return names
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
@@ -66,6 +100,148 @@ def test_every_exported_name_exists(name: str) -> None:
 @pytest.mark.parametrize("name", PUBLIC_MODULES)
 def test_every_public_name_is_exported(name: str) -> None:
     assert unexported_names(MODULES[name], importlib.import_module(name)) == set()
+
+
+def test_a_stub_stands_beside_a_lazy_package_only() -> None:
+    stubs = {path.with_suffix(".py") for path in SOURCE.rglob("*.pyi")}
+    assert stubs == {MODULES[name].path for name in LAZY_PACKAGES}
+    for name in LAZY_PACKAGES:
+        assert "attach_exports(__name__, " in ast.unparse(MODULES[name].tree)
+
+
+@pytest.mark.parametrize("name", LAZY_PACKAGES)
+def test_a_lazy_package_defines_nothing_that_its_stub_would_hide(name: str) -> None:
+    """Type checkers see the stub alone, so what the package itself defines would have no type."""
+    defined: set[str] = set()
+    for node in MODULES[name].tree.body:
+        if isinstance(node, ast.ImportFrom | ast.Import):
+            assert ast.unparse(node) in LAZY_LOADING
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            defined.add(node.name)
+        else:
+            defined |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    assert defined - {"attach_exports", "str", "object"} <= {
+        "__getattr__",
+        "__dir__",
+        "__all__",
+        "__name__",
+        "_load",
+    }
+
+
+@pytest.mark.parametrize("name", LAZY_PACKAGES)
+def test_a_lazy_package_exports_exactly_what_its_stub_imports(name: str) -> None:
+    imported = lazy_imports(MODULES[name])
+    assert sorted(imported) == sorted(declared_exports(MODULES[name]) or ())
+    assert importlib.import_module(name).__all__ == sorted(imported)
+
+
+@pytest.mark.parametrize("name", LAZY_PACKAGES)
+def test_a_lazy_package_names_the_modules_that_its_stub_names(name: str) -> None:
+    module = MODULES[name]
+    assert module.stub is not None
+    call = next(node for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+    given = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+    imports = [node for node in module.stub.body if isinstance(node, ast.ImportFrom)]
+    named = {node.module: [alias.name for alias in node.names] for node in imports}
+    assert list(given.get("submodules", ())) == named.pop(None, [])
+    assert {each: list(names) for each, names in given["names"].items()} == named
+
+
+@pytest.mark.parametrize("name", LAZY_PACKAGES)
+def test_the_modules_that_a_stub_names_are_attributes_of_the_package(name: str) -> None:
+    """As type checkers have it; in a fresh interpreter, where nothing is loaded yet."""
+    stub = MODULES[name].stub
+    assert stub is not None
+    sources = {
+        (node.module or "").partition(".")[0] for node in stub.body if isinstance(node, ast.ImportFrom)
+    }
+    names = sorted(sources - {"", *(declared_exports(MODULES[name]) or ())})
+    assert names
+    for each in (names[0], names[-1]):
+        program = f"import sys, {name} as package\nassert package.{each} is sys.modules['{name}.{each}']"
+        run_python("-c", program)
+
+
+def test_the_package_is_imported_from_a_zip_archive(tmp_path: Path) -> None:
+    """And wherever its data files were left out."""
+    archive = tmp_path / "packed.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for path in SOURCE.rglob("*.py"):
+            packed.write(path, path.relative_to(SOURCE.parent))
+    program = (
+        f"import sys; sys.path.insert(0, {str(archive)!r})\n"
+        "import nighthawk_async as nh\n"
+        f"assert nh.__file__.startswith({str(archive)!r})\n"
+        "nh.NighthawkError, nh.deadline, nh.actors.Mailbox"
+    )
+    run_python("-c", program)
+
+
+def test_the_package_is_imported_whatever_the_encoding_of_the_system() -> None:
+    run_python("-X", "warn_default_encoding", "-c", "import nighthawk_async as nh; nh.actors, nh.parallel")
+
+
+def run_python(*arguments: str) -> None:
+    """Run a fresh interpreter in which a warning is an error."""
+    command = [sys.executable, "-W", "error", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", LAZY_PACKAGES)
+def test_a_lazy_package_gives_what_the_module_of_each_name_holds(name: str) -> None:
+    """Also where a module and what it defines have one name, whichever of the two is loaded first."""
+    stub = MODULES[name].stub
+    assert stub is not None
+    loaded = importlib.import_module(name)
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                source = importlib.import_module(f"{name}.{node.module or alias.name}")
+                expected = getattr(source, alias.name) if node.module else source
+                assert getattr(loaded, alias.name) is expected
+
+
+@pytest.mark.parametrize("name", LAZY_PACKAGES)
+def test_a_star_import_of_a_lazy_package_takes_every_name(name: str) -> None:
+    names: dict[str, object] = {}
+    exec(f"from {name} import *", names)
+    assert set(declared_exports(MODULES[name]) or ()) == names.keys() - {"__builtins__"}
+
+
+@pytest.mark.parametrize("name", LAZY_PACKAGES)
+def test_a_misspelt_name_is_refused_with_a_suggestion(name: str) -> None:
+    exported = (declared_exports(MODULES[name]) or [""])[0]
+    program = f"import {name} as package\npackage.{exported}_"
+    result = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)
+    assert result.stderr.splitlines()[-1].startswith("AttributeError: ")
+    assert f"Did you mean: '{exported}'?" in result.stderr
+    with pytest.raises(ImportError, match=f"cannot import name '{exported}_'"):
+        exec(f"from {name} import {exported}_", {})
+
+
+def test_every_name_loads_in_many_threads_at_once() -> None:
+    """In a fresh interpreter, where nothing is loaded yet."""
+    program = (
+        "import threading\n"
+        "import nighthawk_async as nh\n"
+        "names = [*nh.__all__, '__version__']\n"
+        "start, failed = threading.Barrier(8), []\n"
+        "def load(offset):\n"
+        "    start.wait()\n"
+        "    for name in names[offset:] + names[:offset]:\n"
+        "        try:\n"
+        "            getattr(nh, name)\n"
+        "        except BaseException as error:\n"
+        "            failed.append(repr(error))\n"
+        "threads = [threading.Thread(target=load, args=(len(names) * n // 8,)) for n in range(8)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "raise SystemExit(failed or None)\n"
+    )
+    result = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True)
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_no_name_is_exported_twice() -> None:

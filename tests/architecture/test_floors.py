@@ -11,6 +11,8 @@ FLOORS: Mapping[str, int] = {
     "errors": 0,
     "types": 0,
     "configuration": 0,
+    "lazy_exports": 0,
+    "observation": 0,
     "natural": 1,
     "prompt": 1,
     "wire": 1,
@@ -40,8 +42,9 @@ FLOORS: Mapping[str, int] = {
 
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     {("configuration", "errors"), ("configuration", "types"), ("cli", "__init__"), ("__main__", "cli")}
+    | {("observation", "types")}
     | {("executors", "models")}  # the agent executor makes the model that its configuration names
-    | {("__init__", room) for room in ("hooks", "human", "oversight", "resilience")}  # joins them
+    | {("__init__", room) for room in ("asgi", "hooks", "human", "oversight", "resilience")}  # joins them
     | {(room, "functions") for room, floor in FLOORS.items() if floor == 5 and room != "functions"}
 )
 """The arrows allowed between rooms of one floor."""
@@ -169,9 +172,9 @@ def _module_name(path: str) -> str:
 def _house(root: Path, contents: Mapping[str, str]) -> dict[str, Module]:
     """A house with one module per room, and the given contents."""
     files = {f"{room}.py" if room.startswith("__") else f"{room}/__init__.py": "" for room in FLOORS}
-    files |= {"errors.py": "", "configuration.py": "", "ports.py": "", "functions.py": ""}
-    for room in ("errors", "configuration", "ports", "functions"):
+    for room in ("errors", "configuration", "lazy_exports", "ports", "functions"):
         del files[f"{room}/__init__.py"]
+        files[f"{room}.py"] = ""
     for path, text in (files | contents).items():
         file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)

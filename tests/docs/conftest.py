@@ -4,6 +4,7 @@ Each fixture stands for the endpoint an example talks to: a scripted server on t
 environment variables that a reader would set, or put in the place of the embedded model's own server.
 """
 
+import gc
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -11,7 +12,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pytest
+from opentelemetry import metrics, trace
+from opentelemetry.util._once import Once
 
+import nighthawk_async as nh
+from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ReplyHandler
 from nighthawk_async.types.messages import ToolCall
 
@@ -37,6 +42,28 @@ def tool_calls(*calls: tuple[str, dict[str, object]]) -> ModelReply:
     """A reply that calls tools: pairs of a tool's name and its arguments."""
     made = [ToolCall(id="", name=name, arguments=json.dumps(arguments)) for name, arguments in calls]
     return ModelReply(tool_calls=tuple(made))
+
+
+@pytest.fixture(autouse=True)
+def usual_collector() -> Iterator[None]:
+    """Leave the garbage collector as it was, which an example tells to look less often."""
+    usual = gc.get_threshold()
+    yield
+    gc.set_threshold(*usual)
+
+
+@pytest.fixture
+def telemetry_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let a page set OpenTelemetry's providers, which a program can do once, and take them back after it."""
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
+    monkeypatch.setattr(metrics._internal, "_METER_PROVIDER", None)
+    monkeypatch.setattr(metrics._internal, "_METER_PROVIDER_SET_ONCE", Once())
+    monkeypatch.setattr(metrics._internal, "_PROXY_METER_PROVIDER", metrics._internal._ProxyMeterProvider())
+    monkeypatch.setattr(tracing, "_TRACER", trace.get_tracer("nighthawk_async"))
+    yield
+    metrics.get_meter_provider().shutdown()
+    nh.configure_telemetry()
 
 
 @pytest.fixture

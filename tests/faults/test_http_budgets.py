@@ -10,6 +10,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.models import http_attempts
 from nighthawk_async.models.providers import create_model
+from nighthawk_async.runtime.budgets.reservation import Entry, reserve
 from nighthawk_async.testing import cassette
 from nighthawk_async.testing.model_reply import ModelReply
 from nighthawk_async.testing.model_server import ModelServer
@@ -157,6 +158,26 @@ async def test_a_request_is_not_sent_again_where_there_is_no_room_for_another_at
     assert 0 < getattr(budget.spent, limit) <= most
     assert budget.spent.turns == 1
     assert budget.usage == run.usage_meter.usage
+
+
+@pytest.mark.parametrize("name", ["openai-chat:tested", "anthropic:tested"])
+async def test_a_request_that_only_others_leave_no_room_to_send_again_ends_with_its_own_error(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
+    each = await bound_of_a_request()
+    budget = nh.budget(tokens=2 * each + 500)
+    others = reserve([Entry(budget.account, {"tokens": each})])
+    lost = ModelReply(body=START, ending="reset") if name.startswith("anthropic") else LOST
+    async with ModelServer([lost, GOOD]) as server, run_of(retrying(server.base_url, name), budget) as run:
+        with pytest.raises(nh.ModelError) as caught:
+            await act()
+        assert any("others have set aside" in note for note in caught.value.__notes__)
+        assert (len(server.requests), caught.value.retries) == (1, 0)
+        assert (budget.reserved.tokens, budget.spent.turns) == (each, 1)
+        others.cancel()
+        await act()
+    check_settled(budget, run)
 
 
 async def test_an_attempt_that_told_nothing_is_estimated_although_another_one_told(

@@ -61,7 +61,7 @@ LETTERS = ModelReply(
 
 JOURNEYS = {
     "connect, send, head, first event, each event": Journey(replies=(LETTERS,), least_points=8),
-    "a connection that is used again": Journey(replies=(GOOD,), has_used_connection=True, least_points=3),
+    "a connection that is used again": Journey(replies=(GOOD,), has_used_connection=True, least_points=2),
     "a whole answer in pieces": Journey(
         replies=(body_in_pieces(WHOLE, **{"content-type": "application/json"}),),
         settings={"stream": False},

@@ -5,6 +5,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -338,6 +339,36 @@ async def test_a_connection_that_the_server_closed_while_it_was_idle_costs_no_er
             await closed[number].wait()
     assert len(requests) == 3
     assert all(requests)
+
+
+async def test_an_answer_to_no_request_is_never_taken_for_that_of_the_next() -> None:
+    told: list[anyio.Event] = []
+
+    async def serve(stream: SocketStream) -> None:
+        """Answer each request, and after the first say something that nobody has asked for."""
+        told.append(anyio.Event())
+        while await read_request(stream):
+            await stream.send(http_response(STREAM))
+            if len(told) == 1:
+                await checkpoint()
+                await stream.send(http_response(STREAM.replace(b"Hi", b"Ha")))
+                told[0].set()
+
+    async with raw_server(serve) as base_url, open_http_pool() as pool:
+        model = model_at(base_url, pool)
+        assert text_of(await collect(model)) == "Hi"
+        await told[0].wait()
+        await anyio.wait_all_tasks_blocked()  # whatever reads ahead has read it
+        assert text_of(await collect(model)) == "Hi"
+    assert len(told) == 2
+
+
+async def test_a_request_that_fills_every_buffer_arrives_whole() -> None:
+    async with ModelServer([GOOD]) as server, open_http_pool() as pool:
+        request = replace(HELLO, system_prompt="x" * 10_000_000)
+        async with model_at(server.base_url, pool).stream(request) as events:
+            assert text_of([event async for event in events]) == "Hello"
+        assert server.requests[0].content.count(b"x") >= 10_000_000
 
 
 @pytest.mark.parametrize("answer", [b"", b"no HTTP at all\r\n\r\n"])

@@ -1,7 +1,12 @@
 """A thousand requests at once over one pool."""
 
+import asyncio
+from collections.abc import Callable
+
 import anyio
 import pytest
+import trio
+from trio.testing import MockClock
 
 from nighthawk_async.models.http_pool import open_http_pool
 from nighthawk_async.testing.model_reply import ModelReply, ReplyPacing
@@ -13,6 +18,27 @@ from .http_support import collect, model_at, wait_until_closed
 pytestmark = pytest.mark.anyio
 
 REQUESTS = 1_000
+STOPPED_CLOCKS = [
+    pytest.param(("asyncio", {}), id="asyncio"),
+    pytest.param(("trio", {"clock": MockClock()}), id="trio"),
+]
+
+
+def stop_clock(backend: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Stop the event loop's clock, so that a slow machine is late for nothing; what is returned moves it."""
+    if backend == "trio":
+        clock = trio.lowlevel.current_clock()
+        assert isinstance(clock, MockClock)
+        return clock.jump
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+
+    def jump(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(loop, "time", lambda: now)
+    return jump
 
 
 async def test_a_thousand_concurrent_requests_complete_and_share_connections_with_the_next_thousand() -> None:
@@ -49,3 +75,21 @@ async def test_a_thousand_requests_cancelled_in_the_middle_leave_no_connection()
         assert pool.statistics().open == 0
         with anyio.fail_after(20):
             await server.wait_until_open(at_most=0)
+
+
+@pytest.mark.parametrize("anyio_backend", STOPPED_CLOCKS)
+async def test_an_event_loop_that_is_busy_starting_others_takes_no_connection_for_late(
+    anyio_backend_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pass_seconds = stop_clock(anyio_backend_name, monkeypatch)
+    async with ModelServer(lambda _: ModelReply(text="Hello")) as server, open_http_pool() as pool:
+        model = model_at(server.base_url, pool, connect_timeout_seconds=0.5)
+
+        async def ask() -> None:
+            pass_seconds(0.01)  # what a program does before it asks
+            await collect(model)
+
+        async with anyio.create_task_group() as task_group:
+            for _ in range(100):
+                task_group.start_soon(ask)
+        assert len(server.requests) == 100

@@ -58,6 +58,17 @@ async def test_a_natural_function_runs_on_the_real_model() -> None:
     assert run.usage_meter.usage.is_complete
 
 
+async def test_a_response_names_the_model_and_no_path() -> None:
+    """It goes to traces, and to clients of services."""
+    request = ask_for(an_object("number", {"type": "integer"}), "Which number is this: seven?")
+    with anyio.fail_after(90):
+        async with create_local_model(NAME, settings={}).stream(request) as events:
+            finished = [event async for event in events if isinstance(event, ResponseFinished)]
+    assert finished[0].model_name is not None
+    assert "smollm2-135m" in finished[0].model_name.lower()
+    assert "/" not in finished[0].model_name
+
+
 async def test_steps_at_once_share_one_server_of_their_run(monkeypatch: pytest.MonkeyPatch) -> None:
     started = await _count_starts(monkeypatch, ["Good. I love it.", "Bad. I hate it."] * 6)
     assert started == 1

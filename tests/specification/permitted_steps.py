@@ -37,7 +37,20 @@ class Mailer:
         return send_mail(to)
 
 
+class Postman:
+    def __call__(self, to: str) -> str:
+        return send_mail(to)
+
+
+class Answering:
+    def answer(self, to: str) -> str:
+        return send_mail(to)
+
+    __call__ = answer
+
+
 MAILER = Mailer()
+ANSWERING = Answering()
 send_hello = functools.partial(send_mail, body="hello")
 
 

@@ -15,11 +15,14 @@ from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import (
     CallbackExecutor,
     ScriptedExecutor,
+    ScriptedModel,
     StepCall,
     StepResponse,
+    model_response,
     pass_response,
     raise_response,
     return_response,
+    tool_call,
 )
 
 pytestmark = pytest.mark.anyio
@@ -260,6 +263,22 @@ def test_10_1_a_synchronous_step_is_below_its_run_too(exporter: InMemorySpanExpo
     with nh.run(ScriptedExecutor([pass_response()])):
         act_now()
     assert tree(exporter) == {"nighthawk.run": [("nighthawk.step", [("nighthawk.step_executor", [])])]}
+
+
+async def test_10_1_an_agent_has_spans_below_its_step_executor_and_changes_none_above(
+    exporter: InMemorySpanExporter,
+) -> None:
+    answer = model_response(tool_call("nh_eval", expression="1"), tool_call("nh_outcome", kind="pass"))
+    executor = nh.AgentStepExecutor.from_model(model=ScriptedModel([answer], name="some-model"))
+    async with nh.run(executor, run_id="the run"):
+        await act()
+    assert len(exporter.get_finished_spans()) == 6
+    agent = ("invoke_agent act", [("chat some-model", []), ("execute_tool nh_eval", [])])
+    assert tree(exporter) == {"nighthawk.run": [("nighthawk.step", [("nighthawk.step_executor", [agent])])]}
+    for name in ("nighthawk.step", "nighthawk.step_executor"):
+        (span,) = spans_named(exporter, name)
+        assert dict(span.attributes or {}).keys() == {"run.id", "scope.id", "step.id"}
+    assert only_event(exporter) == ("nighthawk.step.completed", {"nighthawk.step.outcome_kind": "pass"})
 
 
 async def test_10_1_without_an_sdk_nothing_is_recorded_and_everything_works() -> None:

@@ -1,5 +1,6 @@
 """Section 8.3: what a tool call gives, and which failures the model sees."""
 
+import gc
 import json
 from typing import Annotated, Any
 
@@ -444,6 +445,23 @@ async def test_8_3_a_function_that_holds_the_loop_is_logged_once_with_its_name(
         "slow",
     ]
     assert "nighthawk_async.blocking" in caplog.text
+
+
+async def test_8_3_a_garbage_collection_is_not_blamed_on_the_call_it_falls_into(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nighthawk_async.runtime import commands
+
+    clock = iter(range(0, 10_000, 1))  # a second passes between two looks
+    monkeypatch.setattr(commands.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(commands, "_reported_calls", set())
+
+    def collect(number: int) -> int:
+        gc.collect()
+        return number
+
+    await results_of(evaluating("value(1)"), value=collect)
+    assert not caplog.records
 
 
 async def test_8_3_a_blocking_function_runs_in_a_worker_thread() -> None:

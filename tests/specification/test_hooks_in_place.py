@@ -11,6 +11,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async import hooks as nhh
 from nighthawk_async.hooks import BeforeCommit, BeforeToolCall, Modify
+from nighthawk_async.runtime.model_access import open_stream
 from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, model_response, pass_response, tool_call
 
 pytestmark = pytest.mark.anyio
@@ -144,12 +145,33 @@ async def test_bindings_that_a_hook_changes_in_place_are_not_committed() -> None
             await act([])
 
 
+async def test_what_a_hook_changes_inside_of_a_binding_is_validated_with_the_answer_modify() -> None:
+    hooks = nh.Hooks()
+
+    @hooks.on(BeforeCommit)
+    def change(event: nhh.BeforeCommit) -> Modify:
+        event.bindings["result"].append("no number")  # type: ignore[attr-defined]
+        return Modify(event.bindings)
+
+    executor = ScriptedExecutor(default_response=pass_response(result=[1]))
+    async with nh.run(executor, hooks=hooks):
+        with pytest.raises(nh.HookError, match="'result'"):
+            await act([])
+
+
 def change_settings(event: nhh.BeforeModelRequest) -> None:
     event.request.settings["max_tokens"] = 7  # type: ignore[index]
 
 
 def change_tools(event: nhh.BeforeModelRequest) -> None:
     event.request.tools[0].parameters["properties"]["expression"]["type"] = "number"
+
+
+def change_messages(event: nhh.BeforeModelRequest) -> None:
+    message = event.request.messages[1]
+    assert isinstance(message, nh.AssistantMessage)
+    assert message.provider_content is not None
+    message.provider_content.items[0]["parts"].append("more")
 
 
 @pytest.mark.parametrize("hook", [change_settings, change_tools])
@@ -161,6 +183,68 @@ async def test_a_request_cannot_be_changed_in_place(hook: Any) -> None:
         with pytest.raises(nh.HookError, match="read-only"):
             await write()
     assert model.requests == []
+
+
+CONTENT = nh.ProviderContent(protocol="any", items=({"parts": ["signature"]},))
+REQUEST = nh.ModelRequest(
+    messages=(
+        nh.UserMessage(content=("Go on.",)),
+        nh.AssistantMessage(text="Yes", provider_content=CONTENT),
+    ),
+    tools=tuple(
+        nh.ToolDefinition(name=name, description="", parameters={"type": "object"}) for name in ("a", "b")
+    ),
+)
+
+
+async def sent_with(hook: Any) -> nh.ModelRequest:
+    """What is sent of a request that hooks are asked about."""
+    hooks = nh.Hooks()
+    hooks.on(nhh.BeforeModelRequest, hook)
+    model = ScriptedModel([model_response(DONE)])
+    async with nh.run(ScriptedExecutor(), hooks=hooks), open_stream(model, REQUEST) as events:
+        async for _ in events:
+            pass
+    return model.requests[0]
+
+
+async def test_what_a_provider_wants_back_cannot_be_changed_in_place() -> None:
+    with pytest.raises(nh.HookError, match="read-only"):
+        await sent_with(change_messages)
+    assert CONTENT.items == ({"parts": ["signature"]},)
+
+
+async def test_messages_and_tools_that_a_hook_hands_on_are_the_requests_own() -> None:
+    more = nh.UserMessage(content=("Be brief.",))
+    sent = await sent_with(
+        lambda event: Modify(
+            replace(event.request, messages=(*event.request.messages, more), tools=event.request.tools[1:])
+        )
+    )
+    assert sent == replace(REQUEST, messages=(*REQUEST.messages, more), tools=REQUEST.tools[1:])
+    assert sent.messages[1] is REQUEST.messages[1]
+    assert sent.tools[0] is REQUEST.tools[1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"messages": None}, {"messages": ("text",)}, {"tools": None}, {"tools": "ab"}, {"settings": None}],
+)
+async def test_a_request_that_is_none_fails_the_step_with_the_name_of_the_hook(changes: Any) -> None:
+    def spoil(event: nhh.BeforeModelRequest) -> Modify:
+        return Modify(replace(event.request, **changes))
+
+    with pytest.raises(nh.HookError, match="spoil answered Modify to BeforeModelRequest; the value"):
+        await sent_with(spoil)
+
+
+async def test_a_hook_may_give_messages_and_tools_in_lists() -> None:
+    sent = await sent_with(
+        lambda event: Modify(
+            replace(event.request, messages=list(event.request.messages), tools=list(event.request.tools))
+        )
+    )
+    assert sent == REQUEST
 
 
 async def test_a_changed_request_is_sent_with_what_the_hook_left_alone_as_it_was() -> None:

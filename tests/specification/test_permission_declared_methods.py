@@ -58,6 +58,26 @@ async def test_a_function_that_is_allowed_allows_no_class_of_the_model() -> None
     assert SENT == []
 
 
+@pytest.mark.parametrize("code", CODES)
+async def test_a_pattern_that_allows_a_module_allows_no_function_of_another_one_in_its_classes(
+    code: str,
+) -> None:
+    allowing = nh.permissions(allow=["*.X", "*.Y", "X", "type"], default="deny")
+    result = await carried_out(executing(code), permissions=allowing)
+    assert result.error is not None
+    assert SENT == []
+
+
+async def test_a_class_that_is_called_by_its_own_method_is_allowed_by_its_name() -> None:
+    code = "ANSWERING('eve')"
+    allowing = nh.permissions(allow="*.Answering", default="deny")
+    assert (await carried_out(executing(code), permissions=allowing)).error is None
+    assert SENT == ["eve"]
+    denying = nh.permissions(deny="Answering.answer", default="allow")
+    assert (await carried_out(executing(code), permissions=denying)).error["kind"] == "oversight"
+    assert SENT == ["eve"]
+
+
 async def test_an_object_that_declares_to_be_called_by_itself_is_looked_at_once() -> None:
     code = "class X:\n  pass\nx = X()\nX.__call__ = x\ncallable(x)\nlist(map(str, [x]))"
     result = await carried_out(executing(code), permissions=nh.permissions(deny="other", default="allow"))

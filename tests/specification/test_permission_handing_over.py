@@ -44,6 +44,9 @@ async def test_builtins_that_call_their_arguments_are_not_handed_over(
         "{'x': send_later}",
         "{send_later: 1}",
         "frozenset([send_later])",
+        "{'x': send_later}.values()",
+        "{'x': send_later}.items()",
+        "{send_later: 1}.keys()",
         "[1, 'x', {'x': (2, [send_later])}]",
     ],
 )

@@ -1,5 +1,7 @@
 """Permissions and the objects whose methods are called."""
 
+import functools
+import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 import nighthawk_async as nh
 from tests.specification.permitted_steps import SENT, send_mail  # noqa: F401  (blocks read it)
 from tests.specification.scripted_steps import ScriptedSteps, evaluating, executing, returning
-from tests.unit.runtime.human_handlers import approving
+from tests.unit.runtime.human_handlers import approving, deciding
 
 pytestmark = pytest.mark.anyio
 
@@ -114,6 +116,106 @@ async def test_approvals_for_two_objects_are_told_apart(kind: Any, action: str, 
     requests = [await request_for(kind(name)) for name in ("ada", "bob", "ada")]
     assert (requests[0].action, requests[0].arguments) == (action, arguments)
     assert requests[0].digest == requests[2].digest != requests[1].digest
+
+
+class Teller:
+    """Is called itself."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, amount: int) -> None:
+        SENT.append(f"{amount} from {self.name}")
+
+
+class Ledger:
+    @classmethod
+    def wipe(cls) -> None:
+        SENT.append(f"wiped {cls.__name__}")
+
+
+class TestLedger(Ledger):
+    __test__ = False
+
+
+class RealLedger(Ledger): ...
+
+
+async def action_of(call: str, account: object) -> tuple[str, Any]:
+    handler = approving(["ada"])
+    steps = ScriptedSteps((evaluating(call),), returning("None"))
+    async with nh.run(steps.executor, permissions=nh.permissions(default="ask"), human=handler):
+        await work_with(account)
+    (request,) = handler.requests
+    return request.action, request.arguments
+
+
+@pytest.mark.parametrize("call", ["account(5)", "account.__call__(5)"])
+async def test_objects_that_are_called_themselves_are_told_apart(call: str) -> None:
+    action = "Teller.__call__ of account" if "__call__" in call else "Teller of account"
+    assert await action_of(call, Teller("ada")) == (action, {"amount": 5, "self": {"name": "ada"}})
+    partial = functools.partial(Teller("bob"), 5)
+    assert (await action_of("account()", partial))[1] == {"amount": 5, "self": {"name": "bob"}}
+
+
+async def test_classes_that_inherit_a_method_of_the_class_are_told_apart() -> None:
+    assert [(await action_of("account.wipe()", each))[0] for each in (TestLedger, RealLedger, Ledger)] == [
+        f"Ledger.wipe of {__name__}.TestLedger",
+        f"Ledger.wipe of {__name__}.RealLedger",
+        "Ledger.wipe",
+    ]
+    assert SENT == ["wiped TestLedger", "wiped RealLedger", "wiped Ledger"]
+
+
+async def test_objects_whose_methods_are_written_in_c_are_told_apart(tmp_path: Any) -> None:
+    with (tmp_path / "x.txt").open("w") as file:
+        action, _ = await action_of("account.write('x')", file)
+    assert action.startswith("TextIOWrapper.write of account: <_io.TextIOWrapper name=")
+
+
+async def test_a_method_written_in_c_of_an_object_that_nothing_tells_from_others_is_not_asked_about() -> None:
+    handler = approving(["ada"])
+    steps = ScriptedSteps((evaluating("account.execute('select 1')"),), returning("None"))
+    connection = sqlite3.connect(":memory:")
+    try:
+        async with nh.run(steps.executor, permissions=nh.permissions(default="ask"), human=handler):
+            await work_with(connection)
+    finally:
+        connection.close()
+    assert "which Connection it is" in steps.envelopes[0]["error"]["message"]
+    assert handler.requests == []
+
+
+async def test_functions_of_modules_are_of_no_object() -> None:
+    action, _ = await action_of("account('x')", __import__("os").fsencode)
+    assert action == "fsencode"
+    action, _ = await action_of("account(2.0)", __import__("math").sqrt)
+    assert action == "sqrt"
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        (Account, lambda each: setattr(each, "name", "eve")),
+        (Purse, lambda each: setattr(each, "owner", "eve")),
+    ],
+)
+async def test_an_object_that_changes_while_people_think_needs_another_approval(
+    kind: Any, change: Any
+) -> None:
+    account = kind("ada")
+
+    def approve(request: nh.human.ApprovalRequest) -> None:
+        change(account)
+        request.approve("ada", digest=request.digest)
+
+    call = "account.spend(5)" if kind is Purse else "account.withdraw(5)"
+    steps = ScriptedSteps((evaluating(call),), returning("None"))
+    async with nh.run(steps.executor, permissions=nh.permissions(default="ask"), human=deciding(approve)):
+        await work_with(account)
+    assert steps.envelopes[0]["error"]["kind"] == "oversight"
+    assert "what was approved" in steps.envelopes[0]["error"]["message"]
+    assert SENT == []
 
 
 async def test_objects_that_are_globals_are_told_apart_as_parameters_too() -> None:

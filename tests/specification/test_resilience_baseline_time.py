@@ -98,7 +98,8 @@ async def test_a_budget_of_seconds_ends_the_wait() -> None:
 # ---- what is wanted of a step with several attempts
 
 
-async def test_a_task_that_is_asked_to_end_makes_no_other_attempt() -> None:
+@pytest.mark.parametrize("last", [False, True], ids=["with attempts left", "in its last attempt"])
+async def test_a_task_that_is_asked_to_end_makes_no_other_attempt(last: bool) -> None:
     reached, go_on = anyio.Event(), anyio.Event()
 
     async def fail() -> None:
@@ -106,18 +107,17 @@ async def test_a_task_that_is_asked_to_end_makes_no_other_attempt() -> None:
         await go_on.wait()
         raise FAILURE
 
-    async def work_and_end() -> None:
-        async with nh.open_tasks() as tasks, anyio.create_task_group() as others:
-            handle = tasks.start(work)
-            await reached.wait()
+    attempts, error = Attempts(fail), nh.ExecutionError if last else nh.TaskCancelledError
+    baseline = Baseline(retries=0 if last else AT_ONCE, timeout=60)
+    async with nh.run(attempts.executor, resilience=baseline), nh.open_tasks() as tasks:
+        handle = tasks.start(work)
+        await reached.wait()
+        async with anyio.create_task_group() as others:
             others.start_soon(handle.cancel_gracefully, 3600, "closing")
             await anyio.wait_all_tasks_blocked()
             go_on.set()
-
-    attempts = Attempts(fail)
-    async with nh.run(attempts.executor, resilience=Baseline(retries=AT_ONCE)):
-        with pytest.raises(nh.ExecutionError, match="failed"):
-            await work_and_end()
+        with pytest.raises(error, match="failed" if last else "closing"):
+            await handle
     assert attempts.count == 1
 
 

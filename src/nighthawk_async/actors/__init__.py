@@ -1,154 +1,82 @@
 """Mailboxes and actors. Floor 1: plain AnyIO, knows nothing of language models."""
 
-from .actor import Actor, OpenedActor, open_actor
-from .actor_core import ActorStatistics, ActorStatus
-from .actor_errors import ActorDeadlockError, ActorEndedError, ActorInterruptedError
-from .actor_handle import ActorHandle
-from .channel import Channel
-from .errors import (
-    ActorError,
-    ChannelClosedError,
-    LockReentryError,
-    LockTimeoutError,
-    MailboxClosedError,
-    MailboxFullError,
-    NameConflictError,
-    NamespaceLeftError,
-    UnknownMailboxError,
-    UnknownNamespaceError,
-    UpdateConflictError,
-)
-from .foreign_cancellation import ForeignCancellationError
-from .locks import acquire_gate, acquire_mutex, acquire_semaphore, gate, lock_statistics, mutex, semaphore
-from .locks_state import LockKind, LockStatistics, Permit
-from .mailbox import Mailbox
-from .message_queue import MessageQueue, QueueStatistics, Receiving, Sending
-from .named_mailboxes import find_mailbox, open_mailbox, send, try_send
-from .namespaces import Family, Namespace, NamespaceKind, find_namespace, open_namespace
-from .pool import Pool, find_pool
-from .pool_errors import (
-    JobCancelledError,
-    JobRejectedError,
-    PoolClosedError,
-    PoolDeadlockError,
-    PoolError,
-    PoolFullError,
-)
-from .pool_handle import JobHandle
-from .pool_job import JobStatus
-from .pool_jobs import PoolStatistics
-from .pool_orders import QueueOrder
-from .pool_queue import Backpressure
-from .restart import Restart, RestartMode
-from .select import Fired, NothingReady, Received, Select, Sent, SourceClosed, TimedOut, select
-from .shared_cells import SharedCell, shared_cell
-from .shared_maps import SharedMap, shared_map
-from .shared_state import SharedStatistics, Snapshot
-from .supervisor import ActorChild, Child, Supervisor, SupervisorStatistics, SupervisorStatus
-from .supervisor_child import ChildState, ChildStatus
-from .supervisor_errors import (
-    RestartLimitError,
-    SupervisorDeadlockError,
-    SupervisorEndedError,
-    SupervisorError,
-)
-from .supervisor_events import SupervisorEvent, SupervisorEventKind, SupervisorEventStream
-from .supervisor_runners import SupervisedChild, current_child
-from .supervisor_state import SupervisorStrategy
-from .task_group import BareTaskGroup
+from ..lazy_exports import attach_exports
 
-__all__ = [
-    "Actor",
-    "ActorChild",
-    "ActorDeadlockError",
-    "ActorEndedError",
-    "ActorError",
-    "ActorHandle",
-    "ActorInterruptedError",
-    "ActorStatistics",
-    "ActorStatus",
-    "Backpressure",
-    "BareTaskGroup",
-    "Channel",
-    "ChannelClosedError",
-    "Child",
-    "ChildState",
-    "ChildStatus",
-    "Family",
-    "Fired",
-    "ForeignCancellationError",
-    "JobCancelledError",
-    "JobHandle",
-    "JobRejectedError",
-    "JobStatus",
-    "LockKind",
-    "LockReentryError",
-    "LockStatistics",
-    "LockTimeoutError",
-    "Mailbox",
-    "MailboxClosedError",
-    "MailboxFullError",
-    "MessageQueue",
-    "NameConflictError",
-    "Namespace",
-    "NamespaceKind",
-    "NamespaceLeftError",
-    "NothingReady",
-    "OpenedActor",
-    "Permit",
-    "Pool",
-    "PoolClosedError",
-    "PoolDeadlockError",
-    "PoolError",
-    "PoolFullError",
-    "PoolStatistics",
-    "QueueOrder",
-    "QueueStatistics",
-    "Received",
-    "Receiving",
-    "Restart",
-    "RestartLimitError",
-    "RestartMode",
-    "Select",
-    "Sending",
-    "Sent",
-    "SharedCell",
-    "SharedMap",
-    "SharedStatistics",
-    "Snapshot",
-    "SourceClosed",
-    "SupervisedChild",
-    "Supervisor",
-    "SupervisorDeadlockError",
-    "SupervisorEndedError",
-    "SupervisorError",
-    "SupervisorEvent",
-    "SupervisorEventKind",
-    "SupervisorEventStream",
-    "SupervisorStatistics",
-    "SupervisorStatus",
-    "SupervisorStrategy",
-    "TimedOut",
-    "UnknownMailboxError",
-    "UnknownNamespaceError",
-    "UpdateConflictError",
-    "acquire_gate",
-    "acquire_mutex",
-    "acquire_semaphore",
-    "current_child",
-    "find_mailbox",
-    "find_namespace",
-    "find_pool",
-    "gate",
-    "lock_statistics",
-    "mutex",
-    "open_actor",
-    "open_mailbox",
-    "open_namespace",
-    "select",
-    "semaphore",
-    "send",
-    "shared_cell",
-    "shared_map",
-    "try_send",
-]
+__getattr__, __dir__, __all__ = attach_exports(
+    __name__,
+    names={
+        "actor": ("Actor", "OpenedActor", "open_actor"),
+        "actor_core": ("ActorStatistics", "ActorStatus"),
+        "actor_errors": ("ActorDeadlockError", "ActorEndedError", "ActorInterruptedError"),
+        "actor_handle": ("ActorHandle",),
+        "channel": ("Channel",),
+        "errors": (
+            "ActorError",
+            "ChannelClosedError",
+            "LockReentryError",
+            "LockTimeoutError",
+            "MailboxClosedError",
+            "MailboxFullError",
+            "NameConflictError",
+            "NamespaceLeftError",
+            "UnknownMailboxError",
+            "UnknownNamespaceError",
+            "UpdateConflictError",
+        ),
+        "foreign_cancellation": ("ForeignCancellationError",),
+        "locks": (
+            "acquire_gate",
+            "acquire_mutex",
+            "acquire_semaphore",
+            "gate",
+            "lock_statistics",
+            "mutex",
+            "semaphore",
+        ),
+        "locks_state": ("LockKind", "LockStatistics", "Permit"),
+        "mailbox": ("Mailbox",),
+        "message_queue": ("MessageQueue", "QueueStatistics", "Receiving", "Sending"),
+        "named_mailboxes": ("find_mailbox", "open_mailbox", "send", "try_send"),
+        "namespaces": ("Family", "Namespace", "NamespaceKind", "find_namespace", "open_namespace"),
+        "pool": ("Pool", "find_pool"),
+        "pool_errors": (
+            "JobCancelledError",
+            "JobRejectedError",
+            "PoolClosedError",
+            "PoolDeadlockError",
+            "PoolError",
+            "PoolFullError",
+        ),
+        "pool_handle": ("JobHandle",),
+        "pool_job": ("JobStatus",),
+        "pool_jobs": ("PoolStatistics",),
+        "pool_orders": ("QueueOrder",),
+        "pool_queue": ("Backpressure",),
+        "restart": ("Restart", "RestartMode"),
+        "select": (
+            "Fired",
+            "NothingReady",
+            "Received",
+            "Select",
+            "Sent",
+            "SourceClosed",
+            "TimedOut",
+            "select",
+        ),
+        "shared_cells": ("SharedCell", "shared_cell"),
+        "shared_maps": ("SharedMap", "shared_map"),
+        "shared_state": ("SharedStatistics", "Snapshot"),
+        "supervisor": ("ActorChild", "Child", "Supervisor", "SupervisorStatistics", "SupervisorStatus"),
+        "supervisor_child": ("ChildState", "ChildStatus"),
+        "supervisor_errors": (
+            "RestartLimitError",
+            "SupervisorDeadlockError",
+            "SupervisorEndedError",
+            "SupervisorError",
+        ),
+        "supervisor_events": ("SupervisorEvent", "SupervisorEventKind", "SupervisorEventStream"),
+        "supervisor_runners": ("SupervisedChild", "current_child"),
+        "supervisor_state": ("SupervisorStrategy",),
+        "task_group": ("BareTaskGroup",),
+    },
+)

@@ -19,6 +19,7 @@ from .actor_waits import WaitingActor
 from .mailbox import Mailbox
 from .message_queue import QueueStatistics
 from .queue_state import SendWait
+from .told import ToldActor
 from .waits import wait_for_first
 
 __all__ = ["ActorCore", "ActorStatistics", "ActorStatus"]
@@ -69,6 +70,7 @@ class ActorCore:
         self._has_ended = anyio.Event()
         self._cause: Exception | None = None
         self._waits = WaitingActor(name)
+        self._told = ToldActor(name, self.stop_now)
         self.when_closed: Callable[[], object] | None = None  # told when it is closed between two lives
 
     @property
@@ -161,7 +163,7 @@ class ActorCore:
         if self._has_ended.is_set():
             return
         try:
-            with self._waits.owned():
+            with self._waits.owned(), self._told.life():
                 self._is_living = True
                 await self._life.run(lambda: self._make(self))
         finally:
@@ -191,6 +193,7 @@ class ActorCore:
         self._mailbox.close()
         self._refuse_waiting()
         self._has_ended.set()
+        self._told.end()
 
     def _refuse_waiting(self) -> None:
         for message in self._mailbox.drain():

@@ -28,6 +28,7 @@ from .pool_orders import QueueOrder
 from .pool_queue import Backpressure, PoolQueue
 from .pool_runner import run_job
 from .task_group import BareTaskGroup
+from .told import begin_pool, end_pool
 
 __all__ = ["Pool", "find_pool"]
 
@@ -185,6 +186,7 @@ class Pool:
             raise PoolClosedError(f"the {self._label()} was entered or closed before")
         self._take_name()
         self._group = await self._bare_group.__aenter__()
+        self._jobs.node = begin_pool(self._name, self._max_concurrent)
         return self
 
     async def __aexit__(
@@ -193,11 +195,16 @@ class Pool:
         self.close()
         if exc is not None:
             self._jobs.abort()
+        leaving = exc
         try:
             return await self._bare_group.__aexit__(exc_type, exc, traceback)
+        except BaseException as error:
+            leaving = error
+            raise
         finally:
             self._jobs.abort()
             self._free_name()
+            end_pool(self._jobs.node, leaving)
 
     def _find_or_make(
         self,

@@ -19,9 +19,11 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 import anyio
 from anyio.lowlevel import checkpoint
 
+from ..observation import NodeWriter
 from .pool_admission import Admission
 from .pool_errors import JobCancelledError, JobRejectedError
 from .pool_waits import PoolWait, PoolWaits
+from .told import end_job
 
 __all__ = ["Job", "JobOwner", "JobStatus"]
 
@@ -77,6 +79,7 @@ class Job(Generic[Result]):
         "is_asked_to_end",
         "is_handed_out",
         "key",
+        "node",
         "owner",
         "phase",
         "priority",
@@ -106,6 +109,7 @@ class Job(Generic[Result]):
         self.index = -1  # given when the pool takes it
         self.phase: Literal["blocked"] | JobStatus = "blocked"
         self.has_begun = False
+        self.node: NodeWriter | None = None  # where somebody watches the pool, once it has taken the job
         self.is_asked_to_end = False
         self.is_handed_out = False  # whether somebody has got the handle
         self.scope: anyio.CancelScope | None = None
@@ -153,6 +157,8 @@ class Job(Generic[Result]):
     def begin(self) -> tuple[Callable[..., Awaitable[Result]], tuple[Any, ...]]:
         """Its body runs now; what is to be called."""
         self.has_begun = True
+        if self.node is not None:
+            self.node.change_state("running")
         self.task_id = anyio.get_current_task().id
         self.deadline = anyio.current_effective_deadline()
         assert self.function is not None, "a job begins once"
@@ -231,6 +237,9 @@ class Job(Generic[Result]):
 
     def _end(self, phase: JobStatus) -> None:
         self.phase = phase
+        if self.node is not None:
+            end_job(self.node, phase, self._result, self.error)
+            self.node = None
         self.function, self.args, self.context, self.scope = None, (), None, None
         if self._ended is not None:
             self._ended.set()

@@ -7,8 +7,10 @@ business of `pool`.
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from ..observation import NodeWriter
 from .pool_admission import Admission
 from .pool_errors import PoolClosedError, PoolFullError
 from .pool_handle import JobHandle
@@ -16,6 +18,7 @@ from .pool_job import Job
 from .pool_keys import KeyMemory, Submitted
 from .pool_queue import PoolQueue
 from .pool_waits import PoolWaits
+from .told import begin_job
 
 __all__ = ["PoolJobs", "PoolStatistics"]
 
@@ -62,6 +65,7 @@ class PoolJobs:
         self.pool = pool
         self.waits = PoolWaits(queue.max_concurrent)
         self.is_closed = False
+        self.node: NodeWriter | None = None  # where somebody watches the pool
         self._is_over = False
         self._queue = queue
         self._start_task = start
@@ -182,6 +186,8 @@ class PoolJobs:
             raise self._full()
         job.index = self._submitted
         self._submitted += 1
+        if self.node is not None:
+            job.node = begin_job(self.node, job.id, job.function, job.args, partial(self.cancel_job, job))
         if placement.where == "started":
             self._start(job)
         elif placement.where == "queued":

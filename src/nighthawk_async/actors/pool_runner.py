@@ -1,6 +1,8 @@
 """Running one job of a pool to its end, whatever that is. Floor 1."""
 
 import inspect
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from types import TracebackType
 from typing import Any, cast
 
@@ -8,6 +10,7 @@ import anyio
 from anyio import get_cancelled_exc_class
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from ..observation import using_node_writer
 from .foreign_cancellation import is_cancelled
 from .pool_job import Job
 from .pool_waits import current_worker
@@ -45,13 +48,18 @@ async def _run(job: Job[Any]) -> None:
     await checkpoint_if_cancelled()  # what is around the pool may be cancelled before the job begins
     current_worker.set(job)
     function, args = job.begin()
+    with nullcontext() if job.node is None else using_node_writer(job.node):
+        job.complete(await _call(function, args))
+
+
+async def _call(function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> Any:
     awaitable = function(*args)
     if not inspect.isawaitable(awaitable):
         raise TypeError(
             f"{function!r} is not async; a pool calls others through anyio.to_thread: "
             "submit(anyio.to_thread.run_sync, function, ...)"
         )
-    job.complete(await awaitable)
+    return await awaitable
 
 
 def _without_cancellations(error: BaseException) -> BaseException | None:

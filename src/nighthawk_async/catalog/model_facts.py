@@ -1,16 +1,17 @@
 """What a row of the tables of models holds. Floor 1. Data only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Decimal
+
+from msgspec import Struct, field
 
 from ..types.model import ModelCapabilities, ModelPrice
 
 __all__ = ["ModelFacts", "price", "with_long_requests"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFacts:
+class ModelFacts(Struct, frozen=True, kw_only=True):
     """One family of models at one provider.
 
     Args:

@@ -13,9 +13,11 @@ not write, so no row claims it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from ..types.model import ModelCapabilities, ModelPrice
 from ..types.settings import ReasoningEffort
@@ -46,8 +48,7 @@ _CALLS_UNREASONED = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Family:
+class _Family(Struct, frozen=True, kw_only=True):
     """Models that both protocols name alike.
 
     Args:

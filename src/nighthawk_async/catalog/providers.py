@@ -5,8 +5,9 @@ environment variables, headers and retry rules.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from msgspec import Struct, field
 
 __all__ = ["ACCOUNT_HEADERS", "PROVIDERS", "ProviderFacts", "RetryRules"]
 
@@ -35,8 +36,7 @@ Named one by one: what merely looks like a credential may be a new one for each 
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryRules:
+class RetryRules(Struct, frozen=True, kw_only=True):
     """When a provider wants a failed request to be sent again, and after how long.
 
     Args:
@@ -63,8 +63,7 @@ class RetryRules:
     gives_up_beyond: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderFacts:
+class ProviderFacts(Struct, frozen=True, kw_only=True):
     """One provider.
 
     Args:

@@ -11,8 +11,11 @@ from typer.main import get_command
 import nighthawk_async as nh
 
 from ..errors import ConfigurationError, NighthawkError
+from .dashboard_command import dashboard
 from .demo_command import demo
 from .models_commands import models
+from .run_command import CONTEXT_SETTINGS, run
+from .top_command import top
 
 __all__ = ["main", "run_command_line"]
 
@@ -46,6 +49,9 @@ application = typer.Typer(
 )
 application.add_typer(models, name="models")
 application.command()(demo)
+application.command()(dashboard)
+application.command(context_settings=CONTEXT_SETTINGS)(run)
+application.command()(top)
 
 
 def _print_version(is_asked: bool) -> None:

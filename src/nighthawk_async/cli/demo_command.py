@@ -11,7 +11,7 @@ from ..models.local import require_local_extra
 from ..models.weights import are_weights_whole, pull_weights, weights_path
 from .pull_view import showing_pull
 
-__all__ = ["demo"]
+__all__ = ["DEMO_MODEL", "demo", "prepare_local_model"]
 
 DEMO_MODEL = "local:smollm2-135m"
 
@@ -42,7 +42,7 @@ def demo(
     from .demo_view import DemoView
 
     console = Console()
-    _prepare_local_model(model)
+    prepare_local_model(model, Console(stderr=True))
     executor = AgentStepExecutor.from_configuration(configuration=StepExecutorConfiguration(model=model))
     view = DemoView(console, model)
     record = run_demo(executor, load_reviews(reviews), view, concurrency=concurrency)
@@ -50,8 +50,13 @@ def demo(
     view.summarize(record, remark=SMALL_MODEL_REMARK if is_small else OTHER_MODEL_REMARK)
 
 
-def _prepare_local_model(model: str) -> None:
-    """Pull the weights of a named local model, unless they are there."""
+def prepare_local_model(model: str, console: Console) -> None:
+    """Pull the weights of a named local model, unless they are there.
+
+    Args:
+        model: The model, of any provider.
+        console: Where to show the pull.
+    """
     model_id = parse_model_id(model)
     facts = LOCAL_MODELS.get(model_id.name) if model_id.provider == "local" else None
     if facts is None or facts.weights is None:
@@ -59,5 +64,5 @@ def _prepare_local_model(model: str) -> None:
     require_local_extra()
     path = weights_path(facts.weights)
     if not are_weights_whole(facts.weights, path):
-        with showing_pull(Console(stderr=True), model_id.name) as report:
+        with showing_pull(console, model_id.name) as report:
             pull_weights(facts.weights, path, report=report)

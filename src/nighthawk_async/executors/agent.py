@@ -3,13 +3,14 @@
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio
 import anyio.to_thread
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
+from ..lazy_exports import LazyModule
 from ..models.providers import create_model
 from ..models.remedies import remedy
 from ..ports import Model
@@ -19,6 +20,7 @@ from ..runtime.environment import Environment, get_current_step, get_environment
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
+from ..runtime.telemetry.doors import invoked_agent
 from ..runtime.tools.outcome import ToolResultRenderingPolicy
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
@@ -34,6 +36,11 @@ from .question import Asker
 from .step_prompt import StepPrompt, binding_type_names, return_type_name
 from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from ..runtime.telemetry import agent as agent_telemetry
+else:
+    agent_telemetry = LazyModule("nighthawk_async.runtime.telemetry.agent")  # for annotations
 
 __all__ = ["AgentStepExecutor"]
 
@@ -195,6 +202,13 @@ class AgentStepExecutor:
 
     async def _carry_out(self, program: str) -> tuple[StepOutcome, dict[str, object]]:
         environment = get_environment()
+        settings = self.configuration.model_settings
+        with invoked_agent(environment.step_path[-1], self.model, settings) as agent_span:
+            return await self._carry_out_in(environment, program, agent_span)
+
+    async def _carry_out_in(
+        self, environment: Environment, program: str, agent_span: "agent_telemetry.AgentSpan | None"
+    ) -> tuple[StepOutcome, dict[str, object]]:
         step = get_current_step()
         step.rejections_left = self.configuration.max_corrective_turns
         prompt = StepPrompt(
@@ -209,8 +223,8 @@ class AgentStepExecutor:
         transport = self.outcome_transport
         if transport == "direct":
             _check_mentioned_tools(step, ())
-            return await self._answer_directly(environment, step, prompt)
-        task = self._task(environment, step, prompt, transport)
+            return await self._answer_directly(environment, step, prompt, agent_span)
+        task = self._task(environment, step, prompt, transport, agent_span)
         if not isinstance(self.agent, ModelAgent):  # the requests of that one are budgeted one by one
             task = budgeted_task(task, environment)
         outcome = await self.agent.run(task)
@@ -226,7 +240,11 @@ class AgentStepExecutor:
             await anyio.to_thread.run_sync(self.token_encoding.load)
 
     async def _answer_directly(
-        self, environment: Environment, step: Step, prompt: StepPrompt
+        self,
+        environment: Environment,
+        step: Step,
+        prompt: StepPrompt,
+        agent_span: "agent_telemetry.AgentSpan | None",
     ) -> tuple[StepOutcome, dict[str, object]]:
         if self.model is None:
             raise ConfigurationError("The direct outcome transport needs a model, not an agent of your own.")
@@ -237,13 +255,18 @@ class AgentStepExecutor:
             max_corrective_turns=self.configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
-            report_usage=_usage_reporter(environment, step),
+            report_usage=_usage_report(environment, step, agent_span),
         )
         answer = answer_piecemeal if self.model.capabilities.is_small else answer_at_once
         return await answer(asker, step, prompt)
 
     def _task(
-        self, environment: Environment, step: Step, prompt: StepPrompt, transport: OutcomeTransport
+        self,
+        environment: Environment,
+        step: Step,
+        prompt: StepPrompt,
+        transport: OutcomeTransport,
+        agent_span: "agent_telemetry.AgentSpan | None",
     ) -> AgentTask:
         configuration, context = self.configuration, step.context
         guard, functions = configuration.loop_guard, environment.tool_scope.visible()
@@ -255,12 +278,14 @@ class AgentStepExecutor:
             policy=self.tool_result_rendering_policy,
             max_argument_bytes=configuration.max_tool_argument_bytes,
             guarded=guard and GuardedCalls(environment, guard),
+            note_failure=None if agent_span is None else agent_span.note_tool_failure,
         )
         check_tools(tuple(functions.values()), self.model)
         tools = toolbox.definitions
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         error_types = tuple(context.raise_error_types)
+        begin = partial(_begin_counted, step, toolbox)
         return AgentTask(
             step_id=context.step_id,
             system_prompt=prompt.system(
@@ -271,11 +296,11 @@ class AgentStepExecutor:
             ),
             user_prompt=prompt.user(),
             tools=tools,
-            begin_tool_call=_counted(step, toolbox),
+            begin_tool_call=begin if agent_span is None else agent_span.watch_tools(begin, tools),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
             raise_error_types=error_types,
-            conclude=lambda outcome: step.conclude(outcome, context.changed_bindings()),
+            conclude=partial(_conclude, step),
             settings=configuration.model_settings,
             max_turns=configuration.max_turns,
             max_tool_calls=configuration.max_tool_calls,
@@ -283,7 +308,7 @@ class AgentStepExecutor:
             max_corrective_turns=configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
-            report_usage=_usage_reporter(environment, step),
+            report_usage=_usage_report(environment, step, agent_span),
         )
 
     def _tool_instructions(self, context: StepContext) -> str:
@@ -295,27 +320,33 @@ class AgentStepExecutor:
         return "\n\n".join(part for part in parts if part)
 
 
-def _usage_reporter(environment: Environment, step: Step) -> Callable[[str, Usage], None]:
-    """Counts usage for the run or scope, and for the step."""
-
-    def report(model_name: str, usage: Usage) -> None:
-        environment.usage_meter.add(model_name, usage)
-        step.actor.progress.usage_meter.add(model_name, usage)
-
-    return report
+def _usage_report(
+    environment: Environment, step: Step, agent_span: "agent_telemetry.AgentSpan | None"
+) -> Callable[[str, Usage], None]:
+    report = partial(_report_usage, environment, step)
+    return report if agent_span is None else agent_span.watch_usage(report)
 
 
-def _counted(step: Step, toolbox: Toolbox) -> Callable[[ToolCall], Callable[[], Awaitable[ToolResult]]]:
-    """Begins tool calls that count as in flight until their results are there."""
+def _report_usage(environment: Environment, step: Step, model_name: str, usage: Usage) -> None:
+    """Count usage for the run or scope, and for the step."""
+    environment.usage_meter.add(model_name, usage)
+    step.actor.progress.usage_meter.add(model_name, usage)
 
-    def begin(call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
-        return partial(finish, call, toolbox.begin(call))
 
-    async def finish(call: ToolCall, result: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
-        with step.actor.progress.in_flight(call):
-            return await result()
+def _begin_counted(step: Step, toolbox: Toolbox, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
+    """Begin a tool call that counts as in flight until its result is there."""
+    return partial(_finish_counted, step, call, toolbox.begin(call))
 
-    return begin
+
+async def _finish_counted(
+    step: Step, call: ToolCall, result: Callable[[], Awaitable[ToolResult]]
+) -> ToolResult:
+    with step.actor.progress.in_flight(call):
+        return await result()
+
+
+async def _conclude(step: Step, outcome: StepOutcome) -> None:
+    await step.conclude(outcome, step.context.changed_bindings())
 
 
 def _check_mentioned_tools(step: Step, offered: Sequence[str]) -> None:

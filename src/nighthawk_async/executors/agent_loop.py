@@ -7,8 +7,9 @@ goes on. `nh_outcome` is not carried out: the turn ends with a proposal, which t
 then answers with `refuse` when it does not hold.
 """
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from ..errors import ErrorKind, ExecutionError, ModelError, StepLimitError
 from ..runtime.tools.outcome import ToolError, project_error
@@ -48,21 +49,18 @@ _END_AGAIN = "End the block again."
 _CUT_OFF = "the answer was cut off at its length limit; be brief"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunToolCall:
+class RunToolCall(Struct, frozen=True, kw_only=True):
     """Carry out a tool call now, and hand its result to `tool_finished` with this position."""
 
     position: int
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NextTurn:
+class NextTurn(Struct, frozen=True, kw_only=True):
     """Ask the model again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProposedOutcome:
+class ProposedOutcome(Struct, frozen=True, kw_only=True):
     """Have this outcome validated."""
 
     outcome: StepOutcome
@@ -71,8 +69,7 @@ class ProposedOutcome:
 TurnEnd: TypeAlias = NextTurn | ProposedOutcome
 
 
-@dataclass(slots=True, kw_only=True)
-class _Turn:
+class _Turn(Struct, kw_only=True):
     """What one response brought so far."""
 
     text: list[str] = field(default_factory=list[str])
@@ -107,6 +104,7 @@ class AgentLoop:
         self._turns = 0
         self._tool_calls = 0
         self._corrections = 0
+        self._notes: list[str] = []
 
     @property
     def has_turn_left(self) -> bool:
@@ -202,6 +200,11 @@ class AgentLoop:
             return NextTurn()
         return self._end_with_text()
 
+    def take_notes(self) -> list[str]:
+        """Why outcomes did not count since the last time, for whoever watches."""
+        notes, self._notes = self._notes, []
+        return notes
+
     def refuse(self, reason: str) -> None:
         """Tell the model why its outcome was refused.
 
@@ -235,6 +238,7 @@ class AgentLoop:
 
     def _answer_outcome(self, reason: str, *, kind: ErrorKind, guidance: str = "") -> None:
         """Answer the outcome of this turn, which reached the loop as a call or as text."""
+        self._notes.append(f"outcome {reason}")
         position = self._turn.outcome_position
         if position is not None:
             call = self._turn.calls[position]
@@ -278,6 +282,7 @@ class AgentLoop:
                 "not honoured, because calls came after it, which were not carried out; make it the last call"
             )
         if reason is not None:
+            self._notes.append(f"outcome {reason}")
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
             self._append_results()
             return NextTurn()
@@ -319,6 +324,7 @@ class AgentLoop:
                 f"{reason}; the model said: {self._quoted()}"
             )
         self._corrections += 1
+        self._notes.append(f"outcome refused: {reason}")
 
     def _quoted(self) -> str:
         calls = [f"{call.name}({call.arguments})" for call in self._turn.calls]

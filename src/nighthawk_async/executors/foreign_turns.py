@@ -5,7 +5,9 @@ left, and what they report is charged afterwards, so that one turn can exceed a 
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from ..runtime.budgets.request import charge_foreign_usage
 from ..runtime.budgets.steps import begin_foreign_turn, check_foreign_turn
@@ -17,8 +19,7 @@ from .agent_protocol import AgentTask
 __all__ = ["budgeted_task", "unbudgeted_task"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _BudgetedTurns:
+class _BudgetedTurns(Struct, frozen=True, eq=False):
     """Begins turns that are charged."""
 
     plain: Callable[[], Awaitable[tuple[UserContent, ...]]]
@@ -30,8 +31,7 @@ class _BudgetedTurns:
         return messages
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _ChargedUsage:
+class _ChargedUsage(Struct, frozen=True, eq=False):
     """Counts usage and charges it."""
 
     plain: Callable[[str, Usage], None]

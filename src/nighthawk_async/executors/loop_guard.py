@@ -6,18 +6,19 @@ The counting is `repeated_calls`.
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from opentelemetry import trace
 
 from ..configuration import LoopGuard
 from ..errors import RepeatedToolCallError, ToolBoundaryError
 from ..runtime.environment import Environment
-from ..runtime.hooks.calls import emit
-from ..runtime.hooks.events import ToolLoopAction, ToolLoopSuspected
 from ..types.messages import ToolCall, ToolResult
 from .quotation import quote
 from .repeated_calls import RepeatedCalls, Repetition
+
+if TYPE_CHECKING:
+    from ..runtime.hooks.events import ToolLoopAction
 
 __all__ = ["GuardedCalls"]
 
@@ -98,7 +99,7 @@ class GuardedCalls:
             f"{quote(call.arguments)}"
         )
 
-    async def _tell(self, call: ToolCall, repetition: Repetition, action: ToolLoopAction) -> None:
+    async def _tell(self, call: ToolCall, repetition: Repetition, action: "ToolLoopAction") -> None:
         span = trace.get_current_span()
         if span.is_recording():
             attributes: dict[str, str | int] = {
@@ -108,6 +109,9 @@ class GuardedCalls:
             }
             span.add_event("nighthawk.tool_loop.suspected", attributes)
         if self._environment.policies.hooks:
+            from ..runtime.hooks.calls import emit  # here, because of what policies.py says
+            from ..runtime.hooks.events import ToolLoopSuspected
+
             event = ToolLoopSuspected(
                 execution_ref=self._environment.execution_ref,
                 tool_name=call.name,

@@ -1,16 +1,20 @@
 """Drives the model loop over a `Model`. Floor 4."""
 
 from collections.abc import Awaitable, Callable
+from functools import partial
+
+from anyio import CancelScope
 
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, ModelError, StepRejectedError, VerificationError
 from ..ports import Model
 from ..runtime.model_access import open_stream
 from ..runtime.oversight.verification import OutcomeRefusedError
+from ..runtime.told_step import tell_note
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
-from .agent_loop import AgentLoop, ProposedOutcome, RunToolCall
+from .agent_loop import AgentLoop, ProposedOutcome
 from .agent_protocol import AgentTask
 from .foreign_turns import unbudgeted_task
 from .host_errors import find_host_error
@@ -38,6 +42,8 @@ class ModelAgent:
             end = loop.end_turn()
             if isinstance(end, ProposedOutcome) and await self._is_final(task, loop, end.outcome):
                 return end.outcome
+            for note in loop.take_notes():
+                tell_note(note)
 
     async def _is_final(self, task: AgentTask, loop: AgentLoop, outcome: StepOutcome) -> bool:
         """Whether the step ends with an outcome; if not, the model is told why."""
@@ -68,16 +74,8 @@ class ModelAgent:
     async def _run_turn(self, task: AgentTask, loop: AgentLoop, request: ModelRequest) -> None:
         """Stream one response and carry out its tool calls; the first error ends the turn and leaves bare."""
         failures: list[Exception] = []
-        in_progress: dict[int, Callable[[], Awaitable[ToolResult]]] = {}
         request_error: ModelError | None = None
         stream: object = None
-
-        async def finish(effect: RunToolCall) -> None:
-            try:
-                loop.tool_finished(effect.position, await in_progress[effect.position]())
-            except Exception as error:
-                failures.append(error)
-                task_group.cancel_scope.cancel()
 
         async with BareTaskGroup() as task_group:
             try:
@@ -86,8 +84,9 @@ class ModelAgent:
                     async for event in events:
                         effect = loop.feed(event)
                         if effect is not None:
-                            in_progress[effect.position] = task.begin_tool_call(effect.call)
-                            task_group.start_soon(finish, effect)
+                            result = task.begin_tool_call(effect.call)
+                            carry_on = partial(_finish_call, loop, effect.position, result)
+                            task_group.start_soon(carry_on, failures, task_group.cancel_scope)
             except Exception as error:
                 request_error = error if isinstance(error, ModelError) else None
                 failures.append(error)
@@ -97,6 +96,21 @@ class ModelAgent:
                 task.report_usage(self.model.name, usage)
         if failures:
             raise failures[0]
+
+
+async def _finish_call(
+    loop: AgentLoop,
+    position: int,
+    result: Callable[[], Awaitable[ToolResult]],
+    failures: list[Exception],
+    cancel_scope: CancelScope,
+) -> None:
+    """Wait for the result of a tool call; what fails ends the turn."""
+    try:
+        loop.tool_finished(position, await result())
+    except Exception as error:
+        failures.append(error)
+        cancel_scope.cancel()
 
 
 def _without_a_turn(error: OutcomeRefusedError) -> ExecutionError:

@@ -1,10 +1,10 @@
 """The tools that every step offers: nh_eval, nh_assign, nh_exec (specification 8.3). Floor 4."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from ..errors import ToolBoundaryError
 from ..runtime.commands import Assign, Command, Execute
@@ -31,8 +31,7 @@ class _ExecArguments(msgspec.Struct, forbid_unknown_fields=True):
     statements: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvidedTool:
+class ProvidedTool(Struct, frozen=True, kw_only=True):
     """A tool of the runtime itself.
 
     Args:

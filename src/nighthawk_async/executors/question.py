@@ -14,6 +14,7 @@ from ..errors import (
 from ..ports import Model
 from ..runtime.model_access import open_stream
 from ..runtime.oversight.verification import OutcomeRefusedError
+from ..runtime.told_step import tell_note
 from ..types.content import UserContent
 from ..types.messages import AssistantMessage, Message, ProviderContent, UserMessage
 from ..types.model import (
@@ -140,6 +141,7 @@ class Asker:
                 if await self.may_end():
                     return accepted
                 continue
+            tell_note(refusal.strip())
             messages = (*messages, UserMessage(content=(f"{refusal}Answer again with JSON only.",)))
 
     async def _ask_once(self, question: Question, messages: tuple[Message, ...]) -> _Response:

@@ -7,8 +7,9 @@ which is repeated while the work goes on (polling, a counter, the same question 
 no loop.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from ..configuration import LoopGuard
 from ..types.content import UserContent
@@ -20,8 +21,7 @@ __all__ = ["RepeatedCalls", "Repetition"]
 _Key: TypeAlias = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repetition:
+class Repetition(Struct, frozen=True, kw_only=True):
     """What to do about a call.
 
     Args:
@@ -35,8 +35,7 @@ class Repetition:
     action: Literal["proceed", "refuse", "fail"]
 
 
-@dataclass(slots=True, kw_only=True)
-class _Streak:
+class _Streak(Struct, kw_only=True):
     """The last result of a call, and the turns in a row that brought it without anything new.
 
     Args:

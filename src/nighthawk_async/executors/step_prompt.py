@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import ExecutionError
@@ -20,8 +22,7 @@ __all__ = ["StepPrompt", "binding_type_names", "return_type_name"]
 _BLANK_LINES = re.compile(r"\n{3,}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StepPrompt:
+class StepPrompt(Struct, frozen=True, kw_only=True, eq=False):
     """Renders what a step tells its model.
 
     Args:

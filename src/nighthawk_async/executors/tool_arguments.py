@@ -1,6 +1,7 @@
 """The arguments of a tool call as the model wrote them: their size, their parsed form. Floor 4."""
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
@@ -10,6 +11,8 @@ from ..errors import HookError, ToolBoundaryError
 from ..types.messages import ToolCall
 
 __all__ = ["canonical_arguments", "check_size", "excess_of", "parsed_arguments", "with_arguments"]
+
+_QUOTED_CHARACTERS = 40
 
 
 def check_size(call: ToolCall, max_bytes: int) -> None:
@@ -49,12 +52,15 @@ def parsed_arguments(call: ToolCall) -> dict[str, Any]:
     """The arguments as a fresh dictionary.
 
     Raises:
-        ToolBoundaryError: They are no JSON object, or name an argument twice, so that what is inspected might
-            not be what is carried out.
+        ToolBoundaryError: They are no JSON object, name an argument twice, or hold a number that is too large
+            for a float, so that what is inspected might not be what is carried out.
     """
     try:
         arguments: object = json.loads(
-            call.arguments or "{}", object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant
+            call.arguments or "{}",
+            object_pairs_hook=_without_duplicates,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
         )
     except (ValueError, RecursionError) as error:
         raise ToolBoundaryError(
@@ -100,6 +106,13 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(arguments) < len(pairs):
         raise ValueError("an object names the same field twice")
     return arguments
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"the number {text[:_QUOTED_CHARACTERS]} is too large")
+    return number
 
 
 def _refuse_constant(name: str) -> NoReturn:

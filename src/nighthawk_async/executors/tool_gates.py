@@ -53,7 +53,7 @@ def gates_in_force(environment: Environment, functions: Mapping[str, ToolFunctio
 
 
 async def seen_by_hooks(environment: Environment, result: ToolResult) -> ToolResult:
-    """The result of a call, as hooks let the model see it.
+    """The result of a call, as the hooks in force let the model see it.
 
     Args:
         environment: What is in force in the step.
@@ -62,8 +62,6 @@ async def seen_by_hooks(environment: Environment, result: ToolResult) -> ToolRes
     Raises:
         HookError: A hook failed.
     """
-    if not environment.policies.hooks:
-        return result
     event = await emit(
         environment,
         AfterToolCall(
@@ -94,7 +92,8 @@ async def _ask_hooks(environment: Environment, call: ToolCall) -> ToolCall:
 
 
 async def _ask_oversight(environment: Environment, oversight: Oversight, call: ToolCall) -> ToolCall:
-    arguments = await overseen_arguments(environment, oversight, call.name, parsed_arguments(call))
+    told = deeply_read_only(parsed_arguments(call))
+    arguments = await overseen_arguments(environment, oversight, call.name, told)
     return call if arguments is None else with_arguments(call, arguments, author="Oversight")
 
 

@@ -10,6 +10,7 @@ Sources: the error messages of the endpoints. Function names have at most 64 cha
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
@@ -48,7 +49,7 @@ def check_tools(functions: Sequence[ToolFunction], model: Model | None) -> None:
     if not functions:
         return
     names: set[str] = set(PROVIDED_TOOL_NAMES)
-    rules = _rules_of(model)
+    rules = "" if model is None else _rules_of(model.name)
     for function in functions:
         if function.name in names:
             raise ToolRegistrationError(
@@ -90,13 +91,12 @@ def check_mentioned_tools(
         )
 
 
-def _rules_of(model: Model | None) -> _Rules:
-    if model is None:
-        return ""
-    if model.name.startswith("anthropic:"):
+@lru_cache(maxsize=256)
+def _rules_of(model_name: str) -> _Rules:
+    if model_name.startswith("anthropic:"):
         return "anthropic"
     # Other servers of these protocols, which most other names mean, take more.
-    is_openai = any(fnmatchcase(model.name, facts.pattern) for facts in OPENAI_MODELS)
+    is_openai = any(fnmatchcase(model_name, facts.pattern) for facts in OPENAI_MODELS)
     return "openai" if is_openai else ""
 
 

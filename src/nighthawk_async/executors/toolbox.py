@@ -2,10 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 
-from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
+from ..errors import ErrorKind, ExecutionError, NighthawkError, ToolBoundaryError
+from ..observation import NodeState, find_node_writer
 from ..runtime.environment import Environment
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tools.function import ToolFunction
@@ -16,7 +18,9 @@ from .host_errors import find_host_error
 from .loop_guard import GuardedCalls
 from .provided_tools import PROVIDED_TOOLS, describe_reply
 from .tool_arguments import check_size
-from .tool_gates import gates_in_force, seen_by_hooks
+
+if TYPE_CHECKING:
+    from .tool_gates import ToolGate
 
 __all__ = ["Toolbox"]
 
@@ -37,6 +41,7 @@ class Toolbox:
         policy: How results are rendered.
         max_argument_bytes: The number of bytes that the arguments of a call may have.
         guarded: Watches out for repeated calls; None for nothing.
+        note_failure: Is told of calls that failed, and of what kind their errors are; None for nobody.
     """
 
     def __init__(
@@ -49,6 +54,7 @@ class Toolbox:
         policy: ToolResultRenderingPolicy,
         max_argument_bytes: int,
         guarded: GuardedCalls | None,
+        note_failure: Callable[[ToolCall, ErrorKind], None] | None = None,
     ) -> None:
         self._actor = actor
         self._environment = environment
@@ -57,7 +63,8 @@ class Toolbox:
         self._policy = policy
         self._max_argument_bytes = max_argument_bytes
         self._guarded = guarded
-        self._gates = gates_in_force(environment, functions)
+        self._note_failure = note_failure
+        self._gates = _gates_in_force(environment, functions)
         self._last_posted: anyio.Event | None = None
         self._failure: Exception | None = None
 
@@ -81,6 +88,15 @@ class Toolbox:
             HookError: A hook or oversight failed, or rewrites to what JSON cannot hold.
             BudgetExceededError: A budget of the step has no room for the call, or for what it brought about.
         """
+        around = find_node_writer()
+        if around is None:
+            return self._begin_checked(call)
+        from .told_calls import begin_told  # here, because most steps are watched by nobody
+
+        state: NodeState = "waiting" if self._gates else "running"
+        return begin_told(around, self._actor, call, self._begin_checked, state=state)
+
+    def _begin_checked(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
         try:
             check_size(call, self._max_argument_bytes)
         except ToolBoundaryError as error:
@@ -107,7 +123,15 @@ class Toolbox:
             finish = await self._pass_gates(call)
         finally:
             posted.set()
-        return await seen_by_hooks(self._environment, await finish())
+        node = find_node_writer()  # of the call, which waited so far
+        if node is not None:
+            node.change_state("running")
+        result = await finish()
+        if not self._environment.policies.hooks:
+            return result
+        from .tool_gates import seen_by_hooks  # here, because of what policies.py says
+
+        return await seen_by_hooks(self._environment, result)
 
     async def _pass_gates(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
         """Let a call pass the gates and reach the step; once one failed the step, no later one may."""
@@ -153,9 +177,21 @@ class Toolbox:
         return self._result(call, outcome_of_failure(error))
 
     def _result(self, call: ToolCall, outcome: ToolOutcome) -> ToolResult:
+        if outcome.error is not None and self._note_failure is not None:
+            self._note_failure(call, outcome.error.kind)
         return ToolResult(
             call_id=call.id,
             name=call.name,
             content=render_outcome(outcome, self._policy),
             is_error=outcome.error is not None,
         )
+
+
+def _gates_in_force(
+    environment: Environment, functions: Mapping[str, ToolFunction]
+) -> "tuple[ToolGate, ...]":
+    if not environment.policies.govern_tool_calls:
+        return ()
+    from .tool_gates import gates_in_force  # here, because of what policies.py says
+
+    return gates_in_force(environment, functions)

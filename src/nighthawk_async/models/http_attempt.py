@@ -6,13 +6,16 @@ without limits and tries once; time and retries are the business of `http_stream
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cached_property
 from types import TracebackType
 from typing import Self
 
 import anyio
 
 from ..errors import ModelConnectionError, ModelError, ModelProtocolError, ModelProviderError
+from ..runtime.telemetry.propagation import trace_headers
 from ..types.model import ModelEvent
+from ..wire.codec import ResponseDecoder
 from ..wire.provider_errors import find_bare_error, status_error
 from ..wire.redaction import excerpt
 from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEventDecoder
@@ -44,12 +47,10 @@ class HttpAttempt:
         """Where the request goes."""
         self._exchange: HttpExchange = pool.post(
             self.url,
-            {**_HEADERS, **plan.encoded.headers, **plan.endpoint.headers},
+            {**_HEADERS, **plan.encoded.headers, **trace_headers(), **plan.endpoint.headers},
             plan.encoded.body,
             connect_timeout_seconds=plan.settings.connect_timeout_seconds,
         )
-        self._lines = ServerSentEventDecoder()
-        self._decoder = plan.codec.decoder()
         self._failure: ModelError | None = None
         self._is_whole = False
         self.is_complete = False
@@ -96,6 +97,15 @@ class HttpAttempt:
                 await self._drain()
         finally:
             await self._exchange.__aexit__(None, None, None)
+
+    # Made when the response begins: of many requests in flight, most wait for that.
+    @cached_property
+    def _lines(self) -> ServerSentEventDecoder:
+        return ServerSentEventDecoder()
+
+    @cached_property
+    def _decoder(self) -> ResponseDecoder:
+        return self._codec.decoder()
 
     async def read_events(self) -> list[ModelEvent]:
         """Wait for the next piece of the response and return its events, of which there may be none.

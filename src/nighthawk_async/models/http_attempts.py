@@ -4,14 +4,18 @@ A response has begun with its first event that is output. A report of usage is n
 and an error right after it can be met with another attempt.
 """
 
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from random import random
+from types import TracebackType
 
 import anyio
 
 from ..errors import ModelError, ModelProviderError
 from ..runtime.budgets.resends import AttemptUsage, find_resend_check
+from ..runtime.environment import find_environment
+from ..runtime.told_step import tell_retry
 from ..runtime.tracing import record_failed_attempt
 from ..types.model import ModelEvent, ResponseFailed, UsageReported
 from .debug_log import LOGGER, RequestLog
@@ -42,8 +46,8 @@ class BegunResponse:
     failure: ModelError | None = None
 
 
-class HttpAttempts:
-    """The attempts at one request.
+class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
+    """The attempts at one request. Leaving them closes the response of the one that succeeded.
 
     Args:
         plan: The request.
@@ -61,6 +65,7 @@ class HttpAttempts:
         self._turn: int | None = None
         self._permit: Permit | None = None
         self._attempt: HttpAttempt | None = None
+        self._opened: HttpAttempt | None = None  # stays open until the end, also when it has failed
         self._sent = 0
         self._chance = 0.0
         self.tally = UsageTally(plan.price)
@@ -80,40 +85,43 @@ class HttpAttempts:
         told, is_possible = self.tally.present, self._attempt.may_have_consumed
         return [*failed, AttemptUsage(told=told, may_have_consumed=is_possible)]
 
-    async def begin(self, stack: AsyncExitStack) -> BegunResponse:
-        """Send the request until a response begins.
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        opened, self._opened = self._opened, None
+        try:
+            if opened is not None:
+                await opened.__aexit__(exception_type, exception, traceback)
+        finally:
+            if self._permit is not None:
+                self._permit.release()
 
-        Args:
-            stack: What closes the response.
+    async def begin(self) -> BegunResponse:
+        """Send the request until a response begins.
 
         Raises:
             ModelError: No attempt succeeded, and none told its usage.
             BudgetExceededError: A budget has no room for another attempt.
+            HookError: A hook failed that was told of another attempt.
         """
         while True:
             sent_before = self._sent
             try:
-                async with AsyncExitStack() as attempt_stack:
-                    permit = await self._admit(attempt_stack)
-                    response = await self._send(permit, attempt_stack)
-                    await stack.enter_async_context(attempt_stack.pop_all())
-                    return response
+                return await self._begin_once()
             except ModelError as error:
-                delay = self._delay_after(error)
-                if self._sent > sent_before:
-                    self.failed(error, delay)
-                else:
-                    self._name(error)
+                delay = self._next_delay(error, is_sent=self._sent > sent_before)
                 if delay is None:
                     if self.tally.has_lost:
                         usage = UsageReported(usage=self.tally.unreported())
                         return BegunResponse(events=[usage], failure=error)
                     raise
-                if (check := find_resend_check()) is not None:
-                    check(self.consumption)
                 # Whom the server refused waits for its next turn at once, ahead of whoever came later; the
                 # pacer gives it when the delay is over.
                 own_delay = 0.0 if server_delay(error, self._plan.retry_rules) else delay
+                await self._tell_hooks(error, delay)
             await anyio.sleep(own_delay)
             self.tally.retries += 1
 
@@ -130,49 +138,112 @@ class HttpAttempts:
         """
         while not attempt.is_complete:
             if events := await self._limits.keep(attempt.read_events):
-                if self._log is not None:
-                    self._log.events(events)
-                return [self._complete(event) for event in events]
+                return self._taken(events)
         return []
 
-    def failed(self, error: ModelError, delay: float | None = None) -> None:
-        """Let an error name the model, and show the attempt that ended with it.
+    def failed(self, error: ModelError) -> None:
+        """Let an error name the model, and show the attempt that ended with it and has none after it.
 
         Args:
             error: Why it failed.
-            delay: Seconds until the next attempt; None when there is none.
         """
+        self._end_attempt()
         self._name(error)
+        self._show_failed(error, None)
+
+    def _next_delay(self, error: ModelError, *, is_sent: bool) -> float | None:
+        """End an attempt, and find the seconds until the next one; None when there is none.
+
+        Args:
+            error: Why it failed.
+            is_sent: Whether anything was sent.
+
+        Raises:
+            BudgetExceededError: A budget has no room for another attempt, whatever others do.
+        """
+        if is_sent:
+            self._end_attempt()
+        self._name(error)
+        planned, delay = self._delay_after(error), None
+        try:
+            if planned is not None and self._may_be_sent_again(error):
+                delay = planned
+        finally:
+            if is_sent:
+                self._show_failed(error, delay)
+        return delay
+
+    def _may_be_sent_again(self, error: ModelError) -> bool:
+        check = find_resend_check()
+        if check is None or check(self.consumption):
+            return True
+        error.add_note("Not sent again: for now a budget has no room, because of what others have set aside.")
+        return False
+
+    def _end_attempt(self) -> None:
         attempt, self._attempt = self._attempt, None
         self.tally.attempt_failed(may_have_consumed=attempt is not None and attempt.may_have_consumed)
+
+    def _show_failed(self, error: ModelError, delay: float | None) -> None:
+        """Tell traces and the log of an attempt; the delay is None when there is none after it."""
         model_id = self._plan.endpoint.model_id
         record_failed_attempt(model_id, error, attempt=self._sent, delay_seconds=delay)
         if delay is None:
             LOGGER.info("attempt %d at a model request failed: %s", self._sent, error)
         else:
+            tell_retry(f"attempt {self._sent} failed, next one in {delay:.3g} seconds: {error}")
             LOGGER.info(
                 "attempt %d at a model request failed, next one in %.1f seconds: %s", self._sent, delay, error
             )
 
-    async def _admit(self, stack: AsyncExitStack) -> Permit:
+    async def _tell_hooks(self, error: ModelError, delay: float) -> None:
+        """Tell hooks of an attempt that failed, and has another after it."""
+        environment = find_environment()
+        if environment is None or not environment.policies.hooks:
+            return
+        # Here, because of what `runtime.policies` says.
+        from ..runtime.attempts.retry_report import RetryScheduled, tell_hooks_of_retry
+
+        await tell_hooks_of_retry(
+            RetryScheduled(
+                name=self._plan.endpoint.model_id,
+                attempt=self.tally.retries + 1,
+                error=error,
+                wait_seconds=delay,
+            )
+        )
+
+    async def _begin_once(self) -> BegunResponse:
+        """Wait for the request's turn, send it, and wait for the first output."""
+        permit = await self._admit()
+        self._limits.begin_attempt()
+        try:
+            return await self._limits.keep(partial(self._send, permit))
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+
+    async def _admit(self) -> Permit:
         """Wait for the request's turn, which it keeps for its next attempts."""
-        permit = await self._limits.keep_turn(lambda: self._pacer.admit(self._plan.demand, turn=self._turn))
-        stack.callback(permit.release)
+        demand, turn = self._plan.demand, self._turn
+        permit = self._pacer.admit_nowait(demand, turn=turn)
+        if permit is None:
+            permit = await self._limits.keep_turn(lambda: self._pacer.admit(demand, turn=turn))
+        self._limits.begin()
         self._turn = permit.turn
         self._permit = permit
         return permit
 
-    async def _send(self, permit: Permit, stack: AsyncExitStack) -> BegunResponse:
+    async def _send(self, permit: Permit) -> BegunResponse:
         """Send the request and wait for the first output, which stays to be handed on."""
         self._sent += 1
         self._chance = random()  # drawn once, so that the delay that is told is the one that is kept
-        self._limits.begin_attempt()
         self.tally.attempt_begun()
         attempt = self._attempt = HttpAttempt(self._plan, self._pool)
         if self._log is not None:
             self._log.sending(attempt.url, self._plan.encoded.body, attempt=self._sent)
         try:
-            await self._limits.keep(lambda: stack.enter_async_context(attempt))
+            self._opened = await attempt.__aenter__()
         except ModelError as error:
             delay = server_delay(error, self._plan.retry_rules, draw=lambda: self._chance)
             if delay is not None:
@@ -187,7 +258,8 @@ class HttpAttempts:
 
     async def _until_output(self, attempt: HttpAttempt) -> list[ModelEvent]:
         events: list[ModelEvent] = []
-        while new := await self.next_events(attempt):
+        while not attempt.is_complete:
+            new = self._taken(await attempt.read_events())
             events += new
             for event in new:
                 if not isinstance(event, UsageReported):
@@ -195,6 +267,11 @@ class HttpAttempts:
                     self._limits.note_output()
                     return events
         return events
+
+    def _taken(self, events: list[ModelEvent]) -> list[ModelEvent]:
+        if events and self._log is not None:
+            self._log.events(events)
+        return [self._complete(event) for event in events]
 
     def _complete(self, event: ModelEvent) -> ModelEvent:
         """The event; a report of usage counts from now on, whether it is handed on or not."""

@@ -85,6 +85,17 @@ class HttpModel:
         """What the model can do."""
         return self._capabilities
 
+    def endpoint_of(self, settings: Mapping[str, Any]) -> Endpoint:
+        """Where a request goes, for telemetry.
+
+        Args:
+            settings: The settings of the request.
+
+        Raises:
+            ConfigurationError: A setting is bad.
+        """
+        return self._memory.prepare(settings).endpoint
+
     def stream(self, request: ModelRequest) -> HttpResponseStream:
         """Send a request and stream its response; see `ports.Model.stream`.
 

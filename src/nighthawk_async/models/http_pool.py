@@ -25,6 +25,11 @@ __all__ = ["HttpExchange", "HttpPool", "HttpPoolStatistics", "open_http_pool"]
 
 _CLOSE_SECONDS = 2.0
 _IDLE_SECONDS = 30.0  # what servers and gateways keep at least
+# Thousands of steps that begin together occupy the event loop for seconds. Connections that were all begun
+# among them would be there at once, but the time for them would be over before anybody looked.
+_CONNECTING_AT_ONCE = 512
+# Closing takes turns of the event loop, and the request that finds connections expired waits for it.
+_MOST_CLOSED_AT_ONCE = 3
 
 _Origin: TypeAlias = tuple[str, str]
 
@@ -53,7 +58,7 @@ class _Idle:
     since: float
 
 
-def open_http_pool(*, max_idle: int = 1_000) -> "HttpPool":
+def open_http_pool(*, max_idle: int = 10_000) -> "HttpPool":
     """A pool, to be entered with `async with`; leaving it closes its idle connections.
 
     Args:
@@ -68,6 +73,7 @@ class HttpPool:
     def __init__(self, *, max_idle: int) -> None:
         self._max_idle = max_idle
         self._idle: dict[_Origin, deque[_Idle]] = {}
+        self._connecting: dict[_Origin, anyio.Semaphore] = {}
         self._idle_count = 0
         self._in_flight = 0
         self._is_closed = False
@@ -122,13 +128,14 @@ class HttpPool:
             raise RuntimeError("the HTTP pool is closed")
         expired = self._expired()
         free = self._idle.get(_origin(url))
-        if free:
+        if free and not self._is_expired(free[-1]):
             connection = free.pop().connection
             self._idle_count -= 1
         else:
             from .http_transport import HttpConnection  # httpx is loaded on first use
 
-            connection = HttpConnection(url, keepalive_seconds=_IDLE_SECONDS)
+            connecting = self._connecting.setdefault(_origin(url), anyio.Semaphore(_CONNECTING_AT_ONCE))
+            connection = HttpConnection(url, connecting=connecting, keepalive_seconds=_IDLE_SECONDS)
         self._in_flight += 1
         return connection, expired
 
@@ -149,14 +156,16 @@ class HttpPool:
         return expired
 
     def _expired(self) -> list["HttpConnection"]:
-        """Take out the connections, to whatever origin, that were idle for too long."""
-        oldest = anyio.current_time() - _IDLE_SECONDS
+        """Take out a few of the connections, to whatever origin, that were idle for too long."""
         expired: list[HttpConnection] = []
         for free in self._idle.values():
-            while free and free[0].since <= oldest:
+            while free and len(expired) < _MOST_CLOSED_AT_ONCE and self._is_expired(free[0]):
                 expired.append(free.popleft().connection)
         self._idle_count -= len(expired)
         return expired
+
+    def _is_expired(self, idle: _Idle) -> bool:
+        return idle.since <= anyio.current_time() - _IDLE_SECONDS
 
 
 class HttpExchange:
@@ -270,7 +279,12 @@ def _origin(url: SplitResult) -> _Origin:
 
 
 async def _close(connections: list["HttpConnection"]) -> None:
-    if connections:
-        with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+    if not connections:
+        return
+    with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+        if len(connections) == 1:
+            await connections[0].aclose()
+            return
+        async with anyio.create_task_group() as task_group:
             for connection in connections:
-                await connection.aclose()
+                task_group.start_soon(connection.aclose)

@@ -3,11 +3,10 @@
 Not a generator: no cancel scope is open while the caller holds the stream, only while it waits for something.
 """
 
-from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
 from ..errors import ModelError
 from ..types.model import ModelEvent, UsageReported
@@ -19,6 +18,8 @@ from .pacing import PacerSource
 from .time_limits import TimeLimits
 
 __all__ = ["HttpResponseStream", "PoolSource"]
+
+Resource = TypeVar("Resource")
 
 PoolSource: TypeAlias = Callable[[], AbstractAsyncContextManager[HttpPool]]
 """Gives the pool for one request; leaving the context manager says that the request is over."""
@@ -39,8 +40,8 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
         self._pacer_source = pacer_source
         self._attempts: HttpAttempts | None = None
         self._response: BegunResponse | None = None
-        self._events: deque[ModelEvent] = deque()
-        self._resources = AsyncExitStack()
+        self._events: Iterator[ModelEvent] = iter(())
+        self._entered: list[AbstractAsyncContextManager[Any]] = []
 
     @property
     def usage(self) -> Usage | None:
@@ -54,13 +55,16 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
 
     async def __aenter__(self) -> Self:
         limits = TimeLimits(self._plan.settings, self._plan.endpoint.base_url.netloc)
-        async with AsyncExitStack() as stack:
-            pool = await stack.enter_async_context(self._pool_source())
-            pacer = await stack.enter_async_context(self._pacer_source(self._plan.pacing_key))
-            self._attempts = HttpAttempts(self._plan, pool=pool, pacer=pacer, limits=limits)
-            self._response = await self._attempts.begin(stack)
-            self._events.extend(_with_usage_first(self._response, self._attempts))
-            self._resources = stack.pop_all()
+        try:
+            pool = await self._enter(self._pool_source())
+            pacer = await self._enter(self._pacer_source(self._plan.pacing_key))
+            attempts = HttpAttempts(self._plan, pool=pool, pacer=pacer, limits=limits)
+            self._attempts = await self._enter(attempts)
+            self._response = await attempts.begin()
+            self._events = iter(_with_usage_first(self._response, attempts))
+        except BaseException as error:
+            await self._leave(type(error), error, error.__traceback__)
+            raise
         return self
 
     async def __aexit__(
@@ -70,16 +74,32 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
         traceback: TracebackType | None,
     ) -> None:
         self._response = None
-        self._events.clear()
-        await self._resources.__aexit__(exception_type, exception, traceback)
+        self._events = iter(())
+        await self._leave(exception_type, exception, traceback)
+
+    # Every step in flight has an open stream, and an exit stack alone would take a kilobyte of it.
+    async def _enter(self, resource: AbstractAsyncContextManager[Resource]) -> Resource:
+        entered = await resource.__aenter__()
+        self._entered.append(resource)
+        return entered
+
+    async def _leave(self, *exc_details: Any) -> None:
+        """Leave what was entered, the last first, and each of it whatever becomes of the others."""
+        if self._entered:
+            try:
+                await self._entered.pop().__aexit__(*exc_details)
+            finally:
+                await self._leave(*exc_details)
 
     async def __anext__(self) -> ModelEvent:
         if self._attempts is not None and self._response is not None:
             try:
-                if not self._events:
-                    self._events.extend(await self._next_events(self._attempts, self._response))
-                if self._events:
-                    return raise_failure(self._events.popleft())
+                event = next(self._events, None)
+                if event is None:
+                    self._events = iter(await self._next_events(self._attempts, self._response))
+                    event = next(self._events, None)
+                if event is not None:
+                    return raise_failure(event)
             except ModelError as error:
                 is_new = error is not self._response.failure
                 self._response = None

@@ -1,23 +1,24 @@
-"""One HTTP connection over httpx. Floor 4. The only file that imports httpx, and it is imported on first use.
+"""One HTTP connection over httpx, and what its errors mean to a model. Floor 4; imported on first use.
 
 httpx's own pool is not used: its bookkeeping is quadratic in the requests in flight, and it loses a slot when
-a request is cancelled while it connects. A connection here is a transport that may hold one connection;
-`http_pool` decides which request gets which.
+a request is cancelled while it connects. A connection here is a transport that may hold one connection, one
+of our own (`single_connection`) or, through a proxy, httpx's; `http_pool` decides which request gets which.
 """
 
 import functools
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import SplitResult
 
-import httpx
+import anyio
 
 from ..errors import ConfigurationError, ConnectTimeoutError, ModelConnectionError
+from .http_library import httpx
 from .http_proxy import Proxy, proxy_for
+from .single_connection import SingleConnectionTransport
 
 __all__ = ["HttpConnection", "ResponseHead"]
 
@@ -60,15 +61,20 @@ class HttpConnection:
 
     Args:
         url: Any URL of the origin to connect to.
+        connecting: How many connections may be on their way at once; each waits for its turn.
         keepalive_seconds: How long it may be idle and still be used again.
 
     Raises:
         ConfigurationError: The machine's settings name a proxy that cannot be used.
     """
 
-    def __init__(self, url: SplitResult, *, keepalive_seconds: float) -> None:
+    def __init__(self, url: SplitResult, *, connecting: anyio.Semaphore, keepalive_seconds: float) -> None:
         proxy = proxy_for(url)
-        self._transport = _transport(url, proxy, keepalive_seconds)
+        if proxy is None:
+            ssl_context = _verifying_context() if url.scheme == "https" else None
+            self._transport = SingleConnectionTransport(ssl_context=ssl_context, connecting=connecting)
+        else:
+            self._transport = _proxied_transport(proxy, keepalive_seconds)
         self._chunks: AsyncIterator[bytes] | None = None
         self._response: httpx.Response | None = None
         self._place = url.netloc if proxy is None else f"{url.netloc} through {proxy}"
@@ -88,7 +94,7 @@ class HttpConnection:
             url: The URL.
             headers: The headers.
             body: The body.
-            connect_timeout_seconds: Seconds until the connection is there.
+            connect_timeout_seconds: Seconds until the connection is there, from its turn on.
 
         Raises:
             ModelConnectionError: There is no connection, or it broke.
@@ -98,7 +104,8 @@ class HttpConnection:
         self.is_reusable = self.was_sent = False
         timeout = {"connect": connect_timeout_seconds, "read": None, "write": None, "pool": None}
         content = _RequestBody(body)
-        request = _request(url, headers, len(body), content, timeout)
+        request = _request(url, headers, len(body), content)
+        request.extensions["timeout"] = timeout
         try:
             response = await self._transport.handle_async_request(request)
         except httpx.ConnectTimeout as error:
@@ -128,7 +135,7 @@ class HttpConnection:
         if self._response is None:
             return b""
         if self._chunks is None:
-            self._chunks = self._response.aiter_raw()
+            self._chunks = aiter(cast("httpx.AsyncByteStream", self._response.stream))
         try:
             chunk = await anext(self._chunks, b"")
         except httpx.RemoteProtocolError:
@@ -169,18 +176,16 @@ class HttpConnection:
         return ModelConnectionError(f"the connection to {self._place} broke: {reason}", is_transient=True)
 
 
-def _transport(url: SplitResult, proxy: Proxy | None, keepalive_seconds: float) -> httpx.AsyncHTTPTransport:
+def _proxied_transport(proxy: Proxy, keepalive_seconds: float) -> httpx.AsyncHTTPTransport:
     try:
         return httpx.AsyncHTTPTransport(
-            verify=_verifying_context() if url.scheme == "https" else _unused_context(),
+            verify=_verifying_context(),
             limits=httpx.Limits(
                 max_connections=1, max_keepalive_connections=1, keepalive_expiry=keepalive_seconds
             ),
-            proxy=None if proxy is None else proxy.url,
+            proxy=proxy.url,
         )
     except (ImportError, ValueError, httpx.InvalidURL) as error:
-        if proxy is None:
-            raise
         reason = (
             "SOCKS needs the package socksio" if isinstance(error, ImportError) else "its URL is malformed"
         )
@@ -192,17 +197,27 @@ def _request(
     headers: Mapping[str, str],
     length: int,
     content: _RequestBody,
-    timeout: Mapping[str, float | None],
 ) -> httpx.Request:
-    with suppress(httpx.InvalidURL, UnicodeError):  # the message of either may quote a key
+    try:
         return httpx.Request(
             "POST",
-            url.geturl(),
+            _url(url),
             headers={"host": url.netloc, **headers, "content-length": str(length)},
             stream=content,
-            extensions={"timeout": timeout},
         )
+    except (httpx.InvalidURL, UnicodeError):  # the message of either may quote a key
+        pass
     raise ConfigurationError(f"No request can be sent to {url.netloc!r}: the URL is malformed or too long.")
+
+
+# A program has few endpoints, and parsing takes longer than all of the rest.
+@functools.lru_cache(maxsize=256)
+def _url(url: SplitResult) -> httpx.URL:
+    return httpx.URL(url.geturl())
+
+
+_WANTS = (ssl.SSLWantReadError, ssl.SSLWantWriteError)
+"""What a handshake raises on its way, and what is then the context of whatever breaks it off."""
 
 
 def _connect_error(error: httpx.TransportError, place: str) -> ModelConnectionError:
@@ -213,7 +228,7 @@ def _connect_error(error: httpx.TransportError, place: str) -> ModelConnectionEr
             is_transient = each.errno == socket.EAI_AGAIN
         elif isinstance(each, ConnectionRefusedError):
             reason = "connection refused"
-        elif isinstance(each, ssl.SSLError):
+        elif isinstance(each, ssl.SSLError) and not isinstance(each, _WANTS):
             reason = f"no secure connection: {each.reason or each}"
             is_transient = isinstance(each, ssl.SSLEOFError)  # it broke; nothing was found to be wrong
     reason = reason or str(error) or type(error).__name__
@@ -233,10 +248,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 @functools.cache
 def _verifying_context() -> ssl.SSLContext:
     """The context that every secure connection shares: it takes longer to load than a handshake."""
-    return httpx.create_ssl_context()
-
-
-@functools.cache
-def _unused_context() -> ssl.SSLContext:
-    """A context for plain connections, which httpx wants as well; it trusts nobody."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = httpx.create_ssl_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

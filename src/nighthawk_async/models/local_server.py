@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 __all__ = ["main"]
@@ -59,6 +60,7 @@ def _start_server(options: argparse.Namespace) -> Any:
     xllamacpp: Any = importlib.import_module("xllamacpp")  # an extension module without types
     parameters = xllamacpp.CommonParams()
     parameters.model.path = options.model
+    parameters.model_alias = {Path(options.model).stem}  # what responses name: a path is nobody's business
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
     parameters.n_parallel = options.parallel_requests

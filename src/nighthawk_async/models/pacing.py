@@ -90,6 +90,21 @@ class Pacer:
         """How many requests are in flight, and how many wait."""
         return self._state.statistics()
 
+    def admit_nowait(self, demand: Demand, *, turn: int | None = None) -> Permit | None:
+        """A permit for a request that may be sent at once; None when it would have to wait.
+
+        Args:
+            demand: What it needs.
+            turn: The turn of the permit it had before, when it is sent again.
+        """
+        ticket = self._state.join(demand, turn=turn)
+        self._settle()
+        if ticket.is_in_flight:
+            return Permit(self, ticket)
+        self._state.withdraw(ticket)
+        self._settle()  # it may have become the one that keeps the time
+        return None
+
     async def admit(self, demand: Demand, *, turn: int | None = None) -> Permit:
         """Wait until a request may be sent.
 

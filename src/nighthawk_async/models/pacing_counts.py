@@ -6,8 +6,9 @@ wait, so that nobody waits for somebody who pays it no heed.
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from .pacing_lane import Demand, PacingLimits
 
@@ -20,8 +21,7 @@ _WINDOW_SECONDS = 60.0
 _UNTIL_ONE_ENDS = float("inf")
 
 
-@dataclass(slots=True, eq=False)
-class Start:
+class Start(Struct, eq=False):
     """A request that began.
 
     Args:
@@ -33,7 +33,7 @@ class Start:
 
     at: float
     tokens: int
-    limits: PacingLimits = field(repr=False)
+    limits: PacingLimits
     is_recent: bool = True
 
 

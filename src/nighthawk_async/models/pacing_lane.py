@@ -5,7 +5,8 @@ Pure: nothing here waits or reads a clock.
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..wire.rate_limits import RateLimit, RateLimitKind
 from .pacing_ramp import Ramp
@@ -16,8 +17,7 @@ _LONGEST_RESET_SECONDS = 120.0
 _UNTIL_SOMETHING_HAPPENS = float("inf")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PacingLimits:
+class PacingLimits(Struct, frozen=True, kw_only=True):
     """What the configuration limits; None for no limit.
 
     Args:
@@ -31,8 +31,7 @@ class PacingLimits:
     tokens_per_minute: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
+class Demand(Struct, frozen=True, kw_only=True):
     """What a request needs before it may be sent.
 
     Args:
@@ -69,8 +68,7 @@ class Demand:
                 return self.output_tokens
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
+class Ticket(Struct, eq=False):
     """A request on its way through a pacer. Only the pacer's state changes it.
 
     Args:
@@ -93,8 +91,7 @@ class Ticket:
         return self.turn < other.turn
 
 
-@dataclass(slots=True)
-class _Allowance:
+class _Allowance(Struct):
     """What a rate limit left when a response told of it last."""
 
     remaining: int

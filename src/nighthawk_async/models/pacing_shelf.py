@@ -3,17 +3,16 @@
 Those that nobody uses keep what they learned, but not all of them: a run may see any number of keys.
 """
 
-from collections.abc import Generator, Hashable
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+
+from msgspec import Struct, field
 
 from .pacing import Pacer
 
 __all__ = ["PacerShelf"]
 
 
-@dataclass(slots=True)
-class _Shelved:
+class _Shelved(Struct, eq=False):
     pacer: Pacer = field(default_factory=Pacer)
     users: int = 0
 
@@ -34,9 +33,8 @@ class PacerShelf:
         """How many pacers there are."""
         return len(self._used) + len(self._idle)
 
-    @contextmanager
-    def use(self, key: Hashable) -> Generator[Pacer, None, None]:
-        """The pacer of that key; it stays as long as somebody uses it.
+    def take(self, key: Hashable) -> Pacer:
+        """The pacer of that key; it stays until everybody who took it has given it back.
 
         Args:
             key: What tells the endpoint and the key from others.
@@ -44,14 +42,17 @@ class PacerShelf:
         shelved = self._used.get(key) or self._idle.pop(key, None) or _Shelved()
         self._used[key] = shelved
         shelved.users += 1
-        try:
-            yield shelved.pacer
-        finally:
-            shelved.users -= 1
-            if shelved.users == 0:
-                self._put_back(key)
+        return shelved.pacer
 
-    def _put_back(self, key: Hashable) -> None:
-        self._idle[key] = self._used.pop(key)
-        while len(self._idle) > self._most_idle:
-            del self._idle[next(iter(self._idle))]
+    def give_back(self, key: Hashable) -> None:
+        """Say that the pacer of that key has one user fewer.
+
+        Args:
+            key: What it was taken for.
+        """
+        shelved = self._used[key]
+        shelved.users -= 1
+        if shelved.users == 0:
+            self._idle[key] = self._used.pop(key)
+            while len(self._idle) > self._most_idle:
+                del self._idle[next(iter(self._idle))]

@@ -8,8 +8,9 @@ keeps the turn it had.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import count
+
+from msgspec import Struct, field
 
 from ..wire.rate_limits import RateLimit
 from .pacing_counts import LimitCounts, LimitName, Start, names_of_limits
@@ -20,8 +21,7 @@ __all__ = ["PacerStatistics", "PacingDecision", "PacingState"]
 _NEVER = float("inf")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PacerStatistics:
+class PacerStatistics(Struct, frozen=True, kw_only=True):
     """What a pacer sees at one moment.
 
     Args:
@@ -33,8 +33,7 @@ class PacerStatistics:
     waiting: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PacingDecision:
+class PacingDecision(Struct, frozen=True, kw_only=True):
     """What follows from the present state.
 
     Args:

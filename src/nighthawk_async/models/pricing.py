@@ -80,8 +80,9 @@ class UsageTally:
         return self._total(Usage(requests=1, is_complete=False))
 
     def _total(self, usage: Usage) -> Usage:
-        total = replace(self._priced(usage) + self._lost, retries=self.retries)
-        return replace(total, unpriced_requests=total.requests) if self._price is None else total
+        total = self._priced(usage) + self._lost
+        unpriced = total.requests if self._price is None else total.unpriced_requests
+        return replace(total, retries=self.retries, unpriced_requests=unpriced)
 
     def _priced(self, usage: Usage) -> Usage:
         """The usage of one attempt with its cost: what a token costs can depend on how many were sent."""

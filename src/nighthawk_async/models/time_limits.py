@@ -3,7 +3,7 @@
     queue_timeout_seconds        |---|                               each wait for a turn
     timeout_seconds                  |---------- from the first turn on: attempts, backoff, later waits ---|
     connect_timeout_seconds          |--|                         (kept by `http_transport`)
-    first_event_timeout_seconds      |-------------|              from sending to the first output event
+    first_event_timeout_seconds      |-------------|              from connecting to the first output event
     idle_timeout_seconds                           |----|----|----|    from one sign of life to the next
 
 A request whose turn has not come yet costs nobody anything, and says nothing about the endpoint: of ten
@@ -68,7 +68,7 @@ class TimeLimits:
         queue_deadline = _deadline_after(self._settings.queue_timeout_seconds)
         with anyio.CancelScope(deadline=min(queue_deadline, self._deadline)):
             result = await wait()
-            self._begin()
+            self.begin()
             return result
         if queue_deadline < self._deadline:
             limit = f"{self._settings.queue_timeout_seconds:g} seconds (queue_timeout_seconds)"
@@ -76,7 +76,8 @@ class TimeLimits:
             limit = f"{self._settings.timeout_seconds:g} seconds (timeout_seconds)"
         raise RequestTimeoutError(f"still waiting for its turn after {limit}")
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Note that the request has its first turn, or another one."""
         if not self._has_begun:
             self._has_begun = True
             self._deadline = _deadline_after(self._settings.timeout_seconds)

@@ -5,8 +5,9 @@ Made once, when the function is decorated; the runtime reads it at every step.
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import CodeType
+
+from msgspec import Struct
 
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
@@ -17,8 +18,7 @@ from .tokens import Bindings, parse_bindings
 __all__ = ["NaturalBlock", "ParsedLiteral", "annotation_expression", "annotation_names", "parse_literal"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NaturalBlock:
+class NaturalBlock(Struct, frozen=True, kw_only=True):
     """One natural block of one function.
 
     Args:
@@ -58,8 +58,7 @@ class NaturalBlock:
         return f"{self.module}:{self.function_name}:{self.number}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParsedLiteral:
+class ParsedLiteral(Struct, frozen=True, kw_only=True):
     """What one natural literal says by itself.
 
     Args:

@@ -6,7 +6,8 @@ A program is the text a model reads, and what can be known from that text alone 
 
 import re
 import textwrap
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
@@ -21,8 +22,7 @@ SENTINEL = "natural\n"
 _WORD = re.compile(r"(?<![\w.])[^\W\d_]\w*+(?!\.\w)")  # no part of a dotted name: that means something else
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NaturalProgram:
+class NaturalProgram(Struct, frozen=True, kw_only=True):
     """One natural program.
 
     Args:

@@ -7,7 +7,9 @@ makes the cells.
 
 import ast
 import sys
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..types.outcomes import OUTCOME_KINDS, OutcomeKind
 from .blocks import ParsedLiteral, annotation_names, parse_literal
@@ -20,8 +22,7 @@ from .tree import is_docstring, map_bodies, name_references, own_statements, rep
 __all__ = ["RewrittenFunction", "rewrite_function"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewrittenFunction:
+class RewrittenFunction(Struct, frozen=True, kw_only=True):
     """A function whose blocks are statements.
 
     Args:
@@ -34,8 +35,7 @@ class RewrittenFunction:
     literals: tuple[ParsedLiteral, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Position(Struct, frozen=True, kw_only=True):
     """What the syntax around a statement allows.
 
     Args:
@@ -102,8 +102,7 @@ def rewrite_function(
     return RewrittenFunction(node=new_node, literals=tuple(rewriter.literals))
 
 
-@dataclass(slots=True, kw_only=True)
-class _BodyRewriter:
+class _BodyRewriter(Struct, kw_only=True):
     """Rewrites the statements of one function and gathers what it finds."""
 
     filename: str

@@ -7,8 +7,11 @@ tree instead.
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from msgspec import Struct, field
+
+from .tree import child_nodes
 
 __all__ = ["FunctionNode", "FunctionScope", "function_scope", "mangle", "parameter_names"]
 
@@ -18,8 +21,7 @@ _LEAVES = (ast.Name, ast.Constant, ast.expr_context, ast.operator, ast.cmpop)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-@dataclass(slots=True, kw_only=True)
-class FunctionScope:
+class FunctionScope(Struct, kw_only=True):
     """The names that a function's own code binds or declares; nested scopes left out.
 
     Args:
@@ -134,7 +136,7 @@ def _children_in_scope(node: ast.AST) -> Iterator[ast.AST]:
         case _ if type(node).__name__ == "TypeAlias":  # Python 3.12; its value has a scope of its own
             yield getattr(node, "name")  # noqa: B009 - the attribute is unknown to the types of Python 3.11
         case _:
-            yield from ast.iter_child_nodes(node)
+            yield from child_nodes(node)
 
 
 def _defaults(arguments: ast.arguments) -> Iterable[ast.expr]:

@@ -9,9 +9,10 @@ import inspect
 import linecache
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import FunctionType
 from typing import TypeAlias, cast
+
+from msgspec import Struct
 
 from ..errors import NaturalParseError
 from .scope import FunctionNode
@@ -20,11 +21,21 @@ __all__ = ["FunctionSource", "find_function"]
 
 _MAXIMUM_FILES = 32
 
+_SIMPLE_STATEMENTS = (
+    ast.Assign,
+    ast.AugAssign,
+    ast.AnnAssign,
+    ast.Expr,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Return,
+)
+"""The frequent statements that hold no others: most of any file."""
+
 ScopeNode: TypeAlias = FunctionNode | ast.ClassDef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionSource:
+class FunctionSource(Struct, frozen=True, kw_only=True):
     """Where a function is defined.
 
     Args:
@@ -51,8 +62,7 @@ class FunctionSource:
         return "".join(parts) + self.node.name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ParsedFile:
+class _ParsedFile(Struct, frozen=True, kw_only=True):
     """One parsed file, with its functions by name and first line."""
 
     lines: list[str]
@@ -131,14 +141,15 @@ def _index(tree: ast.Module) -> dict[tuple[str, int], FunctionSource]:
                 pending.append((child, (*ancestors, child)))
             elif isinstance(child, ast.ClassDef):
                 pending.append((child, (*ancestors, child)))
-            else:
+            elif not isinstance(child, _SIMPLE_STATEMENTS):
                 pending.append((child, ancestors))
     return functions
 
 
 def _statements_below(node: ast.AST) -> Iterator[ast.AST]:
     """Yield statements, handlers and match cases directly below a node; expressions define no functions."""
+    fields = vars(node)
     for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-        children: object = getattr(node, name, None)
+        children: object = fields.get(name)
         if isinstance(children, list):
             yield from cast("list[ast.AST]", children)

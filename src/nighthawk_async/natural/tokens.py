@@ -7,7 +7,8 @@ Knows what `<name>`, `<name.field>`, `<:name>` and an escaped `\<name>` are (spe
 import keyword
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 __all__ = ["Bindings", "Token", "find_references", "find_tokens", "parse_bindings", "root_name", "unescape"]
 
@@ -22,8 +23,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class Token(Struct, frozen=True, kw_only=True):
     """One thing in angle brackets that looks like a binding.
 
     Args:
@@ -42,8 +42,7 @@ class Token:
         return not self.is_escaped and _is_path(self.path) and not (self.is_write and "." in self.path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bindings:
+class Bindings(Struct, frozen=True, kw_only=True):
     """The names that the literal text of one block binds, each in order of first appearance.
 
     Args:

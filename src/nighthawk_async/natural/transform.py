@@ -12,9 +12,10 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
@@ -57,8 +58,7 @@ class StepResult(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransformedFunction:
+class TransformedFunction(Struct, frozen=True, kw_only=True):
     """A natural function, compiled but not bound to its variables.
 
     Args:

@@ -4,7 +4,7 @@ What comes of the calls is not known here: whoever makes them takes the outcomes
 """
 
 import math
-from collections.abc import AsyncIterable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -14,6 +14,7 @@ from anyio import CapacityLimiter
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
+from ..observation import NodeWriter
 from .calling import AnyFunction, call_any
 from .deadlines import Deadline
 from .errors import CallCancelledError, DeadlineExceededError
@@ -24,6 +25,7 @@ from .progress import ProgressReporter, ProgressTarget, check_progress_target
 from .sources import END, ItemSource
 from .task_current import enter_positions, find_positions
 from .task_node import Positions
+from .told import begin_group, ended_group, tell_call
 
 __all__ = ["CallOptions", "Calls"]
 
@@ -115,6 +117,7 @@ class Calls(Generic[Item, Result]):
         self._is_decided = False
         self._path: str | None = None
         self._reporter: ProgressReporter
+        self._node: NodeWriter | None = None
 
     def begin(self) -> None:
         """Take a place among what the task of the caller does, and show progress.
@@ -125,6 +128,7 @@ class Calls(Generic[Item, Result]):
         self._reporter = ProgressReporter(
             self._options.progress, title=self._options.title, total=self._source.total
         )
+        self._node = begin_group(self._options.title)
 
     def free_room(self) -> None:
         """Make room for one more call."""
@@ -153,6 +157,10 @@ class Calls(Generic[Item, Result]):
         """
         if self._path is None:
             self.begin()
+        with ended_group(self._node):
+            await self._run()
+
+    async def _run(self) -> None:
         try:
             with self._options.time_limit() as self._limit:
                 await self._run_in_task_group()
@@ -206,7 +214,7 @@ class Calls(Generic[Item, Result]):
 
     async def _call_and_report(self, index: int, item: Item) -> None:
         await self._reporter.started()
-        outcome = await self._outcome(item)
+        outcome = await self._told_outcome(index, item)
         was_over = self._scope.cancel_called
         self._take(index, outcome)
         is_failure = isinstance(outcome, Failed)
@@ -219,6 +227,12 @@ class Calls(Generic[Item, Result]):
 
     def _report_seconds(self) -> float:
         return _REPORT_SECONDS if self._limit is None else min(_REPORT_SECONDS, self._limit.remaining_seconds)
+
+    def _told_outcome(self, index: int, item: Item) -> Awaitable[Outcome[Result]]:
+        outcome = self._outcome(item)
+        if self._node is None:
+            return outcome
+        return tell_call(self._node, f"{self._options.kind}[{index}]", item, outcome)
 
     async def _outcome(self, item: Item) -> Outcome[Result]:
         try:

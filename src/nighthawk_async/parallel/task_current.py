@@ -6,7 +6,7 @@ place of its own in the ids of the tasks that are started in it.
 """
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -33,6 +33,7 @@ __all__ = [
     "find_positions",
     "open_task_root",
     "raise_if_cancel_requested",
+    "told_to_end",
 ]
 
 _current: ContextVar[TaskNode | None] = ContextVar("nighthawk_async_task", default=None)
@@ -119,6 +120,26 @@ def raise_if_cancel_requested() -> None:
     node = _current.get()
     if node is not None and node.request is not None:
         raise TaskCancelledError(task_id=node.id, reason=node.request.reason, forced=False)
+
+
+@contextmanager
+def told_to_end(listener: Callable[[], object]) -> Generator[None, None, None]:
+    """Learn in the block that the task of the caller is asked to end; at once when it was before.
+
+    Args:
+        listener: Is called then, perhaps twice, and in another thread when the caller is in one.
+    """
+    node = _current.get()
+    if node is None:
+        yield
+        return
+    node.listeners.append(listener)
+    try:
+        if node.request is not None:
+            listener()
+        yield
+    finally:
+        node.listeners.remove(listener)
 
 
 @contextmanager

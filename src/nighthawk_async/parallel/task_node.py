@@ -3,8 +3,10 @@
 It neither runs nor cancels anything (`task_state`, `tasks`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..observation import NodeWriter
 from .task_control import TaskControl
 from .task_errors import TaskError
 from .task_hooks import TaskMailbox, get_task_hooks
@@ -61,11 +63,13 @@ class TaskNode:
         "_owned",
         "_owner",
         "id",
+        "listeners",
         "name",
         "parent_id",
         "positions",
         "request",
         "root_id",
+        "writer",
     )
 
     def __init__(self, *, id: str, name: str, parent: "TaskNode | None", owner: "TaskNode | None") -> None:
@@ -75,6 +79,8 @@ class TaskNode:
         self.root_id = id if parent is None else parent.root_id
         self.positions = Positions(id)
         self.request: CancelRequest | None = None
+        self.writer: NodeWriter | None = None  # where somebody watches the task
+        self.listeners: list[Callable[[], object]] = []  # called when the task is asked to end
         self._owner = owner
         self._owned: dict[TaskNode, None] = {}
         self._controls: dict[int, TaskControl] = {}  # by identity
@@ -112,6 +118,8 @@ class TaskNode:
         self.request = CancelRequest(reason=reason)
         for control in tuple(self._controls.values()):
             control.request_cancel(reason)
+        for tell in tuple(self.listeners):
+            tell()
         for node in tuple(self._owned):
             node.ask_to_end(reason)
 

@@ -8,6 +8,7 @@ import anyio
 from anyio import get_cancelled_exc_class
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from ..observation import using_node_writer
 from .calling import call_any
 from .errors import CallCancelledError
 from .failures import without_cancellations
@@ -50,7 +51,11 @@ async def _run(state: TaskState[Any], function: Callable[..., Any], args: tuple[
     await checkpoint_if_cancelled()  # what is around the block may be cancelled before the task begins
     state.begin()
     enter_node(state.node)
-    state.complete(await call_any(function, *args))
+    if state.node.writer is None:
+        state.complete(await call_any(function, *args))
+        return
+    with using_node_writer(state.node.writer):
+        state.complete(await call_any(function, *args))
 
 
 def _end_with(state: TaskState[Any], error: Exception) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 import anyio
 from anyio.lowlevel import checkpoint
 
+from ..observation import NodeWriter
 from .task_errors import TaskAwaitsItselfError, TaskCancelledError
 from .task_node import TaskNode
 
@@ -107,6 +108,8 @@ class TaskState(Generic[Result]):
     def begin(self) -> None:
         """The task begins, in the task of the caller."""
         self._phase = "running"
+        if self.node.writer is not None:
+            self.node.writer.change_state("running")
         self._anyio_task_id = anyio.get_current_task().id
 
     def complete(self, result: Result) -> None:
@@ -171,7 +174,7 @@ class TaskState(Generic[Result]):
         self.is_claimed = True
         self._on_claim(self)
         if self._phase == "cancelled":
-            raise TaskCancelledError(task_id=self.node.id, reason=self._reason, forced=self._is_forced)
+            raise self._cancelled_error()
         if self.error is not None:
             # Each who awaits it sees where it was raised, and not the way it took to others.
             raise self.error.with_traceback(self._traceback)
@@ -193,6 +196,17 @@ class TaskState(Generic[Result]):
     def _end(self, phase: Literal["completed", "failed", "cancelled"]) -> None:
         self._phase = phase
         self.node.end()
+        if self.node.writer is not None:
+            self._tell_end(self.node.writer, phase)
         if self._ended is not None:
             self._ended.set()
         self._on_end(self)
+
+    def _tell_end(self, node: NodeWriter, phase: Literal["completed", "failed", "cancelled"]) -> None:
+        if phase == "completed":
+            node.end(phase, outputs={"return": self._result})
+        else:
+            node.end(phase, error=self._cancelled_error() if phase == "cancelled" else self.error)
+
+    def _cancelled_error(self) -> TaskCancelledError:
+        return TaskCancelledError(task_id=self.node.id, reason=self._reason, forced=self._is_forced)

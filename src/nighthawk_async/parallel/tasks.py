@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 import anyio
 from anyio import get_cancelled_exc_class
 
+from ..observation import NodeWriter
 from .failures import only_error, raise_bare, without_cancellations
 from .task_current import find_node, find_positions
 from .task_errors import TasksClosedError
@@ -29,6 +30,7 @@ from .task_hooks import get_task_hooks
 from .task_node import Positions, TaskNode
 from .task_runner import run_task
 from .task_state import TaskState
+from .told import begin_group, begin_task, end_group
 
 __all__ = ["Tasks", "open_tasks"]
 
@@ -53,6 +55,7 @@ class Tasks:
         self._live: dict[TaskState[Any], None] = {}
         self._failed: dict[TaskState[Any], None] = {}
         self._extents = ExitStack()
+        self._node: NodeWriter | None = None
 
     async def __aenter__(self) -> "Tasks":
         if self._phase != "new":
@@ -66,11 +69,20 @@ class Tasks:
             await self._task_group.__aenter__()
             self._extents = extents.pop_all()
         self._phase = "open"
+        self._node = begin_group(self._name)
         return self
 
     async def __aexit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
+    ) -> None:  # what the body raised goes on by itself, which type checkers learn from None
+        try:
+            await self._leave(exc)
+        except BaseException as error:
+            end_group(self._node, error)
+            raise
+        end_group(self._node, exc)
+
+    async def _leave(self, exc: BaseException | None) -> None:
         self._phase = "leaving" if self._live else "closed"
         with self._extents:
             self._decide_at_end(exc)
@@ -84,7 +96,6 @@ class Tasks:
         errors = [error for error in (left_by, *failures) if error is not None]
         if any(error is not exc for error in errors):
             raise_bare(errors, self._positions.path)
-        return False  # what the body raised goes on by itself
 
     @overload
     def start(
@@ -122,6 +133,8 @@ class Tasks:
             on_abandon=self._note_abandon,
         )
         self._live[state] = None
+        if self._node is not None:
+            state.node.writer = begin_task(self._node, state, args)
         if self._ending is not None:
             state.cancel(self._ending)
         self._task_group.start_soon(self._run, state, function, args, name=state.node.id)

@@ -6,9 +6,10 @@ Specification 8.2.2, callable values.
 import inspect
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, cast
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from .introspection import (
     class_dictionary,
@@ -32,8 +33,7 @@ _ASYNC_CALL_MARK = "__nighthawk_async_call__"
 """An attribute that says of a plain callable that its calls are awaited, as of what `blocking` makes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallableDescription:
+class CallableDescription(Struct, frozen=True, kw_only=True):
     """What the prompt says of a callable.
 
     Args:
@@ -93,7 +93,7 @@ _bound_descriptions: WeakKeyDictionary[Any, CallableDescription] = WeakKeyDictio
 
 def _is_hashed_by_identity(value: object) -> bool:
     kind = type(value)
-    if kind is types.FunctionType:
+    if kind is types.FunctionType or kind is types.BuiltinFunctionType:
         return True
     # A metaclass may define equality of its own, which a dictionary would call.
     return (

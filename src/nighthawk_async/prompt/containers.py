@@ -8,9 +8,10 @@ none of its own code runs.
 import json
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar, cast
+
+from msgspec import Struct
 
 from ..types.json import JsonableValue
 from .fields import object_fields
@@ -31,8 +32,7 @@ _LEAST_PARTS = 8
 _Item = TypeVar("_Item")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoundedValue:
+class BoundedValue(Struct, frozen=True, kw_only=True):
     """What of a value can be shown.
 
     Args:
@@ -71,8 +71,7 @@ class _TooLarge(Exception):  # noqa: N818  (not an error: it ends the attempt to
     pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
+class _Opened(Struct, frozen=True):
     """A container made ready for reading: its length, and its items or its pairs."""
 
     length: int

@@ -5,9 +5,10 @@ Specification 8.2.2.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeAlias, cast
+
+from msgspec import Struct
 
 from ..configuration import JsonRendererStyle, StepContextLimits
 from ..types.content import UserContent
@@ -27,30 +28,26 @@ __all__ = ["Entry", "EntryRenderer", "classify_entry"]
 _UNRESOLVABLE = "<unresolvable>"
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(Struct, frozen=True):
     """A value whose line needs no limits: a module or a type alias."""
 
     line: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Inline:
+class _Inline(Struct, frozen=True):
     """A value that travels as user content."""
 
     content: tuple[UserContent, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Preview:
+class _Preview(Struct, frozen=True):
     """A scalar or a container."""
 
 
 _Kind: TypeAlias = _Text | _Inline | _Preview | CallableDescription | EnumerationDescription | ObjectMembers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """A name, its value, and what was found out about it."""
 
     name: str

@@ -4,8 +4,9 @@ Members themselves are values, see `scalars`.
 """
 
 import enum
-from dataclasses import dataclass
 from typing import Any, cast
+
+from msgspec import Struct
 
 from .introspection import class_dictionary, has_base, resolution_order
 
@@ -14,8 +15,7 @@ __all__ = ["EnumerationDescription", "describe_enumeration"]
 _KINDS: tuple[type, ...] = (enum.StrEnum, enum.IntEnum, enum.IntFlag, enum.Flag, enum.Enum)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnumerationDescription:
+class EnumerationDescription(Struct, frozen=True, kw_only=True):
     """What the prompt says of an enumeration class.
 
     Args:

@@ -3,8 +3,9 @@
 import functools
 import types
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 from typing import Any, cast
+
+from msgspec import Struct
 
 from ..configuration import JsonRendererStyle, StepContextLimits
 from .callables import CallableDescription, callable_line, describe_callable
@@ -25,8 +26,7 @@ __all__ = ["ObjectMembers", "find_members", "object_lines", "readable_fields"]
 _CACHING_WRAPPER_TYPE = type(functools.lru_cache(lambda: None))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectMembers:
+class ObjectMembers(Struct, frozen=True, kw_only=True):
     """The public members of an object that are shown, in the order of their names.
 
     Args:

@@ -5,8 +5,9 @@ Specification 8.2.2 and 8.2.3.
 
 import logging
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from ..configuration import JsonRendererStyle, StepContextLimits
 from ..types.content import UserContent
@@ -30,8 +31,7 @@ _MOST_BYTES_PER_CHARACTER = 4
 _logger = logging.getLogger("nighthawk")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RenderedSection:
+class RenderedSection(Struct, frozen=True, kw_only=True):
     """A section as prompt content.
 
     Args:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from ..errors import ConfigurationError
-from .token_estimate import estimate_tokens
 from .tokenizer_files import CountTokens, load_offline_tokenizer
 
 __all__ = ["DEFAULT_ENCODING_NAME", "TokenCounter"]
@@ -134,9 +133,7 @@ class TokenCounter:
                 if count is None:
                     exact = load_offline_tokenizer(self.encoding_name)
                     self._is_exact = exact is not None
-                    if exact is None:
-                        _warn_about_estimate(self.encoding_name)
-                    count = self._count = exact or estimate_tokens
+                    count = self._count = exact or _estimate_for(self.encoding_name)
         return count
 
     def _longest_fit(self, window: str, limit: int) -> int:
@@ -186,16 +183,18 @@ def _known_encoding(encoding_name: str) -> str:
     return encoding_name
 
 
-def _warn_about_estimate(encoding_name: str) -> None:
-    """Warn once per process, about whichever encoding is missing first."""
-    if _estimate_was_announced.is_set():
-        return
-    _estimate_was_announced.set()
-    _logger.warning(
-        "The tokenizer %r is not on this machine; token budgets use an estimate. "
-        "Install the extra 'tokenizers', or fill tiktoken's cache directory.",
-        encoding_name,
-    )
+def _estimate_for(encoding_name: str) -> CountTokens:
+    """The estimate in place of a tokenizer; warns once per process, about whichever is missing first."""
+    from .token_estimate import estimate_tokens  # here: its pattern takes 2 ms, and small texts need none
+
+    if not _estimate_was_announced.is_set():
+        _estimate_was_announced.set()
+        _logger.warning(
+            "The tokenizer %r is not on this machine; token budgets use an estimate. "
+            "Install the extra 'tokenizers', or fill tiktoken's cache directory.",
+            encoding_name,
+        )
+    return estimate_tokens
 
 
 def _has_at_most_bytes(text: str, limit: int) -> bool:

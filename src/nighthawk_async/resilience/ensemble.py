@@ -12,6 +12,7 @@ from ..runtime.environment import get_step_executor
 from ..runtime.error_text import describe_error
 from ..runtime.scope import scope
 from .arguments import checked_callable, checked_count
+from .deciding import Deciding
 from .errors import EnsembleError, InvalidPolicyError
 from .plurality import Votes
 from .span_events import add_span_event
@@ -89,9 +90,25 @@ def ensemble(
 
 
 @overload
+def ensemble(*, models: Mapping[str, int], allow_fail: int = 0, reconcile: None = None) -> "Ensemble": ...
+
+
+@overload
 def ensemble(
-    *, models: Mapping[str, int], allow_fail: int = 0, reconcile: Reconcile | None = None
-) -> "Ensemble": ...
+    *,
+    models: Mapping[str, int],
+    allow_fail: int = 0,
+    reconcile: Callable[[list[Answer[Result]]], Coroutine[Any, Any, Decided]],
+) -> Deciding[Result, Decided]: ...
+
+
+@overload
+def ensemble(
+    *,
+    models: Mapping[str, int],
+    allow_fail: int = 0,
+    reconcile: Callable[[list[Answer[Result]]], Decided],
+) -> Deciding[Result, Decided]: ...
 
 
 def ensemble(
@@ -128,8 +145,7 @@ def ensemble(
             calls returned, and cancels the rest when it is certain.
 
     Returns:
-        The function with the same parameters, giving what `reconcile` gives; or a decorator. Type checkers
-        take what it decorates for a function with the same result.
+        The function with the same parameters, giving what `reconcile` gives; or a decorator.
 
     Raises:
         InvalidPolicyError: An argument makes no sense.

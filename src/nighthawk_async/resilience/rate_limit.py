@@ -72,9 +72,10 @@ def rate_limit(
         @rate_limit(per_minute=60, tokens_per_minute=100_000, tokens=2_000, key="the search service")
         async def search(text: str) -> list[str]: ...
 
-    Calls go in the order in which they came. One that is cancelled while it waits takes nothing. The
-    functions of one `RateLimit` share it, and so do all with the same key, in all threads and on all event
-    loops of the process, for as long as it lives.
+    Calls go in the order in which they came. One that is cancelled while it waits takes nothing, and neither
+    does one whose task is asked to end: it does not wait, or no longer. The functions of one `RateLimit`
+    share it, and so do all with the same key, in all threads and on all event loops of the process, for as
+    long as it lives.
 
     What a call takes is not known before it ends. So it reserves `tokens`; when it has ended, what its model
     requests really used counts instead. For this the call has a usage meter of its own, within a run. Outside
@@ -95,6 +96,7 @@ def rate_limit(
     Raises:
         InvalidPolicyError: An argument makes no sense, nothing is limited, or the key is in use with other
             limits.
+        TaskCancelledError: Raised by the function: its task was asked to end, and it would have to wait.
         TypeError: The function cannot be called, or is a generator.
     """
     if per_minute is None and tokens_per_minute is None:

@@ -1,6 +1,6 @@
 """The attempts of one call, or of one loop, carried out by tenacity. Floor 5.
 
-Tenacity is imported in the functions that need it: it is not small, and not every program tries again.
+Tenacity is imported when a function needs it: it is not small, and not every program tries again.
 """
 
 import sys
@@ -9,17 +9,18 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import anyio
-
+from ..lazy_exports import LazyModule
 from ..runtime.attempts.error_notes import note_earlier_errors
 from ..runtime.attempts.retry_policy import RetryPolicy
 from ..runtime.attempts.retry_report import RetryScheduled, report_retry, report_retry_async
 from ..runtime.awaitable import is_awaitable
 from ..runtime.error_text import describe_error
-from .waiting import raise_if_ending, raise_if_ending_async, sleep_from_sync
+from .waiting import raise_if_ending, raise_if_ending_async, sleep_from_sync, sleep_unless_ending
 
 if TYPE_CHECKING:
     import tenacity
+else:
+    tenacity = LazyModule("tenacity")
 
 __all__ = ["Attempt", "Attempts", "is_tenacity_wait", "tenacity_wait"]
 
@@ -104,20 +105,16 @@ class Attempts:
             note_earlier_errors(error, title, self._earlier)
 
     def _controller(self) -> "tenacity.Retrying":
-        import tenacity
-
         return tenacity.Retrying(
-            sleep=_wait_here,
+            sleep=self._sleep_here,
             retry=self._is_next,
             wait=self._wait,
             before_sleep=self._report_here,
         )
 
     def _async_controller(self) -> "tenacity.AsyncRetrying":
-        import tenacity
-
         return tenacity.AsyncRetrying(
-            sleep=_wait, retry=self._is_next, wait=self._wait, before_sleep=self._report_async
+            sleep=self._sleep, retry=self._is_next, wait=self._wait, before_sleep=self._report_async
         )
 
     def _is_next(self, state: "tenacity.RetryCallState") -> bool:
@@ -143,6 +140,14 @@ class Attempts:
         answer = None if self._on_retry is None else self._on_retry(retry)
         if is_awaitable(answer):
             await answer
+
+    def _sleep_here(self, seconds: float) -> None:
+        with _raising_from(self._next):
+            sleep_from_sync(seconds)
+
+    async def _sleep(self, seconds: float) -> None:
+        with _raising_from(self._next):
+            await sleep_unless_ending(seconds)
 
     def _remembered(self) -> RetryScheduled:
         retry = cast("RetryScheduled", self._next)
@@ -215,16 +220,6 @@ def _raising_from(retry: RetryScheduled | None) -> Generator[None, None, None]:
         raise error from (None if retry is None else retry.error)
 
 
-def _wait_here(seconds: float) -> None:
-    sleep_from_sync(seconds)
-    raise_if_ending()
-
-
-async def _wait(seconds: float) -> None:
-    await anyio.sleep(seconds)
-    await raise_if_ending_async()
-
-
 def is_tenacity_wait(wait: object) -> bool:
     """Whether an object is one of `tenacity.wait`; none is when nobody has imported tenacity.
 
@@ -241,7 +236,6 @@ def tenacity_wait(wait: Any) -> Callable[[int, Exception], float]:
     Args:
         wait: The object.
     """
-    import tenacity
 
     def seconds(attempt: int, error: Exception) -> float:
         state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})

@@ -5,8 +5,9 @@ when the first function is retried, because not every program does.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, Union, cast, overload
 
+from ..lazy_exports import LazyModule
 from ..parallel import is_async_callable
 from ..runtime.attempts.retry_policy import ExponentialWait, RetryPolicy, asked_wait_seconds, leaves_of
 from ..runtime.attempts.retry_report import RetryScheduled
@@ -16,14 +17,16 @@ from .retry_attempts import Attempt, Attempts, is_tenacity_wait, tenacity_wait
 from .transforming import Call, Transformer, function_name
 
 if TYPE_CHECKING:
-    from tenacity.wait import wait_base
+    import tenacity.wait as tenacity_waits
+else:
+    tenacity_waits = LazyModule("tenacity.wait")
 
 __all__ = ["Retrying", "Wait", "retrying"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
-Wait: TypeAlias = "float | Callable[[int, Exception], float] | wait_base"
+Wait: TypeAlias = Union[float, Callable[[int, Exception], float], "tenacity_waits.wait_base"]
 """Seconds, a function of the attempt's number and its error, or an object of `tenacity.wait`."""
 
 OnRetry: TypeAlias = Callable[[RetryScheduled], object]
@@ -37,7 +40,7 @@ def retrying(
     attempts: int = 3,
     on: Errors | None = None,
     retry_if: Callable[[Exception], bool] | None = None,
-    wait: "Wait | None" = None,
+    wait: Wait | None = None,
     on_retry: OnRetry | None = None,
     max_retry_after: float = 300.0,
 ) -> Callable[Parameters, Result]: ...
@@ -49,7 +52,7 @@ def retrying(
     attempts: int = 3,
     on: Errors | None = None,
     retry_if: Callable[[Exception], bool] | None = None,
-    wait: "Wait | None" = None,
+    wait: Wait | None = None,
     on_retry: OnRetry | None = None,
     max_retry_after: float = 300.0,
 ) -> "Retrying": ...
@@ -62,7 +65,7 @@ def retrying(
     attempts: int = 3,
     on: Errors | None = None,
     retry_if: Callable[[Exception], bool] | None = None,
-    wait: "Wait | None" = None,
+    wait: Wait | None = None,
     on_retry: OnRetry | None = None,
     max_retry_after: float = 300.0,
 ) -> Any:
@@ -77,9 +80,9 @@ def retrying(
             with attempt:
                 summary = await summarize(text)
 
-    Never after a cancellation, nor after `BudgetExceededError`, `StepAbortedError`, `HookError` or a
-    `HumanError`, nor after what they caused. The last error is raised as it is; when there was more than one
-    attempt, a note on it tells of them.
+    Never after a cancellation, nor after `BudgetExceededError`, `StepAbortedError`, `StepRejectedError`,
+    `HookError` or a `HumanError`, nor after what they caused. The last error is raised as it is; when
+    there was more than one attempt, a note on it tells of them.
 
     Args:
         function: What to call; None gives a decorator that can be iterated over as well.

@@ -8,11 +8,14 @@ in it keeps the time; whoever leaves it wakes the one behind.
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 
 from ..models.pacing_counts import LimitCounts, Start
 from ..models.pacing_lane import Demand, PacingLimits
+from ..parallel import raise_if_cancel_requested
+from ..parallel.task_current import told_to_end
 from ..runtime.budgets.stopwatch import shared_time
 from ..runtime.loop_event import LoopEvent
 
@@ -73,11 +76,14 @@ class SharedLimit:
             return None if self._queue else self._begin(self._demand(tokens))[0]
 
     async def enter(self, tokens: int | None, *, goes_first: bool = False) -> Start:
-        """Begin a call when it is its turn. Whoever is cancelled before takes nothing.
+        """Begin a call when it is its turn. Whoever is cancelled before, or asked to end, takes nothing.
 
         Args:
             tokens: The tokens it will take; None for as many as calls do on average.
             goes_first: Whether it goes before those that wait, because they cannot go while it waits.
+
+        Raises:
+            TaskCancelledError: It would have to wait, and the task of the caller was asked to end.
         """
         with self._lock:
             waiter = _Waiter(self._demand(tokens), LoopEvent())
@@ -85,14 +91,8 @@ class SharedLimit:
             if goes_first:
                 self._queue.move_to_end(waiter, last=False)
         try:
-            while True:
-                with self._lock:
-                    start, seconds = self._begin(waiter.demand) if self._first is waiter else (None, _NEVER)
-                    if start is not None:
-                        return start
-                    event = waiter.event = LoopEvent()
-                with anyio.move_on_after(seconds):
-                    await event.wait()
+            with told_to_end(partial(self._wake, waiter)):
+                return await self._wait_for_turn(waiter)
         finally:
             self._leave(waiter)
 
@@ -110,6 +110,17 @@ class SharedLimit:
             self._known_tokens += tokens
             self._counts.correct(start, tokens)
         self._wake_first()
+
+    async def _wait_for_turn(self, waiter: _Waiter) -> Start:
+        while True:
+            with self._lock:
+                start, seconds = self._begin(waiter.demand) if self._first is waiter else (None, _NEVER)
+                if start is not None:
+                    return start
+                event = waiter.event = LoopEvent()
+            raise_if_cancel_requested()  # after the event is there: whoever asks from now on sets it
+            with anyio.move_on_after(seconds):
+                await event.wait()
 
     @property
     def _first(self) -> _Waiter | None:
@@ -138,6 +149,11 @@ class SharedLimit:
 
     def _wake_first(self) -> None:
         with self._lock:
-            event = None if self._first is None else self._first.event
-        if event is not None:
-            event.set()
+            first = self._first
+        if first is not None:
+            self._wake(first)
+
+    def _wake(self, waiter: _Waiter) -> None:
+        with self._lock:
+            event = waiter.event
+        event.set()

@@ -6,6 +6,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 from ..parallel import call_any, is_async_callable
 from ..runtime.error_text import describe_error
 from .arguments import checked_count
+from .deciding import Deciding
 from .errors import InvalidPolicyError, VoteError
 from .plurality import Votes, plurality
 from .span_events import add_span_event
@@ -63,7 +64,22 @@ def vote(
 
 
 @overload
-def vote(*, count: int = 3, decide: Decide = plurality, min_success: int | None = None) -> "Vote": ...
+def vote(*, count: int = 3, min_success: int | None = None) -> "Vote": ...
+
+
+@overload
+def vote(
+    *,
+    count: int = 3,
+    decide: Callable[[list[Result]], Coroutine[Any, Any, Decided]],
+    min_success: int | None = None,
+) -> Deciding[Result, Decided]: ...
+
+
+@overload
+def vote(
+    *, count: int = 3, decide: Callable[[list[Result]], Decided], min_success: int | None = None
+) -> Deciding[Result, Decided]: ...
 
 
 def vote(
@@ -99,8 +115,7 @@ def vote(
         min_success: How many calls have to succeed; None for more than half.
 
     Returns:
-        The function with the same parameters, giving what `decide` gives; or a decorator. Type checkers take
-        what it decorates for a function with the same result.
+        The function with the same parameters, giving what `decide` gives; or a decorator.
 
     Raises:
         InvalidPolicyError: An argument makes no sense.

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from anyio import CapacityLimiter
 
-from ..parallel import Outcome, call_any
+from ..parallel import Outcome, call_any, cancel_requested, raise_if_cancel_requested
 from ..parallel.calls import CallOptions, Calls
 from ..runtime.bridge import run_from_sync
 from ..runtime.environment import find_environment
@@ -46,17 +46,27 @@ def make_calls_from_sync(
 
     In a worker thread of an event loop, the calls belong to that loop. Anywhere else within a run, they
     belong to the run's portal, and without a run to an event loop for as long as they last.
+
+    Raises:
+        TaskCancelledError: The task of the caller was asked to end when calls waited for a thread.
     """
 
     async def make_in_threads() -> None:
         # Of their own: calls may make such calls in turn, and would wait for the threads that they hold.
         threads = CapacityLimiter(min(tally.count, _MOST_THREADS))
-        await _make_calls(partial(call_any, call, limiter=threads), tally, title, around)
+        in_thread = call if cancel_requested() else partial(_begin_unless_ending, call)
+        await _make_calls(partial(call_any, in_thread, limiter=threads), tally, title, around)
 
     if find_environment() is None:
         wait_from_sync(make_in_threads)
     else:
         run_from_sync(make_in_threads)
+
+
+def _begin_unless_ending(call: Call[Any]) -> Any:
+    """Call, unless the task of the caller was asked to end while the call waited for a thread."""
+    raise_if_cancel_requested()
+    return call()
 
 
 async def _make_calls(

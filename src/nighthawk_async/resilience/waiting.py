@@ -12,16 +12,19 @@ from typing import Any, TypeVar, TypeVarTuple, cast
 import anyio
 from anyio import from_thread
 from anyio.from_thread import start_blocking_portal
-from anyio.lowlevel import checkpoint_if_cancelled
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..parallel import raise_if_cancel_requested, under_thread_deadlines
 from ..parallel.clocks import is_loop_thread, is_worker_thread
 from ..parallel.deadlines import find_deadline_error
+from ..parallel.task_current import told_to_end
+from ..runtime.loop_event import LoopEvent
 
 __all__ = [
     "raise_if_ending",
     "raise_if_ending_async",
     "sleep_from_sync",
+    "sleep_unless_ending",
     "wait_from_sync",
 ]
 
@@ -58,19 +61,39 @@ def wait_from_sync(
     return anyio.run(bounded, *args)
 
 
-def sleep_from_sync(seconds: float) -> None:
-    """Sleep.
+async def sleep_unless_ending(seconds: float) -> None:
+    """Sleep until the time is over, or the task of the caller is asked to end.
 
     Args:
         seconds: For how long.
 
     Raises:
-        DeadlineExceededError: A deadline around the caller came first.
+        BaseException: The caller was cancelled, or is out of time.
+        TaskCancelledError: The task of the caller was asked to end.
     """
     if seconds > 0:
-        wait_from_sync(anyio.sleep, seconds)
+        asked = LoopEvent()  # whoever asks may be on another event loop, when the caller is in a thread
+        with told_to_end(asked.set), anyio.move_on_after(seconds):
+            await asked.wait()
     else:
-        _raise_if_cancelled()
+        await checkpoint()
+    await raise_if_ending_async()
+
+
+def sleep_from_sync(seconds: float) -> None:
+    """The same in synchronous code.
+
+    Args:
+        seconds: For how long.
+
+    Raises:
+        BaseException: Whoever waits for the present worker thread was cancelled.
+        DeadlineExceededError: A deadline around the caller came first.
+        TaskCancelledError: The task of the caller was asked to end.
+    """
+    if seconds > 0:
+        wait_from_sync(sleep_unless_ending, seconds)
+    raise_if_ending()
 
 
 def raise_if_ending() -> None:

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar
 from keyword import iskeyword
 from typing import ClassVar, Final, cast, get_args, get_origin, get_type_hints
 
+from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from ..errors import ToolBoundaryError, ToolValidationError
@@ -19,8 +20,7 @@ __all__ = ["AssignmentTarget", "assign", "parse_target_path"]
 _TARGET_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignmentTarget:
+class AssignmentTarget(Struct, frozen=True, kw_only=True):
     """A parsed target path.
 
     Args:

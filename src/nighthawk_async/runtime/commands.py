@@ -4,6 +4,7 @@ A command gives its reply, or an `Awaited`: what its sender is to await, and wha
 once that has a value.
 """
 
+import gc
 import inspect
 import logging
 import textwrap
@@ -12,16 +13,22 @@ import traceback
 import types
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import ToolEvaluationError
 from .assignment import AssignmentTarget, assign
 from .awaitable import is_awaitable
 from .error_text import describe_error
 from .expression import StepNamespace, bound_names, compile_expression, compile_statements, mentioned_names
-from .permissions.guarded_calls import CallGuard, PausedCode, run_guarded
+from .permissions.paused_code import PausedCode
 from .step_context import StepContext
+
+if TYPE_CHECKING:
+    from .permissions.guarded_calls import CallGuard
 
 __all__ = ["Assign", "Awaited", "Call", "Command", "Evaluate", "Execute", "Resume", "StepState"]
 
@@ -31,27 +38,27 @@ _QUOTED_CHARACTERS = 80
 _MISSING = object()
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class StepState:
+class StepState(Struct, kw_only=True, eq=False):
     """What a step actor owns: the context, its namespace, the guard of its calls, and counters."""
 
     context: StepContext
     namespace: StepNamespace
-    call_guard: CallGuard | None = None
+    call_guard: "CallGuard | None" = None
     executed_statements: int = 0
 
     def run(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
         """Run code, guarded when there is a guard; see `StepNamespace.run` and `run_guarded`."""
         if self.call_guard is None:
             return self.namespace.run(code)
+        from .permissions.guarded_calls import run_guarded  # here, because of what policies.py says
+
         return run_guarded(self.namespace, self.call_guard, code, text, mode)
 
 
 Continuation: TypeAlias = Callable[[StepState, object], object]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Awaited:
+class Awaited(Struct, frozen=True, kw_only=True, eq=False):
     """What a command gives when its value has to be awaited first.
 
     Args:
@@ -84,8 +91,7 @@ class Awaited:
             self.awaitable.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluate:
+class Evaluate(Struct, frozen=True, kw_only=True):
     """Evaluate an expression."""
 
     expression: str
@@ -118,8 +124,7 @@ class Evaluate:
         return _reply_of(state, value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assign:
+class Assign(Struct, frozen=True, kw_only=True):
     """Evaluate an expression and store its value, at once unless it has to be awaited first."""
 
     target: AssignmentTarget
@@ -146,8 +151,7 @@ class Assign:
         return assign(state.context, self.target, value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Execute:
+class Execute(Struct, frozen=True, kw_only=True):
     """Execute statements."""
 
     statements: str
@@ -295,7 +299,7 @@ def _running(
     call: Callable[[], str], describe: Callable[[BaseException], str]
 ) -> Generator[None, None, None]:
     """Turn what user code raises into `ToolEvaluationError`; say once which call holds the event loop."""
-    started = time.perf_counter()
+    started, collections = time.perf_counter(), _full_collections()
     try:
         yield
     except KeyboardInterrupt:
@@ -306,8 +310,13 @@ def _running(
         raise ToolEvaluationError(describe(error)) from error
     finally:
         seconds = time.perf_counter() - started
-        if seconds > _SLOW_CALL_SECONDS:
+        if seconds > _SLOW_CALL_SECONDS and _full_collections() == collections:
             _report_slow_call(call(), seconds)
+
+
+def _full_collections() -> int:
+    """How often all objects were looked at: with thousands of steps in flight that is what takes so long."""
+    return gc.get_stats()[-1]["collections"]
 
 
 def _slow_call_in(code: types.CodeType, text: str, context: StepContext) -> str:

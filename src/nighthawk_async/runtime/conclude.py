@@ -2,9 +2,11 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import cast
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..errors import ExecutionError, ToolBoundaryError, ToolEvaluationError, ToolValidationError
 from ..types.outcomes import (
@@ -33,8 +35,7 @@ _OUTCOME_TYPES = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepResult:
+class StepResult(Struct, frozen=True, kw_only=True):
     """What the generated code of a natural function acts on.
 
     Args:

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ..errors import NighthawkError
+from ..lazy_exports import LazyModule
 from ..types.execution import ExecutionRef
-from .oversight.inspection import Oversight
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState
 from .step import Step
@@ -16,6 +17,11 @@ from .step_context import StepContext
 from .step_executor import StepExecutor
 from .tools.registry import GLOBAL_TOOLS, ToolScope
 from .usage_meter import UsageMeter
+
+if TYPE_CHECKING:
+    from .oversight import inspection
+else:
+    inspection = LazyModule("nighthawk_async.runtime.oversight.inspection")  # for annotations
 
 __all__ = [
     "Environment",
@@ -67,7 +73,7 @@ class Environment:
     step_path: tuple[str, ...] = ()
 
     @property
-    def oversight(self) -> Oversight | None:
+    def oversight(self) -> "inspection.Oversight | None":
         """What inspects tool calls and commits; None for nothing."""
         return self.policies.oversight
 
@@ -203,7 +209,7 @@ def get_implicit_references() -> Mapping[str, object]:
     return get_environment().implicit_references
 
 
-def get_oversight() -> Oversight | None:
+def get_oversight() -> "inspection.Oversight | None":
     """What inspects tool calls and commits at present; None for nothing.
 
     Raises:

@@ -157,10 +157,10 @@ class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterato
         if self._budgeted.concludes:
             self._request = concluding_request(self._request, self._model, environment.step)
 
-    def _check_resend(self, attempts: AttemptsSource) -> None:
+    def _check_resend(self, attempts: AttemptsSource) -> bool:
         assert self._budgeted is not None
         try:
-            self._budgeted.check_resend(attempts)
+            return self._budgeted.check_resend(attempts)
         except BudgetExceededError as error:
             record_exceeded(error)
             raise

@@ -11,11 +11,12 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from ..errors import NighthawkError
+from ..observation import find_node_writer
 from ..ports import Model
 from ..types.model import ModelEvent, ModelRequest
 from .budgets.told_usage import TellsUsage, usage_so_far
 from .environment import find_environment
-from .governed_stream import GovernedStream
+from .telemetry.doors import traced_response
 
 __all__ = [
     "InterceptionError",
@@ -88,8 +89,18 @@ def open_stream(
     """
     environment = find_environment()
     if environment is None or not (environment.policies.budgets or environment.policies.hooks):
-        return _open(model, request)
-    return GovernedStream(model, request, environment, open_stream=_open)
+        stream = _open(model, request)
+    else:
+        from .governed_stream import GovernedStream  # here, because of what policies.py says
+
+        stream = GovernedStream(model, request, environment, open_stream=_open)
+    node = find_node_writer()
+    if node is None:
+        return stream
+    from .told_stream import ToldStream  # here, because most requests are watched by nobody
+
+    asks = None if environment is None or environment.step is None else environment.step.actor.node
+    return ToldStream(stream, model, around=node, step=asks if asks is node else None)
 
 
 def needs_endpoint() -> bool:
@@ -144,6 +155,12 @@ class using_interceptor_everywhere:  # noqa: N801
 
 
 def _open(model: Model, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    return traced_response(_open_response(model, request), model, request)
+
+
+def _open_response(
+    model: Model, request: ModelRequest
+) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
     interceptor = _find_interceptor()
     if interceptor is None:
         return model.stream(request)

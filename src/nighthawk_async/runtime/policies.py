@@ -2,18 +2,27 @@
 
 Each policy's own module holds its type and its decisions; here stands only what is in force. A run begins
 with what must hold in every run inside; a scope changes what it is told to.
+
+A policy is loaded where one of its kind is in force, and not before: together they are a quarter of the
+library's own modules that a first step would load. So whoever asks a policy imports it there and then, once
+it is known that there is one.
 """
 
-from dataclasses import dataclass, replace
+from __future__ import annotations
 
-from .attempts.resilience import StepResilience
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
 from .budgets.account import BudgetAccount, Payer
-from .budgets.terms import BudgetTerms
-from .hooks.registry import Hooks
-from .human.handler import HumanHandler
-from .oversight.inspection import Oversight
-from .oversight.verification import Verification
-from .permissions.permissions import Permissions
+
+if TYPE_CHECKING:
+    from .attempts.resilience import StepResilience
+    from .budgets.terms import BudgetTerms
+    from .hooks.registry import Hooks
+    from .human.handler import HumanHandler
+    from .oversight.inspection import Oversight
+    from .oversight.verification import Verification
+    from .permissions.permissions import Permissions
 
 __all__ = ["NO_POLICIES", "Policies"]
 
@@ -48,12 +57,17 @@ class Policies:
     resilience: StepResilience | None = None
     is_verifying: bool = False
 
-    def with_budgets(self, *accounts: BudgetAccount) -> "Policies":
+    @property
+    def govern_tool_calls(self) -> bool:
+        """Whether any of them looks at tool calls."""
+        return bool(self.hooks or self.permissions or self.budgets) or self.oversight is not None
+
+    def with_budgets(self, *accounts: BudgetAccount) -> Policies:
         """The same with further budgets, those that are in force already left out."""
         new = tuple(account for account in accounts if account not in self.budgets)
         return replace(self, budgets=(*self.budgets, *new)) if new else self
 
-    def of_step(self) -> "Policies":
+    def of_step(self) -> Policies:
         """The same for one step, which has accounts of its own."""
         within = self.with_budgets(*map(BudgetAccount, self.step_budgets)) if self.step_budgets else self
         return replace(within, payers=(*within.payers, Payer())) if within.budgets else within

@@ -3,15 +3,17 @@
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractAsyncContextManager, ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from contextvars import copy_context
 from functools import partial
 from typing import Generic, TypeVar, TypeVarTuple
 
-from anyio import get_cancelled_exc_class
+from anyio import CancelScope, RunFinishedError, from_thread, get_cancelled_exc_class
 from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.lowlevel import EventLoopToken, current_token
 
 from ..errors import NighthawkError
+from ..parallel.clocks import is_loop_thread
 
 __all__ = ["PortalPool", "portal_depth"]
 
@@ -40,7 +42,7 @@ class PortalPool:
     def __init__(self, *, backend: str, resources: Callable[[], AbstractAsyncContextManager[None]]) -> None:
         self._backend = backend
         self._resources = resources
-        self._portals: list[BlockingPortal] = []
+        self._portals: list[_Portal] = []
         self._stack = ExitStack()
         self._lock = threading.Lock()
         self._is_closed = False
@@ -59,15 +61,14 @@ class PortalPool:
         Raises:
             NighthawkError: The pool is closed, or was closed meanwhile.
         """
+        portal = self._find_portal(portal_depth())
         call = _Call[Result]()
-        start_task = partial(self._start_task, portal_depth(), call.answer, function, *args)
-        with _helper_thread() as helper:
-            try:
-                helper.submit(copy_context().run, call.start, start_task).result()
-                return call.answer.result()
-            finally:
-                if not call.answer.done():
-                    call.abandon()
+        try:
+            portal.start(call.deliver, function, *args)
+            return call.answer.result()
+        finally:
+            if not call.answer.done():
+                call.abandon(portal.token)
 
     def close(self) -> None:
         """Cancel what is in progress, stop every portal thread and wait for it. Closing twice is fine."""
@@ -79,84 +80,101 @@ class PortalPool:
         with _helper_thread() as helper:
             helper.submit(stack.close).result()
 
-    def _start_task(
-        self,
-        depth: int,
-        answer: Future[Result],
-        function: Callable[[*Arguments], Awaitable[Result]],
-        *args: *Arguments,
-    ) -> Future[None]:
+    def _find_portal(self, depth: int) -> "_Portal":
+        if len(self._portals) <= depth:
+            with _helper_thread() as helper:
+                helper.submit(self._start_portals, depth).result()
+        try:
+            return self._portals[depth]
+        except IndexError:  # closed meanwhile
+            raise _run_ended() from None
+
+    def _start_portals(self, depth: int) -> None:
         with self._lock:
             while len(self._portals) <= depth and not self._is_closed:
                 self._portals.append(self._start_portal(len(self._portals)))
-            if self._is_closed:
-                raise _run_ended()
-            portal = self._portals[depth]
-        try:
-            return portal.start_task_soon(_deliver, answer, function, *args)
-        except RuntimeError as error:  # the pool was closed meanwhile, and the portal with it
-            raise _run_ended() from error
 
-    def _start_portal(self, depth: int) -> BlockingPortal:
+    def _start_portal(self, depth: int) -> "_Portal":
         with ExitStack() as stack:
             name = f"nighthawk-async portal {depth}"
             portal = stack.enter_context(start_blocking_portal(self._backend, name=name))
             stack.callback(portal.call, portal.stop, True)
-            portal.call(_set_depth, depth + 1)
+            token = portal.call(_enter_portal_thread, depth + 1)
             stack.enter_context(portal.wrap_async_context_manager(self._resources()))
             self._stack.push(stack.pop_all())
-        return portal
+        return _Portal(portal, token)
 
 
-async def _deliver(
-    answer: Future[Result], function: Callable[[*Arguments], Awaitable[Result]], *args: *Arguments
-) -> None:
-    """Run a function and deliver what it gave. Its SystemExit is the caller's and does not end the portal."""
-    try:
-        answer.set_result(await function(*args))
-    except get_cancelled_exc_class():
-        answer.set_exception(_run_ended())
-        raise
-    except BaseException as error:
-        answer.set_exception(error)
+class _Portal:
+    """One portal thread, and its event loop."""
+
+    __slots__ = ("_portal", "token")
+
+    def __init__(self, portal: BlockingPortal, token: EventLoopToken) -> None:
+        self._portal = portal
+        self.token = token
+
+    def start(self, function: Callable[[*Arguments], Awaitable[None]], *args: *Arguments) -> None:
+        """Start a task with the present context variables."""
+        try:
+            if is_loop_thread():
+                start = partial(self._portal.start_task_soon, function, *args)
+                with _helper_thread() as helper:
+                    helper.submit(copy_context().run, start).result()
+            else:  # a helper would cost more than many a step does
+                self._portal.start_task_soon(function, *args)
+        except RuntimeError as error:  # the pool was closed meanwhile, and the portal with it
+            raise _run_ended() from error
 
 
 class _Call(Generic[Result]):
     """A call on its way to a portal.
 
-    Ctrl-C may interrupt its caller anywhere, also where the caller cannot know yet whether it has begun.
+    Ctrl-C may interrupt its caller anywhere, also where the caller cannot know yet whether it has begun. The
+    portal's event loop knows: what is sent to it is carried out there in the order of sending.
     """
 
-    __slots__ = ("_is_abandoned", "_lock", "_task", "answer")
+    __slots__ = ("_is_abandoned", "_scope", "answer")
 
     def __init__(self) -> None:
         self.answer: Future[Result] = Future()
-        self._lock = threading.Lock()
-        self._task: Future[None] | None = None
+        self._scope: CancelScope | None = None
         self._is_abandoned = False
 
-    def start(self, start_task: Callable[[], Future[None]]) -> None:
-        """Begin, unless the caller has given up."""
-        with self._lock:
-            if not self._is_abandoned:
-                self._task = start_task()
+    async def deliver(self, function: Callable[[*Arguments], Awaitable[Result]], *args: *Arguments) -> None:
+        """Run a function and deliver what it gave: its SystemExit too, which does not end the portal."""
+        if self._is_abandoned:
+            return
+        with CancelScope() as self._scope:
+            try:
+                self.answer.set_result(await function(*args))
+            except get_cancelled_exc_class():
+                self.answer.set_exception(_run_ended())
+                raise
+            except BaseException as error:
+                self.answer.set_exception(error)
 
-    def abandon(self) -> None:
+    def abandon(self, token: EventLoopToken) -> None:
         """Cancel what the caller no longer waits for, and wait until it has ended, or never let it begin."""
-        with self._lock:
-            self._is_abandoned = True
-        if self._task is not None:
-            with _helper_thread() as helper:
-                helper.submit(self._task.cancel)
+        with _helper_thread() as helper, suppress(RunFinishedError):
+            helper.submit(partial(from_thread.run_sync, self._cancel, token=token)).result()
             wait([self.answer])
+
+    def _cancel(self) -> None:
+        self._is_abandoned = True
+        if self._scope is not None:
+            self._scope.cancel()
+        elif not self.answer.done():
+            self.answer.set_exception(_run_ended())
 
 
 def _run_ended() -> NighthawkError:
     return NighthawkError("The run has ended; call its synchronous natural functions before leaving it.")
 
 
-def _set_depth(depth: int) -> None:
+def _enter_portal_thread(depth: int) -> EventLoopToken:
     _thread.depth = depth
+    return current_token()
 
 
 def _helper_thread() -> ThreadPoolExecutor:

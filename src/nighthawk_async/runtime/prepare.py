@@ -2,23 +2,25 @@
 
 import builtins
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import cast
+from typing import TYPE_CHECKING, cast
+
+from msgspec import Struct, field
 
 from ..errors import ExecutionError
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, permitted_kinds
 from ..types.execution import ExecutionRef
 from .annotations import resolve_annotation
-from .oversight.verification import Verification
 from .step_context import StepContext
+
+if TYPE_CHECKING:
+    from .oversight.verification import Verification
 
 __all__ = ["NaturalSite", "prepare_step", "step_id_of"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class NaturalSite:
+class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
     """Where a block stands at run time.
 
     Args:
@@ -33,7 +35,7 @@ class NaturalSite:
     annotations: Callable[[], Mapping[str, object]]
     is_generator: bool = False
     captured: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    verifications: tuple[Verification, ...] = ()
+    verifications: "tuple[Verification, ...]" = ()
 
 
 def step_id_of(block: NaturalBlock) -> str:

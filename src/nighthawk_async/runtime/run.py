@@ -1,11 +1,12 @@
 """`run`: the extent in which an executor carries steps out (specification 10). Floor 3."""
 
 import uuid
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from contextvars import copy_context
 from dataclasses import replace
 from types import TracebackType
-from typing import cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 import anyio
 import anyio.to_thread
@@ -13,25 +14,28 @@ from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
 from ..errors import NighthawkError
+from ..lazy_exports import LazyModule
+from ..observation import observed
+from ..parallel import open_task_root
 from ..types.execution import ExecutionRef
 from .admission import checked_max_concurrent_steps
-from .attempts.resilience import StepBaseline, resilience_in_force
 from .budgets.account import in_force
-from .budgets.budget import Budget, with_budget_arguments, with_outer_budgets
 from .environment import Environment, current_tool_scope, find_environment, using_environment
-from .hooks.extents import run_events
-from .hooks.registry import Hooks, combined_hooks
-from .human.handler import HumanHandler, checked_human_handler
 from .mutation.report import ConcurrentMutation
-from .oversight.verification import Verify, checked_verifications
-from .permissions.permissions import Permissions, added_permissions
-from .policies import Policies
+from .policies import NO_POLICIES, Policies
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
 from .step_executor import StepExecutor, check_executor
+from .surroundings import Surroundings
 from .tools.registry import ToolScope
 from .tracing import identity_attributes, span
 from .usage_meter import UsageMeter
+
+if TYPE_CHECKING:
+    from . import run_policies
+    from .hooks.extents import ExtentEvents
+else:
+    run_policies = LazyModule("nighthawk_async.runtime.run_policies")  # because of what policies.py says
 
 __all__ = ["Run", "run"]
 
@@ -77,6 +81,7 @@ class Run:
         self._async_stack = AsyncExitStack()
         self._is_entered = False
         self._task_group: TaskGroup | None = None
+        self._surroundings: Surroundings | None = None
 
     @property
     def execution_ref(self) -> ExecutionRef:
@@ -99,12 +104,34 @@ class Run:
             raise NighthawkError("Only an active run that was entered with `async with` has a task group.")
         return self._task_group
 
+    @asynccontextmanager
+    async def extent(self, name: str = "extent") -> AsyncGenerator[None, None]:
+        """Be inside the active run in a task that was not started in it, as a request of a server is.
+
+        The block is a task of its own below the run's, and shares the run's connections on this event loop.
+        The run does not wait for it: leave it first.
+
+        Args:
+            name: What it is called among the run's tasks.
+
+        Raises:
+            NighthawkError: The run is not active.
+        """
+        if self._surroundings is None:
+            raise NighthawkError(
+                "Only an active run has an extent; enter the run before, and leave it afterwards."
+            )
+        with self._surroundings.in_force(), open_task_root(name):
+            async with self._state.using_resources():
+                yield
+
     def __enter__(self) -> "Run":
         self._claim()
         with ExitStack() as stack:
             stack.callback(self._state.portals.close)
             stack.enter_context(self._extent())
-            stack.enter_context(run_events(self._environment))
+            if self._environment.policies.hooks:
+                stack.enter_context(self._events())
             self._stack = stack.pop_all()
         return self
 
@@ -119,7 +146,8 @@ class Run:
             stack.push_async_callback(self._close_portals)
             await stack.enter_async_context(self._state.using_resources())
             stack.enter_context(self._extent())
-            await stack.enter_async_context(run_events(self._environment))
+            if self._environment.policies.hooks:
+                await stack.enter_async_context(self._events())
             self._task_group = await stack.enter_async_context(BareTaskGroup())
             self._async_stack = stack.pop_all()
         return self
@@ -146,12 +174,21 @@ class Run:
     def _extent(self) -> Generator[None, None, None]:
         run_span = span("nighthawk.run", identity_attributes(self.execution_ref))
         budgets = self._environment.policies.budgets
-        with run_span, using_environment(self._environment), in_force(budgets), open_run_extent():
-            try:
-                yield
-            finally:
-                self._task_group = None
-                self._state.end()
+        told = observed("run", "run", attributes=lambda: identity_attributes(self.execution_ref))
+        with run_span, in_force(budgets), told:
+            before = copy_context()
+            with using_environment(self._environment), open_run_extent():
+                self._surroundings = Surroundings(before)
+                try:
+                    yield
+                finally:
+                    self._task_group = self._surroundings = None
+                    self._state.end()
+
+    def _events(self) -> "ExtentEvents":
+        from .hooks.extents import run_events  # here, because of what policies.py says
+
+        return run_events(self._environment)
 
     async def _close_portals(self) -> None:
         """Stop the portal threads. Shielded; what is in progress on them is cancelled, so it ends soon."""
@@ -169,13 +206,13 @@ def run(
     sync_backend: SyncBackend = "trio",
     concurrent_mutation: ConcurrentMutation = "warn",
     max_concurrent_steps: int | None = None,
-    hooks: Hooks | Sequence[Hooks] = (),
-    verify: Verify = (),
-    human: HumanHandler | None = None,
-    permissions: Permissions | None = None,
-    budget: Budget | None = None,
-    step_budget: Budget | None = None,
-    resilience: StepBaseline | None = None,
+    hooks: "run_policies.Hooks | Sequence[run_policies.Hooks]" = (),
+    verify: "run_policies.Verify" = (),
+    human: "run_policies.HumanHandler | None" = None,
+    permissions: "run_policies.Permissions | None" = None,
+    budget: "run_policies.Budget | None" = None,
+    step_budget: "run_policies.Budget | None" = None,
+    resilience: "run_policies.StepBaseline | None" = None,
 ) -> Run:
     """Carry out the steps inside with an executor.
 
@@ -223,14 +260,19 @@ def run(
         raise NighthawkError(f"run_id must be a text, not {run_id!r}")
 
     def resolve_policies() -> Policies:
-        policies = Policies(
-            hooks=combined_hooks((), hooks),
-            verifications=checked_verifications(verify),
-            human=checked_human_handler(human),
-            permissions=added_permissions(_outer_permissions(), permissions),
-            resilience=resilience_in_force(None, resilience, step_executor),
+        told = (human, permissions, budget, step_budget, resilience)
+        if find_environment() is None and hooks == () and verify == () and all(each is None for each in told):
+            return NO_POLICIES
+        return run_policies.policies_of_run(
+            step_executor,
+            hooks=hooks,
+            verify=verify,
+            human=human,
+            permissions=permissions,
+            budget=budget,
+            step_budget=step_budget,
+            resilience=resilience,
         )
-        return with_budget_arguments(with_outer_budgets(policies), budget=budget, step_budget=step_budget)
 
     return Run(
         step_executor,
@@ -240,8 +282,3 @@ def run(
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
         resolve_policies=resolve_policies,
     )
-
-
-def _outer_permissions() -> tuple[Permissions, ...]:
-    outer = find_environment()
-    return () if outer is None else outer.policies.permissions

@@ -1,7 +1,6 @@
 """What one run owns: resources by event loop, and portal threads for synchronous code. Floor 3."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from typing import Literal
 
 from anyio.lowlevel import current_token
@@ -50,26 +49,48 @@ class RunState:
         self._warned.add(subject)
         return is_first
 
-    @asynccontextmanager
-    async def using_resources(self) -> AsyncGenerator[None, None]:
+    def using_resources(self) -> AbstractAsyncContextManager[None]:
         """Keep the resources of the present event loop open; the last user who leaves closes them.
 
-        Raises:
+        Raises (on entering):
             NighthawkError: The run has ended.
         """
+        return _UsingResources(self)
+
+    def join_loop(self) -> object:
+        """Use the resources of the present event loop, and say which one that is; see `using_resources`."""
         if self._has_ended:
             raise NighthawkError("The run has ended; carry out its steps before leaving it.")
         loop = current_token().native_token
-        resources = self._resources.setdefault(loop, RunResources())
+        resources = self._resources.get(loop)
+        if resources is None:
+            resources = self._resources[loop] = RunResources()
         resources.users += 1
-        try:
-            yield
-        finally:
-            resources.users -= 1
-            if resources.users == 0:
-                del self._resources[loop]
-                await resources.aclose()
+        return loop
+
+    async def leave_loop(self, loop: object) -> None:
+        """Stop to use the resources of an event loop; see `using_resources`."""
+        resources = self._resources[loop]
+        resources.users -= 1
+        if resources.users == 0:
+            del self._resources[loop]
+            await resources.aclose()
 
     def current_resources(self) -> RunResources | None:
         """The resources of the present event loop; None when nobody uses them."""
         return self._resources.get(current_token().native_token)
+
+
+class _UsingResources(AbstractAsyncContextManager[None]):
+    """Every step in flight holds one, so this is no generator."""
+
+    __slots__ = ("_loop", "_run_state")
+
+    def __init__(self, run_state: RunState) -> None:
+        self._run_state = run_state
+
+    async def __aenter__(self) -> None:
+        self._loop = self._run_state.join_loop()
+
+    async def __aexit__(self, *exc_details: object) -> None:
+        await self._run_state.leave_loop(self._loop)

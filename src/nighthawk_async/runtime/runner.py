@@ -10,7 +10,7 @@ variable. Under a resilience baseline, all of this is one attempt of several (`a
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import anyio.to_thread
 
@@ -20,23 +20,29 @@ from ..natural.blocks import NaturalBlock
 from ..natural.program import parse_program
 from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
-from .attempts.attempts import StepAttempt, carry_out_attempts, within_timeout
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
 from .budgets.steps import begin_in_time, carry_out_in_time, carry_out_within
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
-from .hooks.steps import with_step_events
 from .mutation.guard import MutationGuard
-from .oversight.commits import make_commit_inspector
-from .oversight.verifier import make_verifier
-from .permissions.gate import make_call_guard
+from .policy_doors import (
+    call_guard_of,
+    carry_out_with_events,
+    carry_out_within_timeout,
+    commit_inspector_of,
+    verifier_of,
+)
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step
 from .step_actor import StepActor
 from .step_control import SteerableStep, admitted
-from .step_executor import AsyncStepExecutor, StepExecutor
+from .step_executor import StepExecutor, is_async_executor
+from .told_step import ToldStep
 from .tracing import identity_attributes, record_failed, record_outcome, span
+
+if TYPE_CHECKING:
+    from .attempts.attempts import StepAttempt
 
 __all__ = ["run_step", "run_step_from_sync"]
 
@@ -77,6 +83,8 @@ async def run_step(
     resilience = outer.policies.resilience
     if resilience is None:
         return await _carry_out_once(block, site, python_locals, literal, outer)
+    from .attempts.attempts import carry_out_attempts  # here, because of what policies.py says
+
     carry_out = partial(_carry_out_once, block, site, python_locals, literal)
     return await carry_out_attempts(outer, step_id_of(block), resilience, carry_out)
 
@@ -87,13 +95,15 @@ async def _carry_out_once(
     python_locals: Mapping[str, object],
     literal: str | None,
     outer: Environment,
-    attempt: StepAttempt | None = None,
+    attempt: "StepAttempt | None" = None,
 ) -> StepResult:
     """Carry out a block; an attempt is one of several."""
     execution_ref = replace(outer.execution_ref, step_id=step_id_of(block))
-    with span("nighthawk.step", identity_attributes(execution_ref)) as step_span:
+    step_extent = span("nighthawk.step", identity_attributes(execution_ref))
+    with step_extent as step_span, ToldStep(execution_ref) as told:
         try:
             step = _prepare(outer, execution_ref, block, site, python_locals, literal)
+            told.begin(step, attempt)
             if attempt is not None:
                 attempt.prepare(step.actor, step_span)
             run_in_task_group = partial(_run_in_task_group, outer, step, block.address, attempt)
@@ -102,6 +112,7 @@ async def _carry_out_once(
             record_failed(step_span, error)
             raise
         record_outcome(step_span, outcome)
+        told.end(outcome, result)
         return result
 
 
@@ -130,10 +141,10 @@ def _prepare(
     )
     outer_actor = None if outer.step is None else outer.step.actor
     return Step(
-        actor=StepActor(context, guard=guard, call_guard=make_call_guard(outer, context), outer=outer_actor),
+        actor=StepActor(context, guard=guard, call_guard=call_guard_of(outer, context), outer=outer_actor),
         program=program.text,
         is_interpolated=block.program is None,
-        verify=make_verifier(outer, site.verifications, step_id=context.step_id, program=program.text),
+        verify=verifier_of(outer, site.verifications, step_id=context.step_id, program=program.text),
     )
 
 
@@ -141,7 +152,7 @@ async def _run_in_task_group(
     outer: Environment,
     step: Step,
     block_address: str,
-    attempt: StepAttempt | None,
+    attempt: "StepAttempt | None",
     begin: Callable[[], None],
 ) -> tuple[StepOutcome, StepResult]:
     """Once the step is admitted, and so begins, serve the actor while the executor works."""
@@ -154,23 +165,24 @@ async def _run_in_task_group(
         step_path=(*outer.step_path, block_address),
         policies=outer.policies.of_step(),
     )
-    step.inspect = make_commit_inspector(environment, step)
+    step.inspect = commit_inspector_of(environment, step)
     async with BareTaskGroup() as task_group:
         with SteerableStep(actor) as steerable:
             if attempt is not None:
                 await attempt.wait(actor)
             async with admitted(actor, run_state.admission, around), run_state.using_resources():
                 environment.usage_meter.count_step()
+                actor.tell_admitted()
                 with using_environment(environment), actor.in_flight():
-                    task_group.start_soon(actor.serve)
+                    actor.serve_in(task_group)
                     try:
                         carry_out = partial(_carry_out, environment, step, steerable)
                         if attempt is not None:
-                            carry_out = partial(within_timeout, environment, carry_out)
+                            carry_out = partial(carry_out_within_timeout, environment, carry_out)
                         in_budgets = partial(carry_out_within, environment, carry_out)
                         begin()
                         in_time = partial(carry_out_in_time, environment.policies.budgets)
-                        return await with_step_events(environment, step, in_budgets, in_time=in_time)
+                        return await carry_out_with_events(environment, step, in_budgets, in_time=in_time)
                     finally:
                         actor.close()
 
@@ -189,7 +201,7 @@ async def _call_executor(executor: StepExecutor, step: Step) -> object:
     context = step.context
     names = list(context.write_names)
     kinds: tuple[str, ...] = context.allowed_kinds
-    if isinstance(executor, AsyncStepExecutor):
+    if is_async_executor(executor):
         answer: object = executor.run_step_async(
             processed_natural_program=step.program,
             step_context=context,

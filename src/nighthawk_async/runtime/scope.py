@@ -85,6 +85,7 @@ class Scope:
 
 def scope(
     *,
+    scope_id: str | None = None,
     mode: Literal["inherit", "replace"] = "inherit",
     step_executor_configuration: StepExecutorConfiguration | None = None,
     step_executor: StepExecutor | None = None,
@@ -103,6 +104,7 @@ def scope(
     """Carry out the steps inside with some things different.
 
     Args:
+        scope_id: The id of the scope; None makes a new one.
         mode: `inherit` appends fragments, adds hooks and checks, merges references; `replace` replaces
             what is given. None means no change in both modes; in `replace` mode an empty list or mapping
             clears.
@@ -139,13 +141,15 @@ def scope(
     """
     if mode not in ("inherit", "replace"):
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
+    if scope_id is not None and not isinstance(cast("object", scope_id), str):
+        raise NighthawkError(f"scope_id must be a text, not {scope_id!r}")
     is_added = mode == "inherit"
 
     def resolve(outer: Environment) -> Environment:
         executor = _resolve_executor(outer.step_executor, step_executor, step_executor_configuration)
         return replace(
             outer,
-            execution_ref=replace(outer.execution_ref, scope_id=uuid.uuid4().hex),
+            execution_ref=replace(outer.execution_ref, scope_id=scope_id or uuid.uuid4().hex),
             step_executor=executor,
             tool_scope=ToolScope(outer.tool_scope),
             usage_meter=UsageMeter(outer.usage_meter),

@@ -12,13 +12,15 @@ the block makes one more turn due, so that the model sees it before anything is 
 end is settled, nothing is accepted any more.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..errors import NighthawkError, StepStoppedError
+from ..observation import NodeState, NodeWriter
 from ..parallel import (
     ParkingPlace,
     TaskCancelledError,
@@ -52,6 +54,10 @@ class Steering:
 
     Args:
         step_id: Which block this is, for errors.
+
+    Attributes:
+        node: The node of the step; None while nobody watches it.
+        task_node: The node of the task that it runs in, which is suspended with it; None for none.
     """
 
     __slots__ = (
@@ -61,10 +67,13 @@ class Steering:
         "_is_closed",
         "_parking_observer",
         "_place",
+        "_stands",
         "_step_id",
         "_taken",
         "_was_to_park",
+        "node",
         "stop_reason",
+        "task_node",
     )
 
     def __init__(self, step_id: str) -> None:
@@ -78,6 +87,9 @@ class Steering:
         self._is_closed = False
         self._parking_observer: Callable[[ParkingMoment], Awaitable[None]] | None = None
         self.stop_reason: str | None = None
+        self.node: NodeWriter | None = None
+        self.task_node: NodeWriter | None = None
+        self._stands: NodeState = "waiting"
 
     @property
     def accepted(self) -> tuple[UserContent, ...]:
@@ -165,6 +177,12 @@ class Steering:
         """Tell somebody when the step is about to park, and when it goes on; not when it is cancelled."""
         self._parking_observer = observer
 
+    def tell_admitted(self) -> None:
+        """Tell whoever watches that it waits no more."""
+        self._stands = "running"
+        if self.node is not None:
+            self.node.change_state("running")
+
     async def begin(self) -> None:
         """Wait while the step is suspended, before it begins.
 
@@ -234,9 +252,25 @@ class Steering:
         observer = self._parking_observer if self._place.state == "suspending" else None
         if observer is not None:
             await observer("suspended")
-        await self._place.park()
+        if self.node is None or self._place.state != "suspending":
+            await self._place.park()
+        else:
+            with self._told_parked(self.node):
+                await self._place.park()
         if observer is not None:
             await observer("resumed")
+
+    @contextmanager
+    def _told_parked(self, node: NodeWriter) -> Generator[None, None, None]:
+        node.change_state("suspended")
+        if self.task_node is not None:
+            self.task_node.change_state("suspended")
+        try:
+            yield
+        finally:
+            node.change_state(self._stands)
+            if self.task_node is not None:
+                self.task_node.change_state("running")
 
     def _interrupt(self) -> None:
         if self._interruptible is not None:

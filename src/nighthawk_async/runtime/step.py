@@ -1,8 +1,9 @@
 """One step in progress: its actor, its program, and how it ended. Floor 3."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from ..types.outcomes import StepOutcome
 from .conclude import StepResult, conclude
@@ -28,8 +29,7 @@ class Verify(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Conclusion:
+class _Conclusion(Struct, frozen=True, kw_only=True):
     outcome: StepOutcome
     result: StepResult
 

@@ -9,15 +9,20 @@ wait.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextvars import Context, copy_context
+from functools import cached_property
 from types import MappingProxyType
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import anyio
+from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
+from msgspec import Struct
 
-from ..actors import Mailbox, MailboxClosedError
+from ..actors import Mailbox
 from ..errors import ExecutionError, NighthawkError, StepEndedError, ToolEvaluationError
+from ..lazy_exports import LazyModule
+from ..observation import NodeWriter
 from ..parallel import TaskEndedError
 from ..types.content import UserContent
 from .admission import Place
@@ -27,11 +32,17 @@ from .commands import Assign, Awaited, Call, Command, Evaluate, Execute, Resume,
 from .expression import StepNamespace
 from .mutation.guard import MutationGuard
 from .mutation.report import ConcurrentMutationError, ConcurrentMutationWarning
-from .permissions.guarded_calls import CallGuard, PausedCode
 from .permissions.guarded_code import GUARD_NAME
+from .permissions.paused_code import PausedCode
 from .steering import Steering
 from .step_context import StepContext
 from .step_progress import StepProgress, StepSnapshot, preview_values
+from .watchers import Watchers, find_watchers
+
+if TYPE_CHECKING:
+    from .permissions import guarded_calls
+else:
+    guarded_calls = LazyModule("nighthawk_async.runtime.permissions.guarded_calls")  # for an annotation
 
 __all__ = ["Pending", "StepActor", "StepSnapshot"]
 
@@ -77,10 +88,10 @@ class Pending(Generic[Result]):
         return cast("Result", self._value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Envelope:
+class _Envelope(Struct, frozen=True, kw_only=True, eq=False):
     command: Command
     reply: Pending[object]
+    watchers: Watchers | None
 
 
 class StepActor(Steering):
@@ -108,34 +119,68 @@ class StepActor(Steering):
         context: StepContext,
         *,
         guard: MutationGuard | None = None,
-        call_guard: CallGuard | None = None,
+        call_guard: "guarded_calls.CallGuard | None" = None,
         outer: "StepActor | None" = None,
     ) -> None:
         super().__init__(context.step_id)
         self._guard = guard or MutationGuard(context, mode="ignore")
-        hidden = {} if call_guard is None else {GUARD_NAME: call_guard}
-        self._state = StepState(
-            context=context, namespace=StepNamespace(context, hidden), call_guard=call_guard
-        )
-        self._mailbox: Mailbox[_Envelope | Callable[[], object]] = Mailbox(capacity=None)
+        self._context = context
+        self._call_guard = call_guard
+        self._is_over = False
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
         self.progress = StepProgress(None if outer is None else outer.progress)
         self.place: Place | None = None
         self._has_begun = False
+        self._start: tuple[TaskGroup, Context] | None = None
 
     @property
     def context(self) -> StepContext:
         """The state. Read it between messages only."""
-        return self._state.context
+        return self._context
+
+    # Most steps in flight have had no message yet: what serves messages is made with the first one.
+    @cached_property
+    def _state(self) -> StepState:
+        guard = self._call_guard
+        hidden = {} if guard is None else {GUARD_NAME: guard}
+        return StepState(
+            context=self._context, namespace=StepNamespace(self._context, hidden), call_guard=guard
+        )
+
+    @cached_property
+    def _mailbox(self) -> Mailbox[_Envelope | Callable[[], object]]:
+        return Mailbox(capacity=None)
+
+    @cached_property
+    def told_calls(self) -> dict[int, NodeWriter]:
+        """The nodes of the tool calls that have not ended, by identity, where somebody watches."""
+        return {}
 
     def in_flight(self) -> AbstractContextManager[None]:
         """The extent of the step, in which other steps that change what it binds are reported."""
         self._has_begun = True
         return self._guard.in_flight()
 
-    async def serve(self) -> None:
-        """Carry out messages until `close`."""
+    def serve_in(self, task_group: TaskGroup) -> None:
+        """Carry out messages in a task of its own, from the first one until `close`.
+
+        Most steps in flight wait for their model and have had no message: until then there is no task. Its
+        context is the present one, whoever sends the first message.
+
+        Args:
+            task_group: Where the task is started.
+        """
+        self._start = task_group, copy_context()
+        if "_mailbox" in vars(self):
+            self._begin_to_serve()
+
+    def _begin_to_serve(self) -> None:
+        if self._start is not None:
+            (task_group, context), self._start = self._start, None
+            context.run(task_group.start_soon, self._serve)
+
+    async def _serve(self) -> None:
         async for message in self._mailbox:
             if isinstance(message, _Envelope):
                 self._admit(message)
@@ -145,6 +190,12 @@ class StepActor(Steering):
     def close(self) -> None:
         """Take no more messages and fail those that were not carried out."""
         self.end_steering()
+        self._is_over = True
+        if "told_calls" in vars(self):
+            for node in self.told_calls.values():
+                node.end("cancelled")
+        if "_mailbox" not in vars(self):
+            return
         self._mailbox.close()
         left = [*self._deferred, *self._mailbox.drain()]
         self._deferred.clear()
@@ -187,7 +238,7 @@ class StepActor(Steering):
             HookError: A rule of the permissions in force failed.
             StepEndedError: The step has ended.
         """
-        guard = self._state.call_guard
+        guard = self._call_guard
         try:
             reply = await self._settle(pending, may_await=may_await)
         except NighthawkError:
@@ -219,7 +270,14 @@ class StepActor(Steering):
         """Begin a turn, and count it; see `Steering.turn_boundary`."""
         messages = await super().turn_boundary()
         self.progress.turns += 1
+        if messages and self.node is not None:
+            self._tell_messages(self.node, messages)
         return messages
+
+    def _tell_messages(self, node: NodeWriter, messages: tuple[UserContent, ...]) -> None:
+        for message in messages:
+            text = message if isinstance(message, str) else f"<{type(message).__name__}>"
+            node.write("message", f"{text}\n")
 
     async def _settle(self, pending: Pending[object], *, may_await: bool) -> object:
         reply = await pending.wait()
@@ -245,16 +303,16 @@ class StepActor(Steering):
             raise ToolEvaluationError(reply.describe(error)) from error
 
     def _post(self, command: Command) -> Pending[object]:
-        envelope = _Envelope(command=command, reply=Pending(command))
+        envelope = _Envelope(command=command, reply=Pending(command), watchers=find_watchers())
         if not self._send(envelope):
             envelope.reply.fail(self._ended())
         return envelope.reply
 
     def _send(self, message: _Envelope | Callable[[], object]) -> bool:
-        try:
-            self._mailbox.send_nowait(message)
-        except MailboxClosedError:
+        if self._is_over:
             return False
+        self._mailbox.send_nowait(message)
+        self._begin_to_serve()
         return True
 
     def _admit(self, envelope: _Envelope) -> None:
@@ -271,7 +329,11 @@ class StepActor(Steering):
         if envelope.reply.is_abandoned:
             return
         try:
-            reply = self._guard.carry_out(envelope.command, self._state)
+            if envelope.watchers is None:
+                reply = self._guard.carry_out(envelope.command, self._state)
+            else:
+                with envelope.watchers.in_force():
+                    reply = self._guard.carry_out(envelope.command, self._state)
         except Exception as error:  # whatever it is belongs to whoever asked
             envelope.reply.fail(error)
             return

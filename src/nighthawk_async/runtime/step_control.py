@@ -5,8 +5,8 @@ its executor has its outcome, the step is past its last turn boundary.
 """
 
 import warnings
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Generator
+from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from types import TracebackType
 
@@ -41,6 +41,7 @@ class SteerableStep:
         node = find_node()
         if node is not _task_of_caller.get():
             node.add_control(self._actor)
+            self._actor.task_node = node.writer
             self._node = node
         return self
 
@@ -72,10 +73,7 @@ class SteerableStep:
         return self._actor.end_steering()
 
 
-@asynccontextmanager
-async def admitted(
-    actor: StepActor, admission: StepAdmission | None, around: Place | None
-) -> AsyncGenerator[None, None]:
+class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a function at its call)
     """Wait until a step may begin, and let the next one in when it has ended.
 
     A step that waits for a place can be steered like one in flight: it obeys at once. While it is suspended
@@ -86,22 +84,38 @@ async def admitted(
         admission: What gives places; None when any number of steps may be in flight.
         around: The place of the step that brought this one about; None for none.
 
-    Raises:
+    Raises (on entering):
         ExecutionError: The step was stopped before it began.
         TaskCancelledError: The task of the step was asked to end.
     """
-    await actor.begin()
-    if admission is None:
-        yield
-        return
-    while (place := await actor.interruptible(admission.enter(around))) is None:
-        await actor.begin()
-    try:
-        await actor.begin()  # it may have been admitted at the moment in which somebody wanted something else
-        actor.place = place
-        yield
-    finally:
-        admission.leave(place)
+
+    __slots__ = ("_actor", "_admission", "_around", "_place")
+
+    def __init__(self, actor: StepActor, admission: StepAdmission | None, around: Place | None) -> None:
+        self._actor = actor
+        self._admission = admission
+        self._around = around
+        self._place: Place | None = None
+
+    async def __aenter__(self) -> None:
+        await self._actor.begin()
+        if self._admission is not None:
+            await self._enter(self._admission)
+
+    async def _enter(self, admission: StepAdmission) -> None:
+        actor = self._actor
+        while (place := await actor.interruptible(admission.enter(self._around))) is None:
+            await actor.begin()
+        try:
+            await actor.begin()  # it may have been admitted in the moment in which somebody wanted otherwise
+        except BaseException:
+            admission.leave(place)
+            raise
+        actor.place = self._place = place
+
+    async def __aexit__(self, *exc_details: object) -> None:
+        if self._admission is not None and self._place is not None:
+            self._admission.leave(self._place)
 
 
 @contextmanager

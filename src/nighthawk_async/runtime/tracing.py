@@ -1,11 +1,13 @@
 """OpenTelemetry spans and events of specification 10.1. Floor 3."""
 
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
+from contextvars import Token
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
-from opentelemetry.trace import Span, Status, StatusCode
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.util.types import AttributeValue
 
 from ..errors import (
     ErrorKind,
@@ -22,7 +24,15 @@ from ..errors import (
 from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
 
-__all__ = ["identity_attributes", "record_failed", "record_failed_attempt", "record_outcome", "span"]
+__all__ = [
+    "identity_attributes",
+    "record_failed",
+    "record_failed_attempt",
+    "record_outcome",
+    "span",
+    "start_span",
+    "using_span",
+]
 
 _TRACER = trace.get_tracer("nighthawk_async")
 
@@ -35,19 +45,67 @@ def identity_attributes(execution_ref: ExecutionRef) -> dict[str, str]:
     return attributes
 
 
-@contextmanager
-def span(name: str, attributes: Mapping[str, str]) -> Generator[Span, None, None]:
+def start_span(name: str, *, kind: SpanKind, attributes: Mapping[str, AttributeValue]) -> Span:
+    """Begin a span below the current one, which stays the current one. Whoever begins it ends it.
+
+    Args:
+        name: What the span is called.
+        kind: What it is to others.
+        attributes: What it begins with, which samplers may decide by.
+    """
+    return _TRACER.start_span(name, kind=kind, attributes=attributes)
+
+
+class using_span:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Make a span the current one for the extent of the `with` statement, which does not end it.
+
+    It must not surround a `yield`: a generator may be closed in another context than that in which it began.
+    Where that happens all the same, the other context stays as it is, and nobody is told.
+
+    Args:
+        span: The span; one that nobody made changes nothing.
+    """
+
+    __slots__ = ("_span", "_token")
+
+    def __init__(self, span: Span) -> None:
+        self._span = span
+        self._token: Token[otel_context.Context] | None = None
+
+    def __enter__(self) -> Span:
+        if self._span.get_span_context().is_valid:
+            self._token = otel_context.attach(trace.set_span_in_context(self._span))
+        return self._span
+
+    def __exit__(self, *exc_details: object) -> None:
+        if self._token is not None:
+            with suppress(ValueError):  # with which `otel_context.detach` fills the log
+                self._token.var.reset(self._token)
+
+
+class span:  # noqa: N801  (a context manager that reads as a function at its call)
     """A current span that ends with the `with` statement and says what it records itself.
 
-    Exceptions are not recorded here: a `raise` outcome is no failure, and neither is a cancellation.
+    Exceptions are not recorded here: a `raise` outcome is no failure, and neither is a cancellation. Where
+    nobody traces there is no span to make current.
+
+    Args:
+        name: What the span is called.
+        attributes: What it begins with.
     """
-    started = _TRACER.start_span(name, attributes=dict(attributes))
-    token = otel_context.attach(trace.set_span_in_context(started))
-    try:
-        yield started
-    finally:
-        otel_context.detach(token)
-        started.end()
+
+    __slots__ = ("_current", "_span")
+
+    def __init__(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._span = _TRACER.start_span(name, attributes=dict(attributes))
+        self._current = using_span(self._span)
+
+    def __enter__(self) -> Span:
+        return self._current.__enter__()
+
+    def __exit__(self, *exc_details: object) -> None:
+        self._current.__exit__()
+        self._span.end()
 
 
 def record_outcome(step_span: Span, outcome: StepOutcome) -> None:

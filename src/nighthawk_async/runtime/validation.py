@@ -1,10 +1,10 @@
 """Values against types, with pydantic, every adapter built once. Floor 3."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self, cast
 
+from msgspec import Struct
 from pydantic import (
     ConfigDict,
     PydanticUndefinedAnnotation,
@@ -47,8 +47,7 @@ def _cached_adapter(annotation: Hashable) -> TypeAdapter[Any]:
     return _build_adapter(annotation)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JsonSchemas:
+class JsonSchemas(Struct, frozen=True, kw_only=True):
     """The JSON Schemas of several types, for the inside of one document.
 
     Args:

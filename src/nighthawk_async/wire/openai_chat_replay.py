@@ -11,8 +11,9 @@ documentation, section on compatibility with OpenAI; "Reasoning" of the Mistral 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, cast
+
+from msgspec import Struct, field
 
 from ..types.messages import ProviderContent, ToolCall
 from .openai_chat_assistant import OTHER_REASONING_FIELD, PROTOCOL, assistant_message, thinking_content
@@ -78,8 +79,7 @@ class ReplayRecord:
         return ProviderContent(protocol=PROTOCOL, items=(message,))
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Detail:
+class _Detail(Struct, kw_only=True, eq=False):
     """One entry of `reasoning_details`, and the pieces of its text that came after the first."""
 
     fields: dict[str, Any]

@@ -5,10 +5,10 @@ An object with `message`, `type` and `code`, bare or under `error`; a text under
 """
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
+from msgspec import Struct
 
 from ..errors import ModelStatusError
 from ..types.model import ResponseFailed
@@ -29,8 +29,7 @@ _TRANSIENT_WORDS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderMessage:
+class ProviderMessage(Struct, frozen=True, kw_only=True):
     """What a provider said went wrong.
 
     Args:

@@ -11,10 +11,11 @@ Source: OpenAI's guide on rate limits and Anthropic's page on rate limits, the s
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 __all__ = ["RateLimit", "RateLimitKind", "read_rate_limits"]
 
@@ -29,8 +30,7 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])", re.ASCII)
 _MAX_HEADER_CHARACTERS = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateLimit:
+class RateLimit(Struct, frozen=True, kw_only=True):
     """One rate limit as the provider sees it.
 
     Args:

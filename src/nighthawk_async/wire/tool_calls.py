@@ -14,8 +14,9 @@ an id in the first fragment, in all, or in none. The rules are these.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from ..errors import ModelProtocolError
 from ..types.messages import ToolCall
@@ -28,8 +29,7 @@ __all__ = ["ToolCallAccumulator", "ToolCallFragment"]
 _MAX_EMPTY_OBJECT_CHARACTERS = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallFragment:
+class ToolCallFragment(Struct, frozen=True, kw_only=True):
     """A piece of a tool call; an empty text stands for what the server did not send.
 
     Args:
@@ -47,8 +47,7 @@ class ToolCallFragment:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class _PartialCall:
+class _PartialCall(Struct, kw_only=True, eq=False):
     position: int
     id: str
     server_id: str

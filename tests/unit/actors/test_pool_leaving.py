@@ -262,19 +262,20 @@ async def test_queued_jobs_are_cancelled_at_once_though_a_running_one_takes_its_
 
 async def test_nobody_else_submits_while_a_pool_is_being_left() -> None:
     held = Held()
+    leave = anyio.Event()
     pools: list[Pool] = []
 
     async def use() -> None:
         async with Pool(max_concurrent=1, max_queued=0) as pool:
             pools.append(pool)
             await pool.submit(held.job, 0)
-            await anyio.wait_all_tasks_blocked()
+            await leave.wait()
 
     async with anyio.create_task_group() as task_group:
         task_group.start_soon(use)
-        while not pools:
-            await checkpoint()
+        await anyio.wait_all_tasks_blocked()
         blocked = await start(task_group, lambda: pools[0].submit(held.job, 1))
+        leave.set()
         await anyio.wait_all_tasks_blocked()
         assert isinstance(blocked.result, PoolClosedError)
         assert pools[0].is_closed

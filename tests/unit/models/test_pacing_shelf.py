@@ -5,51 +5,41 @@ from nighthawk_async.models.pacing_shelf import PacerShelf
 
 def test_one_key_has_one_pacer_and_another_key_another() -> None:
     shelf = PacerShelf()
-    with shelf.use("a") as first, shelf.use("a") as second, shelf.use("b") as other:
-        assert first is second
-        assert first is not other
-        assert len(shelf) == 2
+    first, second, other = shelf.take("a"), shelf.take("a"), shelf.take("b")
+    assert first is second
+    assert first is not other
+    assert len(shelf) == 2
 
 
 def test_what_a_pacer_learned_is_kept_when_nobody_uses_it() -> None:
     shelf = PacerShelf()
-    with shelf.use("a") as first:
-        pass
-    with shelf.use("a") as again:
-        assert first is again
+    first = shelf.take("a")
+    shelf.give_back("a")
+    assert shelf.take("a") is first
 
 
 def test_of_those_that_nobody_uses_so_many_are_kept_which_were_used_last() -> None:
     shelf = PacerShelf(most_idle=2)
     kept: dict[str, object] = {}
     for key in ("a", "b", "a", "c"):
-        with shelf.use(key) as pacer:
-            kept[key] = pacer
+        kept[key] = shelf.take(key)
+        shelf.give_back(key)
     assert len(shelf) == 2
     for key, is_kept in {"a": True, "c": True, "b": False}.items():
-        with shelf.use(key) as pacer:
-            assert (pacer is kept[key]) is is_kept
+        assert (shelf.take(key) is kept[key]) is is_kept
+        shelf.give_back(key)
 
 
 def test_a_pacer_that_somebody_uses_is_never_dropped() -> None:
     shelf = PacerShelf(most_idle=0)
-    with shelf.use("a") as first:
-        with shelf.use("a"):
-            pass
-        for key in range(10):
-            with shelf.use(key):
-                pass
-        with shelf.use("a") as again:
-            assert first is again
-        assert len(shelf) == 1
-    assert len(shelf) == 0
-
-
-def test_a_request_that_fails_leaves_its_pacer_unused() -> None:
-    shelf = PacerShelf(most_idle=0)
-    try:
-        with shelf.use("a"):
-            raise ValueError
-    except ValueError:
-        pass
+    first = shelf.take("a")
+    shelf.take("a")
+    shelf.give_back("a")
+    for key in range(10):
+        shelf.take(key)
+        shelf.give_back(key)
+    assert shelf.take("a") is first
+    shelf.give_back("a")
+    assert len(shelf) == 1
+    shelf.give_back("a")
     assert len(shelf) == 0

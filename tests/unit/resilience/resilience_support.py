@@ -4,11 +4,14 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
+import anyio
 from anyio.lowlevel import checkpoint
 from opentelemetry import context, trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 
-__all__ = ["Script", "recorded_events"]
+from nighthawk_async.resilience import RateLimit
+
+__all__ = ["Script", "recorded_events", "wait_for_waiting"]
 
 
 class Script:
@@ -50,3 +53,14 @@ def recorded_events() -> Generator[list[tuple[str, dict[str, object]]], None, No
         assert isinstance(span, ReadableSpan)
         for event in span.events:
             events.append((event.name, dict(event.attributes or {})))
+
+
+async def wait_for_waiting(limit: RateLimit, calls: int) -> None:
+    """Wait until so many calls wait for their turn, in whichever threads.
+
+    Args:
+        limit: What they wait for.
+        calls: How many.
+    """
+    while limit.statistics().waiting < calls:  # noqa: ASYNC110 - nothing tells of it
+        await anyio.sleep(0.001)

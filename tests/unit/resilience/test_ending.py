@@ -1,7 +1,12 @@
 """No other call begins for whoever was asked to end, or is out of time."""
 
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from itertools import count
 from typing import Any
 
 import anyio
@@ -12,10 +17,19 @@ from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
 from nighthawk_async.parallel import raise_if_cancel_requested
-from nighthawk_async.resilience import circuit_breaker, ensemble, fallback, retrying, vote
+from nighthawk_async.resilience import (
+    RateLimit,
+    Retrying,
+    circuit_breaker,
+    ensemble,
+    fallback,
+    rate_limit,
+    retrying,
+    vote,
+)
 from nighthawk_async.testing import pass_response
 from tests.unit.resilience.ensemble_support import ModelsExecutor
-from tests.unit.resilience.resilience_support import Script
+from tests.unit.resilience.resilience_support import Script, wait_for_waiting
 
 anyio_test = pytest.mark.anyio
 
@@ -53,6 +67,13 @@ class Work:
 
     def do_here(self) -> str:
         return anyio.from_thread.run(self.do)
+
+
+def on_other_thread(function: Callable[[], Any]) -> object:
+    """Call a function in the context of the caller, on a thread that no event loop knows."""
+    call = partial(copy_context().run, function)
+    with ThreadPoolExecutor() as threads:
+        return threads.submit(call).result()
 
 
 def fail() -> None:
@@ -98,15 +119,115 @@ async def test_another_function_is_not_called_when_the_task_was_asked_to_end() -
     assert other.calls == 0
 
 
+def attempts_here(script: Script, waits: Retrying) -> object:
+    for attempt in waits:
+        with attempt:
+            return script.call()
+    raise AssertionError("a last attempt raises")
+
+
 @anyio_test
-@pytest.mark.virtual_time
-async def test_the_wait_for_the_next_attempt_is_the_last_of_a_task_that_is_asked_to_end_meanwhile() -> None:
-    script = Script(nh.ExecutionError("failed"))
-    async with nh.open_tasks() as tasks:
-        handle = tasks.start(retrying(script.call_async, wait=10))
-        await anyio.sleep(5)
-        assert await handle.cancel_gracefully(60) == "cancelled"
+@pytest.mark.parametrize("kind", ["async", "sync", "loop", "other thread"])
+async def test_a_task_that_is_asked_to_end_does_not_wait_for_its_next_attempt(kind: str) -> None:
+    script, waiting = Script(nh.ExecutionError("failed")), threading.Event()
+    waits = retrying(wait=3_600, on_retry=lambda retry: waiting.set())
+    functions: dict[str, Callable[[], Any]] = {
+        "async": waits(script.call_async),
+        "sync": partial(anyio.to_thread.run_sync, waits(script.call)),
+        "loop": partial(anyio.to_thread.run_sync, partial(attempts_here, script, waits)),
+        "other thread": partial(anyio.to_thread.run_sync, on_other_thread, waits(script.call)),
+    }
+    with anyio.fail_after(10):
+        async with nh.open_tasks() as tasks:
+            handle = tasks.start(functions[kind])
+            await anyio.to_thread.run_sync(waiting.wait)
+            assert await handle.cancel_gracefully(3_600) == "cancelled"
     assert script.calls == 1
+
+
+async def ask_one_of_two_to_end(kind: str, limit: RateLimit, script: Script) -> int:
+    """Two calls wait, the first is asked to end; tells how many wait then."""
+    functions: dict[str, Callable[[], Any]] = {
+        "async": limit(script.call_async),
+        "sync": partial(anyio.to_thread.run_sync, limit(script.call)),
+        "other thread": partial(anyio.to_thread.run_sync, on_other_thread, limit(script.call)),
+    }
+    async with nh.open_tasks() as tasks:
+        handles: list[nh.TaskHandle[Any]] = []
+        for waiting in (1, 2):
+            handles.append(tasks.start(functions[kind]))
+            await wait_for_waiting(limit, waiting)
+        assert await handles[0].cancel_gracefully(3_600) == "cancelled"
+        waiting = limit.statistics().waiting
+        assert await handles[1].cancel_gracefully(3_600) == "cancelled"
+    return waiting
+
+
+@anyio_test
+@pytest.mark.parametrize("kind", ["async", "sync", "other thread"])
+async def test_a_task_that_is_asked_to_end_does_not_wait_for_its_turn(kind: str) -> None:
+    limit, script = rate_limit(per_minute=1), Script("done")
+    await limit(script.call_async)()
+    with anyio.fail_after(20):
+        assert await ask_one_of_two_to_end(kind, limit, script) == 1
+    assert (script.calls, limit.statistics().waiting) == (1, 0)
+
+
+@anyio_test
+async def test_a_task_that_was_asked_to_end_takes_its_turn_when_it_need_not_wait() -> None:
+    limit, script, begun = rate_limit(per_minute=1), Script("done"), anyio.Event()
+
+    async def work() -> None:
+        begun.set()
+        while not nh.cancel_requested():
+            await checkpoint()
+        await limit(script.call_async)()
+        await limit(script.call_async)()
+
+    with anyio.fail_after(20):
+        assert await asked_to_end(work, begun) == "cancelled"
+    assert script.calls == 1
+
+
+@anyio_test
+@pytest.mark.parametrize("is_asked_before", [False, True], ids=["meanwhile", "before"])
+@pytest.mark.parametrize("name", ["vote", "ensemble"])
+async def test_calls_that_wait_for_a_thread_do_not_begin_when_the_task_is_asked_to_end_meanwhile(
+    name: str, is_asked_before: bool
+) -> None:
+    numbers, full, go_on = count(1), threading.Event(), threading.Event()
+
+    def call() -> str:
+        if next(numbers) == 40:  # so many threads there are
+            full.set()
+        assert go_on.wait(60)
+        return "done"
+
+    make: dict[str, Make] = {
+        "vote": vote(count=45, decide=len),
+        "ensemble": ensemble(models={"test:a": 45}, reconcile=len),
+    }
+
+    begun = anyio.Event()
+
+    async def work() -> object:
+        begun.set()
+        while is_asked_before and not nh.cancel_requested():
+            await checkpoint()
+        return await anyio.to_thread.run_sync(make[name](call))
+
+    async with nh.run(ModelsExecutor(lambda model, call: pass_response())), nh.open_tasks() as tasks:
+        handle = tasks.start(work)
+        async with anyio.create_task_group() as others:
+            await begun.wait()  # a task that is asked to end before it begins never does
+            if not is_asked_before:
+                await anyio.to_thread.run_sync(full.wait)
+            others.start_soon(handle.cancel_gracefully, 3_600)
+            await anyio.wait_all_tasks_blocked()
+            await anyio.to_thread.run_sync(full.wait)
+            go_on.set()
+        assert handle.status == ("completed" if is_asked_before else "cancelled")
+    assert next(numbers) - 1 == (45 if is_asked_before else 40)
 
 
 @anyio_test
@@ -135,7 +256,7 @@ async def test_a_circuit_does_not_count_a_task_that_was_asked_to_end() -> None:
 async def test_the_end_of_another_task_is_an_error_like_any_other() -> None:
     calls = 0
 
-    async def await_cancelled_task() -> str:
+    async def await_cancelled_task() -> str | None:
         nonlocal calls
         calls += 1
         if calls == 2:

@@ -115,7 +115,7 @@ async def test_without_a_function_there_is_a_decorator() -> None:
     assert_type(timeout(5), Timeout)
     assert_type(circuit_breaker(), CircuitBreaker)
     assert_type(rate_limit(per_minute=5), RateLimit)
-    assert_type(vote(decide=max), Vote)
+    assert_type(vote(count=5), Vote)
     assert_type(ensemble(models={"test:a": 2}), Ensemble)
     for attempt in retrying():
         assert_type(attempt, Attempt)
@@ -156,11 +156,32 @@ async def test_what_decides_says_what_a_vote_gives() -> None:
     assert_type(await vote(read, decide=plurality)("a"), bytes)
     coroutine = assert_type(vote(read, decide=count_bytes)("a"), Coroutine[Any, Any, int])
     assert await coroutine == 3
+    assert_type(await vote(decide=count_bytes)(read)("a", size=2), int)
+    assert_type(await vote(decide=count_later)(read)("a"), int)
+    assert_type(await vote(decide=list)(read)("a"), list[bytes])
+    assert_type(await vote(decide=max)(read)("a"), bytes)
 
 
 def test_what_decides_says_what_a_synchronous_vote_gives() -> None:
     assert_type(vote(read_here, decide=count_bytes)("a", size=2), int)
     assert_type(vote(read_here, decide=list)("a"), list[bytes])
+    assert_type(vote(decide=count_bytes)(read_here)("a", size=2), int)
+    assert_type(vote(decide=max)(read_here)("a"), bytes)
+
+
+def test_what_decides_says_what_a_static_method_gives() -> None:
+    class Deciders:
+        @vote(decide=count_bytes)
+        @staticmethod
+        def static(name: str) -> bytes:
+            return read_here(name)
+
+        @vote(decide=count_bytes)
+        def method(self, name: str) -> bytes:
+            return read_here(name)
+
+    assert_type(Deciders.static("a"), int)
+    assert_type(Deciders().method("a"), int)
 
 
 async def test_what_reconciles_says_what_an_ensemble_gives() -> None:
@@ -168,6 +189,8 @@ async def test_what_reconciles_says_what_an_ensemble_gives() -> None:
     async with nh.run(ModelsExecutor(lambda model, call: pass_response())):
         assert_type(await ensemble(read, models, reconcile=count_answers)("a", size=2), int)
         assert_type(await ensemble(read, models, reconcile=count_answers_later)("a"), int)
+        assert_type(await ensemble(models=models, reconcile=count_answers)(read)("a", size=2), int)
+        assert_type(await ensemble(models=models, reconcile=count_answers_later)(read)("a"), int)
 
 
 def test_what_reconciles_says_what_a_synchronous_ensemble_gives() -> None:

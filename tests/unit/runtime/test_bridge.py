@@ -253,7 +253,7 @@ def test_a_call_that_meets_the_end_of_the_run_while_it_starts_is_refused(
     start = BlockingPortal.start_task_soon
 
     def close_first(portal: BlockingPortal, function: Any, *args: Any, **options: Any) -> Any:
-        if getattr(function, "__name__", "") == "_deliver":
+        if getattr(function, "__name__", "") == "deliver":
             pools[0].close()
         return start(portal, function, *args, **options)
 

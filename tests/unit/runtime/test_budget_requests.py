@@ -99,7 +99,14 @@ async def test_a_response_of_unknown_length_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"extra_body": {"previous_response_id": "r_1"}}, {"extra_body": {"conversation": "c_1"}}],
+    [
+        {"extra_body": {"previous_response_id": "r_1"}},
+        {"extra_body": {"conversation": "c_1"}},
+        {"extra_body": {"prompt": {"id": "p_1"}}},
+        {"cached_content": "notes"},
+        {"mcp_servers": [{"type": "url", "url": "https://example.com", "name": "notes"}]},
+        {"web_search_options": {}},
+    ],
 )
 async def test_input_that_only_the_provider_knows_is_refused(settings: dict[str, Any]) -> None:
     model = known_model()
@@ -109,6 +116,30 @@ async def test_input_that_only_the_provider_knows_is_refused(settings: dict[str,
         with pytest.raises(nh.ConfigurationError, match="what it has stored"):
             await act()
     assert model.requests == []
+
+
+@pytest.mark.parametrize(
+    "settings", [{"mcp_servers": []}, {"extra_body": {"mcp_servers": []}}, {"cached_content": ""}]
+)
+async def test_a_field_that_names_nothing_of_the_provider_is_no_reason_to_refuse(
+    settings: dict[str, Any],
+) -> None:
+    model = known_model()
+    configuration = nh.StepExecutorConfiguration(model_settings=settings)
+    executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
+    async with nh.run(executor, budget=nh.budget(tokens=ROOM)):
+        await act()
+    assert len(model.requests) == 1
+
+
+async def test_what_nobody_knows_the_price_of_in_the_end_costs_what_was_set_aside() -> None:
+    def price_of_long_responses(name: str, usage: nh.Usage) -> Decimal | None:
+        return Decimal("0.25") if usage.output_tokens >= 50 else None
+
+    budget = nh.budget(cost=1, prices=price_of_long_responses)
+    async with nh.run(executor_of(known_model(price=None)), budget=budget):
+        await act()
+    assert (budget.cost, budget.reserved) == (Decimal("0.25"), nh.BudgetAmounts())
 
 
 async def test_cost_is_reserved_at_the_dearest_price_of_a_token() -> None:
@@ -536,9 +567,14 @@ def test_everything_that_is_sent_is_measured() -> None:
         ),
         tools=(nh.ToolDefinition(name="find", description="finds things", parameters={"type": "object"}),),
         response_format=nh.ResponseFormat(name="answer", schema={"title": "schema"}),
-        settings={"extra_body": {"instructions": "the instructions"}},
+        settings={
+            "extra_body": {"instructions": "the instructions"},
+            "prediction": {"content": "the prediction"},
+            "api_key": "the key",
+        },
     )
     text = request_text(request)
+    assert "the key" not in text
     for part in (
         "the system",
         "the question",
@@ -549,6 +585,7 @@ def test_everything_that_is_sent_is_measured() -> None:
         "in the hay",
         "sealed",
         "the instructions",
+        "the prediction",
     ):
         assert part in text
     for part in ("finds things", "object", "schema"):

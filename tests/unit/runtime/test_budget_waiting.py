@@ -82,6 +82,15 @@ async def test_whoever_will_never_find_room_is_refused_at_once_and_when_that_sho
         assert total.reserved.tokens == 0
 
 
+async def test_a_refusal_names_what_is_spent_and_not_what_others_have_only_set_aside() -> None:
+    both = account(tokens=100, turns=1)
+    settle(reserve([Entry(both, {"turns": 1})]), {"turns": 1})
+    reserve([Entry(both, {"tokens": 100})])
+    with pytest.raises(nh.BudgetExceededError) as caught:
+        await reserve_in_turn([Entry(both, {"tokens": 60, "turns": 1})], payers=[])
+    assert caught.value.resource == "turns"
+
+
 async def test_the_line_keeps_its_order_and_small_requests_do_not_overtake() -> None:
     total, other = account(tokens=100), account(tokens=100)
     async with anyio.create_task_group() as tasks:
@@ -252,11 +261,12 @@ async def test_a_step_of_a_tool_does_not_wait_for_the_request_that_called_the_to
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> tuple[list[int], int, int, int, int | None]:
+def requests(draw: st.DrawFn) -> tuple[list[int], int, list[int], int, int | None]:
     accounts = draw(st.sampled_from([[0], [1], [0, 1], [0, 2], [0, 1, 2]]))
     asked = draw(st.integers(1, 60))
     patience = draw(st.none() | st.integers(0, 12))
-    return accounts, asked, draw(st.integers(0, asked)), draw(st.integers(0, 4)), patience
+    attempts = draw(st.lists(st.integers(0, asked), min_size=1, max_size=3))
+    return accounts, asked, attempts, draw(st.integers(0, 4)), patience
 
 
 @given(plan=st.lists(requests(), min_size=1, max_size=10))
@@ -264,13 +274,20 @@ def requests(draw: st.DrawFn) -> tuple[list[int], int, int, int, int | None]:
 async def test_under_every_schedule_nobody_waits_for_ever_and_nothing_is_overspent(plan: Any) -> None:
     accounts = [account(tokens=limit) for limit in (100, 60, 40)]
     refused: list[nh.BudgetExceededError] = []
+    missing: list[Any] = []
 
     def check() -> None:
         for each in accounts:
             assert 0 <= each.spent.tokens + each.reserved.tokens <= (each.terms.limits.tokens or 0)
 
-    async def play(positions: list[int], asked: int, spent: int, duration: int, patience: int | None) -> None:
+    async def play(
+        positions: list[int], asked: int, attempts: list[int], duration: int, patience: int | None
+    ) -> None:
+        def in_each(tokens: int) -> list[Amounts]:
+            return [{"tokens": tokens} for _ in positions]
+
         async def work() -> None:
+            spent = 0
             entries = [Entry(accounts[position], {"tokens": asked}) for position in positions]
             try:
                 reservation = await reserve_in_turn(entries, payers=[Payer()])
@@ -278,11 +295,17 @@ async def test_under_every_schedule_nobody_waits_for_ever_and_nothing_is_overspe
                 refused.append(error)
                 return
             try:
-                for _ in range(duration):
-                    check()
-                    await checkpoint()
+                for position, consumed in enumerate(attempts):
+                    if position and not reservation.renew(in_each(spent), in_each(asked)):
+                        break
+                    spent += consumed
+                    for _ in range(duration):
+                        check()
+                        await checkpoint()
+            except nh.BudgetExceededError as error:  # no room for another attempt, whatever others do
+                missing.append(error.spent + spent + asked - error.limit)
             finally:
-                settle(reservation, *[{"tokens": spent} for _ in positions])
+                settle(reservation, *in_each(spent))
                 check()
 
         async with anyio.create_task_group() as tasks:
@@ -298,6 +321,7 @@ async def test_under_every_schedule_nobody_waits_for_ever_and_nothing_is_overspe
                 tasks.start_soon(play, *each)
     assert [each.reserved.tokens for each in accounts] == [0, 0, 0]
     assert all(error.spent + error.asked > error.limit for error in refused)
+    assert all(tokens > 0 for tokens in missing)
 
 
 async def test_an_agent_of_ones_own_is_not_refused_for_what_others_have_only_set_aside() -> None:
@@ -325,3 +349,18 @@ async def test_what_an_attempt_gives_back_lets_others_go_on() -> None:
         line.reserved["first"].renew([{"tokens": 10}], [{"tokens": 200}])
         await anyio.wait_all_tasks_blocked()
         assert line.reserved.keys() == {"first", "second"}
+
+
+async def test_another_attempt_finds_no_room_for_now_or_for_good() -> None:
+    total = account(tokens=1_000)
+    others = reserve([Entry(total, {"tokens": 500})])
+    mine = reserve([Entry(total, {"tokens": 400})])
+    assert not mine.renew([{"tokens": 200}], [{"tokens": 400}])
+    assert total.reserved.tokens == 500 + 200
+    with pytest.raises(nh.BudgetExceededError) as caught:
+        mine.renew([{"tokens": 300}], [{"tokens": 701}])
+    assert (caught.value.reserved, caught.value.asked) == (500 + 300, 701)
+    assert total.reserved.tokens == 500 + 300
+    others.cancel()
+    assert mine.renew([{"tokens": 300}], [{"tokens": 700}])
+    assert total.reserved.tokens == 1_000

@@ -737,7 +737,7 @@ async def test_a_step_whose_time_is_over_has_failed_and_was_not_cancelled() -> N
     async def wait_for_ever() -> None:
         await anyio.sleep_forever()
 
-    for budgets in ({"budget": nh.budget(seconds=0.01)}, {"step_budget": nh.budget(seconds=0.01)}):
+    for budgets in ({"budget": nh.budget(seconds=0.3)}, {"step_budget": nh.budget(seconds=0.3)}):
         hooks, told = nh.Hooks(), list[Any]()
         hooks.on(StepFinished, told.append)
         executor = executor_of(StagedModel(before=wait_for_ever))

@@ -271,6 +271,25 @@ async def test_the_end_is_told_when_the_beginning_was_also_when_a_hook_refused_i
     assert told.kinds == [("Run", "HookError"), ("Scope", "HookError")]
 
 
+@nh.natural_function
+async def read_what_is_missing() -> None:
+    if not __name__:
+        missing = 1  # noqa: F841
+    """natural
+    Read <missing>.
+    """
+
+
+async def test_a_step_that_fails_before_it_is_admitted_has_neither_beginning_nor_end() -> None:
+    told, begun = Told(), list[object]()
+    told.hooks.on(nhh.StepStarted, begun.append)
+    with pytest.raises(UnboundLocalError):
+        async with running(told.hooks):
+            await read_what_is_missing()
+    assert begun == []
+    assert told.kinds == [("Run", "UnboundLocalError")]
+
+
 async def test_a_vetoed_step_has_an_end() -> None:
     told = Told()
     told.hooks.on(nhh.StepStarted)(lambda event: nhh.Veto("not today", "tomorrow"))

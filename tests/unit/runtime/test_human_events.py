@@ -81,12 +81,25 @@ class Observed:
         return [name for name, _ in self.events]
 
 
+class Observer:
+    """Looks on with a function."""
+
+    def __init__(self, look: Callable[[HumanEvent], object]) -> None:
+        self._look = look
+
+    def tell(self, event: HumanEvent) -> None:
+        self._look(event)
+
+    def tell_end(self, event: HumanEvent, error: BaseException | None) -> None:
+        self._look(event)
+
+
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[HumanEvent]:
     """What whoever looks on is told."""
     events: list[HumanEvent] = []
     for module in (questions, approvals):
-        monkeypatch.setattr(module, "find_human_observer", lambda: events.append)
+        monkeypatch.setattr(module, "find_human_observer", lambda: Observer(events.append))
     return events
 
 
@@ -205,7 +218,7 @@ async def test_what_looking_on_raises_reaches_who_asks_and_nothing_stays_pending
         if isinstance(event, ApprovalAnswered):
             raise ZeroDivisionError
 
-    monkeypatch.setattr(approvals, "find_human_observer", lambda: refuse)
+    monkeypatch.setattr(approvals, "find_human_observer", lambda: Observer(refuse))
     handler = Handler()
 
     async def answer() -> None:
@@ -299,6 +312,59 @@ async def test_a_hook_that_fails_at_a_good_end_reaches_who_asks(
     async with run_asking(handler), nh.scope(hooks=_failing_at_the_end()):
         with pytest.raises(HookError, match="Closed: ZeroDivisionError"):
             await asking("?")
+
+
+@pytest.mark.parametrize(
+    ("asking", "handler", "error_type"),
+    [
+        pytest.param(ask_user, Handler(answer=_yes), HookError, id="an answer"),
+        pytest.param(ask_user, None, NoHumanError, id="a question to nobody"),
+        pytest.param(request_approval, approving(["ada"]), HookError, id="an approval"),
+        pytest.param(request_approval, deciding(_deny), ApprovalDeniedError, id="a denial"),
+    ],
+)
+async def test_every_hook_is_told_of_the_end_although_others_fail(
+    asking: Callable[[str], Awaitable[object]], handler: Handler | None, error_type: type[Exception]
+) -> None:
+    told: list[type] = []
+    hooks, others = _failing_at_the_end(), nh.Hooks()
+    for each in (hooks, others):
+        each.on(ApprovalClosed, QuestionClosed)(lambda event: told.append(type(event)))
+    async with run_asking(handler), nh.scope(hooks=[hooks, others]):
+        with pytest.raises(error_type):
+            await asking("?")
+    assert told == [ApprovalClosed if asking is request_approval else QuestionClosed] * 2
+
+
+@pytest.mark.parametrize("asking", [request_approval, ask_user])
+async def test_every_hook_is_told_of_the_end_after_a_cancellation_although_others_fail(
+    asking: Callable[[str], Awaitable[object]], caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[type] = []
+    hooks = _failing_at_the_end()
+    hooks.on(ApprovalClosed, QuestionClosed)(lambda event: told.append(type(event)))
+    async with (
+        run_asking(Handler(answer=_never)),
+        nh.scope(hooks=hooks),
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(asking, "?")
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    assert told == [ApprovalClosed if asking is request_approval else QuestionClosed]
+    assert ["Closed: ZeroDivisionError" in record.getMessage() for record in caplog.records] == [True]
+
+
+async def test_a_request_is_closed_for_hooks_when_one_fails_at_an_answer_that_came_before_the_wait() -> None:
+    told: list[str] = []
+    hooks = nh.Hooks()
+    hooks.on(ApprovalRequested, lambda event: event.request.approve("ada", digest=event.request.digest))
+    hooks.on(ApprovalAnswered, _fail)
+    hooks.on(ApprovalClosed, lambda event: told.append(event.request.status))
+    async with run_asking(Handler()), nh.scope(hooks=hooks):
+        with pytest.raises(HookError, match="ApprovalAnswered: ZeroDivisionError"):
+            await request_approval("send mail")
+    assert told == ["approved"]
 
 
 async def test_an_answer_that_came_before_the_wait_began_is_told() -> None:

@@ -238,6 +238,32 @@ async def test_what_hooks_changed_before_a_rejection_is_not_changed_twice() -> N
     assert [commit.return_value for commit in oversight.commits] == [8, 9]
 
 
+@pytest.mark.parametrize("rejecting", REJECTING)
+async def test_the_native_transport_is_told_in_a_message_and_is_bounded_too(rejecting: Any) -> None:
+    responses = [
+        [
+            model_response(assigning("number", str(number))),
+            model_response(text='{"result": {"kind": "pass"}}'),
+        ]
+        for number in (1, 2, 1, 1)
+    ]
+    model = ScriptedModel([each for pair in responses for each in pair])
+    configuration = nh.StepExecutorConfiguration(outcome_transport="native", max_corrective_turns=1)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):
+        with nh.scope(**rejecting()):
+            assert await count() == 2
+            with pytest.raises(nh.StepRejectedError, match="take two") as caught:
+                await count()
+    assert type(caught.value) is nh.StepRejectedError
+    assert model.requests[2].messages[-1] == nh.UserMessage(
+        content=(
+            "That outcome was not accepted yet: one is too small (take two). "
+            "Go on, then end the block again.",
+        )
+    )
+    assert len(model.requests) == 8
+
+
 DIRECT_ANSWERS = [
     f'{{"bindings": {{"number": {number}}}, "outcome": {{"kind": "pass"}}}}' for number in (1, 2)
 ]

@@ -217,7 +217,7 @@ async def test_arguments_that_cannot_be_inspected_are_not_carried_out(arguments:
     assert steps.envelopes[0]["error"]["kind"] == "invalid_input"
 
 
-async def test_changing_the_inspected_arguments_in_place_changes_nothing() -> None:
+async def test_changing_the_inspected_arguments_in_place_fails_the_step_and_nothing_is_carried_out() -> None:
     class Scribbling(Oversight):
         async def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> Any:
             inspection.arguments["expression"] = "99"  # type: ignore[index]
@@ -225,8 +225,10 @@ async def test_changing_the_inspected_arguments_in_place_changes_nothing() -> No
 
     steps = ScriptedSteps((assigning("number", "1"), PASS))
     async with nh.run(steps.executor):
-        with nh.scope(oversight=Scribbling()):
-            assert await act() == 1
+        failure = pytest.raises(nh.HookError, match=r"inspect_tool_call failed: .* read-only: answer")
+        with nh.scope(oversight=Scribbling()), failure:
+            await act()
+    assert steps.envelopes == []
 
 
 async def test_the_module_exports_what_oversight_needs() -> None:

@@ -11,8 +11,9 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.runtime.expression import StepNamespace, compile_expression, compile_statements
 from nighthawk_async.runtime.permissions.call import PermissionCall
-from nighthawk_async.runtime.permissions.guarded_calls import CallGuard, PausedCode, run_guarded
+from nighthawk_async.runtime.permissions.guarded_calls import CallGuard, run_guarded
 from nighthawk_async.runtime.permissions.guarded_code import GUARD_NAME, compile_guarded, is_coroutine_code
+from nighthawk_async.runtime.permissions.paused_code import PausedCode
 from nighthawk_async.runtime.permissions.permissions import Permissions, permissions
 from nighthawk_async.runtime.permissions.rules import rule
 from nighthawk_async.runtime.step_context import StepContext
@@ -239,6 +240,7 @@ def recording(sets: Permissions, **names: object) -> tuple[Callable[[str], objec
         "{'d': double}['d'](1)",
         "(lambda f: f(1))(double)",
         "type('A', (), {'d': double})().d()",
+        "type('A.b', (), {'d': double})().d()",
         "eval('double(1)')",
         "[*map(eval, ['double(1)'])]",
         "eval.__call__('double(1)')",

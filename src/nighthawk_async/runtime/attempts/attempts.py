@@ -13,11 +13,11 @@ from math import inf
 from typing import TypeVar
 
 import anyio
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from opentelemetry import trace
 
 from ...errors import ExecutionError, ModelError, StepLimitError
-from ...parallel import cancel_requested
+from ...parallel import raise_if_cancel_requested
 from ..awaitable import is_awaitable
 from ..conclude import StepResult
 from ..environment import Environment
@@ -107,6 +107,7 @@ async def carry_out_attempts(
 
     Raises:
         HookError: A hook failed that was told of a retry.
+        TaskCancelledError: There would be another attempt, but the task of the step was asked to end.
         Exception: What the last attempt raised, with a note that tells of those before.
     """
     attempts = _Attempts(outer, step_id, resilience)
@@ -161,10 +162,15 @@ class _Attempts:
 
         Args:
             error: Why the last one failed.
+
+        Raises:
+            TaskCancelledError: There would be one, but the task of the step was asked to end.
         """
         wait_seconds = self._decide(error)
         if wait_seconds is None:
             return False
+        await checkpoint_if_cancelled()
+        raise_if_cancel_requested()
         retry = RetryScheduled(
             name=self._step_id, attempt=self.attempt.number, error=error, wait_seconds=wait_seconds
         )
@@ -189,8 +195,6 @@ class _Attempts:
 
     def _decide(self, error: Exception) -> float | None:
         """Seconds until the next attempt; None when there is none."""
-        if cancel_requested():
-            return None
         resilience = self._resilience
         wait_seconds = resilience.policy.wait_after(error, self._attempts_with_model)
         if wait_seconds is not None:
@@ -198,7 +202,6 @@ class _Attempts:
             return wait_seconds
         if not resilience.fallbacks or not _leads_to_another_model(error):
             return None
-        _record_fallback(self._step_id, resilience, error)
         self._attempts_with_model = 1
         self._resilience = resilience.after_fallback
         return 0.0
@@ -209,7 +212,9 @@ class _Attempts:
         executor, text = environment.step_executor, describe_error(retry.error)
         self._earlier.append(f"{model_of(executor)}: {text}" if self._names_models else text)
         self._waits.append(retry.wait_seconds)
-        if resilience is not environment.policies.resilience:
+        before = environment.policies.resilience
+        if before is not None and resilience is not before:
+            _record_fallback(self._step_id, before, retry.error)
             policies = replace(environment.policies, resilience=resilience)
             environment = replace(environment, step_executor=resilience.executor, policies=policies)
         self.attempt = StepAttempt(

@@ -53,8 +53,8 @@ def may_be_retried(error: BaseException) -> bool:
     """Whether anybody may try again after an error, whoever wants to.
 
     Not after a cancellation, an interrupt or an exit; and not after errors that somebody's decision stands
-    behind: a budget, a step that was aborted or stopped, a hook, a person, or whoever asked the task of the
-    caller to end. What such an error caused counts as one itself.
+    behind: a budget, a step that was aborted, refused (`StepRejectedError`) or stopped, a hook, a person, or
+    whoever asked the task of the caller to end. What such an error caused counts as one itself.
 
     Args:
         error: The error; of a group, every error counts.

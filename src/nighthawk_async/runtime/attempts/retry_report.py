@@ -4,13 +4,15 @@ from dataclasses import dataclass
 
 from opentelemetry import trace
 
+from ...observation import find_node_writer
 from ...parallel import is_async_callable
 from ..bridge import run_from_sync
 from ..environment import Environment, find_environment
+from ..error_text import describe_error
 from ..hooks.calls import emit, emit_sync
 from ..hooks.events import Retry
 
-__all__ = ["RetryScheduled", "report_retry", "report_retry_async"]
+__all__ = ["RetryScheduled", "report_retry", "report_retry_async", "tell_hooks_of_retry"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -18,7 +20,7 @@ class RetryScheduled:
     """An attempt failed, and there will be another.
 
     Args:
-        name: What is tried: the name of the function, or the id of the step.
+        name: What is tried: the name of the function, or the id of the step or of the model.
         attempt: Which attempt failed, from 1.
         error: Why.
         wait_seconds: Seconds until the next attempt.
@@ -39,6 +41,7 @@ def report_retry(retry: RetryScheduled) -> None:
     Raises:
         HookError: A hook failed.
     """
+    _tell_node(retry)
     _record(retry)
     environment = find_environment()
     if environment is None:
@@ -59,7 +62,20 @@ async def report_retry_async(retry: RetryScheduled) -> None:
     Raises:
         HookError: A hook failed.
     """
+    _tell_node(retry)
     _record(retry)
+    await tell_hooks_of_retry(retry)
+
+
+async def tell_hooks_of_retry(retry: RetryScheduled) -> None:
+    """Tell the hooks in force alone, for whoever tells traces in other words.
+
+    Args:
+        retry: What happened.
+
+    Raises:
+        HookError: A hook failed.
+    """
     environment = find_environment()
     if environment is not None and environment.policies.hooks:
         await emit(environment, _event(environment, retry))
@@ -73,6 +89,16 @@ def _event(environment: Environment, retry: RetryScheduled) -> Retry:
         error=retry.error,
         wait_seconds=retry.wait_seconds,
     )
+
+
+def _tell_node(retry: RetryScheduled) -> None:
+    node = find_node_writer()
+    if node is not None:
+        node.count_retry()
+        wait, told = f"{retry.wait_seconds:.3g}", describe_error(retry.error)
+        node.write(
+            "note", f"{retry.name}: attempt {retry.attempt} failed, next one in {wait} seconds: {told}\n"
+        )
 
 
 def _record(retry: RetryScheduled) -> None:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from math import inf
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakSet
 
@@ -19,6 +20,8 @@ __all__ = ["ACCOUNTS_LOCK", "Amounts", "BudgetAccount", "PassedThreshold", "Paye
 
 Amounts: TypeAlias = Mapping[Resource, Amount]
 """How much of some resources; never of `seconds`, which pass by themselves."""
+
+_NOTHING: Amounts = MappingProxyType({})
 
 ACCOUNTS_LOCK = threading.Lock()
 """Held whenever an account is changed, and for a change of several accounts at once."""
@@ -127,16 +130,21 @@ class BudgetAccount:
                 return self._breach(resource, limit, amount)
         return None
 
-    def may_have_room_locked(self, asked: Amounts) -> bool:
-        """Whether there is room for something once nothing is set aside any more.
+    def find_lasting_breach_locked(
+        self, asked: Amounts, *, kept: Amounts = _NOTHING
+    ) -> BudgetExceededError | None:
+        """Why there is no room for something even when others set nothing aside; None when there may be.
 
         Args:
             asked: How much.
+            kept: What is set aside for whoever asks, and stays.
         """
-        return all(
-            (limit := self._limit(resource)) is None or self._spent.get(resource, 0) + amount <= limit
-            for resource, amount in asked.items()
-        )
+        for resource, amount in asked.items():
+            limit = self._limit(resource)
+            lasting = self._spent.get(resource, 0) + kept.get(resource, 0)
+            if limit is not None and lasting + amount > limit:
+                return self._breach(resource, limit, amount)
+        return None
 
     def reserve_locked(self, amounts: Amounts) -> None:
         """Set something aside."""

@@ -1,15 +1,17 @@
 """Telling traces and hooks of budgets: thresholds that are passed, and refusals. Floor 3."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from opentelemetry import trace
 
 from ...errors import BudgetExceededError, HookError
 from ..environment import Environment
-from ..hooks.calls import is_answering, tell
-from ..hooks.events import BudgetThreshold
-from ..hooks.registry import Hooks
 from .account import BudgetAccount, PassedThreshold
+
+if TYPE_CHECKING:
+    from ..hooks.events import BudgetThreshold
+    from ..hooks.registry import Hooks
 
 __all__ = ["record_exceeded", "tell_thresholds"]
 
@@ -60,8 +62,10 @@ async def tell_thresholds(environment: Environment) -> None:
         raise failure
 
 
-async def _tell_hooks(environment: Environment, account: BudgetAccount, hooks: Hooks) -> None:
+async def _tell_hooks(environment: Environment, account: BudgetAccount, hooks: "Hooks") -> None:
     """Tell hooks of what they were not told of; what a cancellation interrupts is told again."""
+    from ..hooks.calls import is_answering, tell  # here, because of what policies.py says
+
     alone = replace(environment, policies=replace(environment.policies, hooks=(hooks,)))
     while not is_answering(hooks) and (threshold := account.take_threshold(hooks)) is not None:
         try:
@@ -75,7 +79,9 @@ async def _tell_hooks(environment: Environment, account: BudgetAccount, hooks: H
 
 def _threshold_event(
     environment: Environment, account: BudgetAccount, threshold: PassedThreshold
-) -> BudgetThreshold:
+) -> "BudgetThreshold":
+    from ..hooks.events import BudgetThreshold  # here, because of what policies.py says
+
     return BudgetThreshold(
         execution_ref=environment.execution_ref,
         budget=account.terms.name,
@@ -86,7 +92,7 @@ def _threshold_event(
     )
 
 
-def _record_threshold(event: BudgetThreshold) -> None:
+def _record_threshold(event: "BudgetThreshold") -> None:
     current = trace.get_current_span()
     if current.is_recording():
         attributes = {

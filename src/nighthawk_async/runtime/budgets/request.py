@@ -27,7 +27,7 @@ from .request_bound import (
     TokenMeasure,
     count_answers,
     find_output_limit,
-    find_stored_input,
+    find_unknown_input,
     reasons,
     request_text,
 )
@@ -91,25 +91,28 @@ class BudgetedRequest:
             case _:
                 pass
 
-    def check_resend(self, attempts: AttemptsSource) -> None:
+    def check_resend(self, attempts: AttemptsSource) -> bool:
         """Keep what the attempts so far consumed, and set the next one aside in every account as well.
 
         Args:
             attempts: Gives the attempts, now and at the end.
 
+        Returns:
+            Whether there was room; False when only what others have set aside is in the way.
+
         Raises:
-            BudgetExceededError: An account has no room for another attempt.
+            BudgetExceededError: An account has no room for another attempt, whatever others do.
         """
         self.attempts = attempts
         if self.bound is None:
-            return
+            return True
         parts = self._parts(None, may_have_consumed=True)
         accounts, bound = self.accounts, self.bound
         kept: list[Amounts] = [
             {**self._spent(position, parts), "turns": 1} for position in range(len(accounts))
         ]
         added = [_bound_amounts(self.model, accounts, position, bound) for position in range(len(accounts))]
-        self.reservation.renew(kept, added)
+        return self.reservation.renew(kept, added)
 
     def settle(self, told: Usage | None, *, may_have_consumed: bool) -> Usage:
         """Charge what the request consumed, and return the rest.
@@ -170,7 +173,13 @@ class BudgetedRequest:
             for usage in parts
         ]
         known = [cost for cost in costs if cost is not None]
-        return _amounts(sum(parts, Usage()), sum(known, Decimal(0)) if len(known) == len(costs) else None)
+        cost = sum(known, Decimal(0)) if len(known) == len(costs) else self._reserved_cost(position)
+        return _amounts(sum(parts, Usage()), cost)
+
+    def _reserved_cost(self, position: int) -> Decimal | None:
+        """What an account has set aside in US dollars; None when it does not limit them."""
+        cost = self.reservation.amounts[position].get("cost")
+        return None if cost is None else Decimal(cost)
 
     def _part(self, told: Usage | None, text: str, *, may_have_consumed: bool, requests: int = 0) -> Usage:
         if not may_have_consumed:
@@ -279,11 +288,11 @@ def _with_output_limit(
 
 
 async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> RequestBound:
-    stored = find_stored_input(request.settings)
-    if stored is not None:
+    source = find_unknown_input(request.settings)
+    if source is not None:
         raise ConfigurationError(
-            f"{model.name}: a budget of tokens or cost cannot hold with {stored!r}: the provider adds "
-            "what it has stored, and nobody knows how long that is. Send the messages themselves."
+            f"{model.name}: a budget of tokens or cost cannot hold with {source!r}: the provider adds "
+            "what it has stored or finds, and nobody knows how long that is. Send it in the messages."
         )
     output_tokens = find_output_limit(request.settings) or model.capabilities.max_output_tokens
     if output_tokens is None:

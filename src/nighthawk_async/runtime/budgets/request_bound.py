@@ -7,22 +7,24 @@ Media have no exact measure: each counts as much as it takes with most models.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
 from typing import Any, cast
+
+from msgspec import Struct
 
 from ...prompt.tokens import TokenCounter
 from ...types.content import BinaryContent, FileUrl, ImageUrl, UploadedFile, UserContent
 from ...types.messages import AssistantMessage, Message, UserMessage
 from ...types.model import ModelCapabilities, ModelRequest
+from ...wire.transport_settings import TRANSPORT_SETTINGS
 
 __all__ = [
     "RequestBound",
     "TokenMeasure",
     "count_answers",
     "find_output_limit",
-    "find_stored_input",
+    "find_unknown_input",
     "reasons",
     "request_text",
 ]
@@ -44,13 +46,20 @@ _BYTES_PER_TOKEN_OF_SOUND = 64
 
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
 _ANSWERS = ("n", "candidateCount", "candidate_count")
-_STORED_INPUTS = ("previous_response_id", "conversation", "cachedContent", "cached_content")
+_UNKNOWN_INPUTS = (
+    "previous_response_id",
+    "conversation",
+    "prompt",
+    "cachedContent",
+    "cached_content",
+    "mcp_servers",
+    "web_search_options",
+)
 _GENERATION_SETTINGS = ("generationConfig", "generation_config")
 """What Google calls the object of its settings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestBound:
+class RequestBound(Struct, frozen=True, kw_only=True):
     """The most tokens of one request.
 
     Args:
@@ -129,14 +138,16 @@ def find_output_limit(settings: Mapping[str, Any]) -> int:
     return max(_numbers([settings, *in_body], _OUTPUT_LIMITS), default=0)
 
 
-def find_stored_input(settings: Mapping[str, Any]) -> str | None:
-    """The field of a request that lets the provider add what it has stored; None when there is none.
+def find_unknown_input(settings: Mapping[str, Any]) -> str | None:
+    """The field of a request that lets the provider add what it has stored or finds; None for none.
 
     Args:
         settings: The settings of a request.
     """
     parts = (settings, _object(settings, "extra_body"))
-    return next((name for part in parts for name in _STORED_INPUTS if part.get(name) is not None), None)
+    return next(
+        (name for part in parts for name in _UNKNOWN_INPUTS if part.get(name) not in (None, [], "")), None
+    )
 
 
 def count_answers(settings: Mapping[str, Any]) -> int:
@@ -205,9 +216,15 @@ def _texts(request: ModelRequest) -> Iterator[str]:
         yield _json(request.response_format.schema)
     for message in request.messages:
         yield from _texts_of_message(message)
-    extra_body = _object(request.settings, "extra_body")
-    if extra_body:
-        yield _json(extra_body)
+    yield from _texts_of_settings(request.settings)
+
+
+def _texts_of_settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    """What settings add to a request: names that a protocol does not know travel in it as they are."""
+    for name, value in settings.items():
+        is_sent = name == "extra_body" or name not in TRANSPORT_SETTINGS
+        if is_sent and value and not isinstance(value, int | float):
+            yield _json(value)
 
 
 def _texts_of_message(message: Message) -> Iterator[str]:

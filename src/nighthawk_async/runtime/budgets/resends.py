@@ -6,16 +6,16 @@ a response is opened: a transport does not know budgets, and what records stands
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ...types.usage import Usage
 
 __all__ = ["AttemptUsage", "AttemptsSource", "ResendCheck", "checking_resends", "find_resend_check"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AttemptUsage:
+class AttemptUsage(Struct, frozen=True, kw_only=True):
     """What is known of one attempt at a request.
 
     Args:
@@ -30,8 +30,11 @@ class AttemptUsage:
 AttemptsSource: TypeAlias = Callable[[], Sequence[AttemptUsage]]
 """Gives the attempts at a request that were begun, oldest first, at any time."""
 
-ResendCheck: TypeAlias = Callable[[AttemptsSource], None]
-"""Called before a request is sent again; raises `BudgetExceededError` when there is no room for that."""
+ResendCheck: TypeAlias = Callable[[AttemptsSource], bool]
+"""Called before a request is sent again; tells whether there is room for that.
+
+It raises `BudgetExceededError` when there will be none, whatever others that are in progress give back.
+"""
 
 _check: ContextVar[ResendCheck | None] = ContextVar("nighthawk_async_resend_check", default=None)
 

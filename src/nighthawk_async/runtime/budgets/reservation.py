@@ -49,27 +49,35 @@ class Reservation:
         """What each account has set aside."""
         return [entry.amounts for entry in self._entries]
 
-    def renew(self, kept: Sequence[Amounts], added: Sequence[Amounts]) -> None:
+    def renew(self, kept: Sequence[Amounts], added: Sequence[Amounts]) -> bool:
         """Set aside what was consumed, and something more, instead of what was set aside.
+
+        It does not wait in line: others may be waiting for what it keeps.
 
         Args:
             kept: What was consumed, for each account in the order of the entries.
             added: What is to be set aside as well, likewise.
 
+        Returns:
+            Whether there was room; False when only what others have set aside is in the way. Then what was
+            consumed stays set aside.
+
         Raises:
-            BudgetExceededError: An account has no room for `added`. What was consumed stays set aside.
+            BudgetExceededError: An account has no room for `added`, whatever others do. What was consumed
+                stays set aside.
         """
         with ACCOUNTS_LOCK:
             self._replace_locked(kept)
-            breach = _find_breach_locked(
-                [Entry(entry.account, amounts) for entry, amounts in zip(self._entries, added, strict=True)]
-            )
-            if breach is None:
+            entries = [Entry(entry.account, more) for entry, more in zip(self._entries, added, strict=True)]
+            lasting = _find_lasting_breach_locked(entries, kept=kept)
+            has_room = _find_breach_locked(entries) is None
+            if has_room:
                 self._replace_locked([_sum(*both) for both in zip(kept, added, strict=True)])
             answered = _LINE.move()
         _wake(answered)
-        if breach is not None:
-            raise breach
+        if lasting is not None:
+            raise lasting
+        return has_room
 
     def _replace_locked(self, amounts: Sequence[Amounts]) -> None:
         """Set other amounts aside."""
@@ -217,16 +225,14 @@ def find_full(accounts: Sequence[BudgetAccount], least: Amounts) -> BudgetExceed
         least: How much is needed at least.
     """
     with ACCOUNTS_LOCK:
-        full = (account for account in accounts if not account.may_have_room_locked(least))
-        account = next(full, None)
-        return None if account is None else account.find_breach_locked(least)
+        return _find_lasting_breach_locked([Entry(account, least) for account in accounts])
 
 
 def _decide_locked(entries: Sequence[Entry], payers: Sequence[Payer]) -> _Answer | None:
     """What was asked for, or why it will never come; None to wait."""
-    for entry in entries:
-        if not entry.account.may_have_room_locked(entry.amounts):
-            return entry.account.find_breach_locked(entry.amounts)
+    lasting = _find_lasting_breach_locked(entries)
+    if lasting is not None:
+        return lasting
     if _find_breach_locked(entries) is not None:
         return None
     return _reserve_locked(entries, payers)
@@ -253,6 +259,16 @@ def _find_breach_locked(entries: Sequence[Entry]) -> BudgetExceededError | None:
     return next((breach for breach in breaches if breach is not None), None)
 
 
+def _find_lasting_breach_locked(
+    entries: Sequence[Entry], *, kept: Sequence[Amounts] | None = None
+) -> BudgetExceededError | None:
+    breaches = (
+        entry.account.find_lasting_breach_locked(entry.amounts, kept=kept[position] if kept else {})
+        for position, entry in enumerate(entries)
+    )
+    return next((breach for breach in breaches if breach is not None), None)
+
+
 def _is_last_locked(entry: Entry) -> bool:
     """Whether an account is to be told of, because another request would not fit, or no tool call would.
 
@@ -265,7 +281,7 @@ def _is_last_locked(entry: Entry) -> bool:
         resource: 2 * amount if resource == "turns" else amount + _grown(amount)
         for resource, amount in entry.amounts.items()
     }
-    return not account.may_have_room_locked({**both, "tool_calls": 1})
+    return account.find_lasting_breach_locked({**both, "tool_calls": 1}) is not None
 
 
 def _sum(one: Amounts, other: Amounts) -> Amounts:

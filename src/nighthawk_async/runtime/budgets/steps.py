@@ -32,9 +32,9 @@ Result = TypeVar("Result")
 _LEAST_COST = Decimal("0.000001")
 
 
-async def begin_in_time(
+def begin_in_time(
     accounts: Sequence[BudgetAccount], work: Callable[[Callable[[], None]], Awaitable[Result]]
-) -> Result:
+) -> Awaitable[Result]:
     """Carry something out that must wait to begin, but no longer than the budgets have seconds left.
 
     Args:
@@ -44,9 +44,13 @@ async def begin_in_time(
     Raises:
         BudgetExceededError: The time of a budget is over, and it has not begun.
     """
-    timed = [account for account in accounts if account.terms.limits.seconds is not None]
-    if not timed:
-        return await work(lambda: None)
+    timed = _timed(accounts)
+    return _begin_in_time(timed, work) if timed else work(_note_nothing)
+
+
+async def _begin_in_time(
+    timed: Sequence[BudgetAccount], work: Callable[[Callable[[], None]], Awaitable[Result]]
+) -> Result:
     with in_force(timed):  # also for a task that has outlived the block of the budget
         _check_time(timed)
         shortest = min(timed, key=lambda account: account.remaining_seconds)
@@ -63,9 +67,9 @@ async def begin_in_time(
         raise _recorded(shortest.time_breach())
 
 
-async def carry_out_in_time(
+def carry_out_in_time(
     accounts: Sequence[BudgetAccount], work: Callable[[], Awaitable[Result]]
-) -> Result:
+) -> Awaitable[Result]:
     """Carry something out, but no longer than the budgets have seconds left.
 
     What ends later than that without having noticed counts as late too, whatever it gave or raised.
@@ -77,9 +81,11 @@ async def carry_out_in_time(
     Raises:
         BudgetExceededError: The time of a budget is over.
     """
-    timed = [account for account in accounts if account.terms.limits.seconds is not None]
-    if not timed:
-        return await work()
+    timed = _timed(accounts)
+    return _carry_out_in_time(timed, work) if timed else work()
+
+
+async def _carry_out_in_time(timed: Sequence[BudgetAccount], work: Callable[[], Awaitable[Result]]) -> Result:
     with in_force(timed):
         _check_time(timed)
         shortest = min(timed, key=lambda account: account.remaining_seconds)
@@ -96,7 +102,7 @@ async def carry_out_in_time(
         raise _recorded(shortest.time_breach())
 
 
-async def carry_out_within(environment: Environment, work: Callable[[], Awaitable[Result]]) -> Result:
+def carry_out_within(environment: Environment, work: Callable[[], Awaitable[Result]]) -> Awaitable[Result]:
     """Carry a step out that begins now, in the budgets that are in force in it.
 
     Args:
@@ -107,10 +113,11 @@ async def carry_out_within(environment: Environment, work: Callable[[], Awaitabl
         BudgetExceededError: A budget allows no further step.
         HookError: A hook failed.
     """
-    accounts = environment.policies.budgets
-    if not accounts:
-        return await work()
-    _charge(accounts, "steps")
+    return _carry_out_within(environment, work) if environment.policies.budgets else work()
+
+
+async def _carry_out_within(environment: Environment, work: Callable[[], Awaitable[Result]]) -> Result:
+    _charge(environment.policies.budgets, "steps")
     await tell_thresholds(environment)
     result = await work()
     await tell_thresholds(environment)
@@ -180,6 +187,14 @@ async def begin_foreign_turn(environment: Environment) -> None:
     check_foreign_turn(environment)
     _charge(environment.policies.budgets, "turns")
     await tell_thresholds(environment)
+
+
+def _timed(accounts: Sequence[BudgetAccount]) -> list[BudgetAccount]:
+    return [account for account in accounts if account.terms.limits.seconds is not None]
+
+
+def _note_nothing() -> None:
+    """What begins under no budget has nothing to note."""
 
 
 def _charge(accounts: Sequence[BudgetAccount], resource: Resource) -> None:

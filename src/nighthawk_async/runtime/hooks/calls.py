@@ -129,19 +129,24 @@ async def emit_finished(environment: Environment, event: FinishedEvent) -> None:
         raise ending
 
 
-def emit_finished_sync(environment: Environment, event: FinishedEvent) -> None:
+def emit_finished_sync(environment: Environment, event: object, error: BaseException | None) -> None:
     """Tell every hook in force that something has ended in synchronous code; see `emit_finished`.
+
+    Args:
+        environment: What is in force.
+        event: What has ended.
+        error: What ended it, a cancellation too; None when all went well.
 
     Raises:
         HookError: All went well before, and a hook failed, or is async.
     """
-    ending = event.error
+    ending = error
     for registration in _registrations(environment, type(event)):
         try:
             obey(event, registration[1], _ask_sync(registration, event))
-        except HookError as error:
-            ending = _ending_with(ending, error)
-    if ending is not None and ending is not event.error:
+        except HookError as failure:
+            ending = _ending_with(ending, failure)
+    if ending is not None and ending is not error:
         raise ending
 
 

@@ -246,7 +246,7 @@ class Retry(HookEvent):
     """An attempt failed, and there will be another. Look on only.
 
     Args:
-        name: What is tried: the name of a function, or the id of a step.
+        name: What is tried: the name of a function, or the id of a step, or of a model that is asked again.
         attempt: Which attempt failed, from 1.
         error: Why.
         wait_seconds: Seconds until the next attempt.

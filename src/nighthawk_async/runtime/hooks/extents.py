@@ -37,14 +37,14 @@ class ExtentEvents:
         try:
             emit_sync(self._environment, self._beginning())
         except BaseException as error:
-            emit_finished_sync(self._environment, self._end(error))
+            emit_finished_sync(self._environment, self._end(error), error)
             raise
 
     def __exit__(
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if self._environment.policies.hooks:
-            emit_finished_sync(self._environment, self._end(exc))
+            emit_finished_sync(self._environment, self._end(exc), exc)
 
     async def __aenter__(self) -> None:
         if not self._environment.policies.hooks:

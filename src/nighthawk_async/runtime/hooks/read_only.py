@@ -1,12 +1,18 @@
-"""What hooks are told and cannot change in place: only the answer `Modify` changes anything. Floor 3. Pure.
+"""What hooks and oversight are told and cannot change in place: only answers change anything. Floor 3. Pure.
 
 They are dictionaries and lists in everything else: JSON can hold them, and their copies are plain.
 """
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeAlias, cast
 
 __all__ = ["deeply_read_only", "read_only"]
+
+_Unfilled: TypeAlias = tuple[object, Any, int]  # a dictionary or list, its empty copy, how deep it stands
+
+_MAX_DEPTH = 10_000
+_put, _append = vars(dict)["__setitem__"], vars(list)["append"]
+"""What read-only copies are filled with; their own methods refuse."""
 
 
 def read_only(mapping: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,26 +27,43 @@ def read_only(mapping: Mapping[str, Any]) -> dict[str, Any]:
 def deeply_read_only(mapping: Mapping[str, Any]) -> dict[str, Any]:
     """A copy of a mapping that cannot be changed in place, and neither can dictionaries and lists in it.
 
+    It may be nested as deep as a parser of JSON takes it, deeper than Python's own functions call each other.
+
     Args:
         mapping: A mapping of what JSON can hold.
 
     Raises:
-        RecursionError: It is nested too deep, or holds itself.
+        RecursionError: It holds itself, or is nested deeper than any parser takes it.
     """
-    return _ReadOnlyDict({name: _frozen(value) for name, value in mapping.items()})
+    copy = _ReadOnlyDict()
+    to_fill: list[_Unfilled] = [(mapping, copy, 1)]
+    while to_fill:
+        source, target, depth = to_fill.pop()
+        if depth > _MAX_DEPTH:
+            raise RecursionError(f"nested deeper than {_MAX_DEPTH:,} levels")
+        if type(target) is _ReadOnlyDict:
+            for name, member in cast("Mapping[object, object]", source).items():
+                _put(target, name, _begin_copy(member, depth, to_fill))
+        else:
+            for member in cast("list[object]", source):
+                _append(target, _begin_copy(member, depth, to_fill))
+    return copy
 
 
-def _frozen(value: object) -> object:
-    if isinstance(value, Mapping):
-        members = cast("Mapping[object, object]", value).items()
-        return _ReadOnlyDict({name: _frozen(member) for name, member in members})
-    if isinstance(value, list | tuple):
-        return _ReadOnlyList(map(_frozen, cast("list[object]", value)))
-    return value
+def _begin_copy(member: object, depth: int, to_fill: list[_Unfilled]) -> object:
+    """What stands for a member of something at a depth; when that is a copy, it is still to be filled."""
+    is_mapping = isinstance(member, Mapping)
+    if not is_mapping and not isinstance(member, list | tuple):
+        return member
+    copy = _ReadOnlyDict() if is_mapping else _ReadOnlyList()
+    to_fill.append((cast("object", member), copy, depth + 1))
+    return copy
 
 
 def _refuse(self: object, *args: object, **kwargs: object) -> NoReturn:
-    raise TypeError("what a hook is told is read-only: answer Modify(…) with a changed copy")
+    raise TypeError(
+        "what hooks and oversight are told is read-only: answer Modify(…), or Rewrite(…), with a changed copy"
+    )
 
 
 def _read_only_type(plain: type, *names: str) -> Any:

@@ -1,12 +1,15 @@
 """What each event lets hooks answer, as a table. Floor 3."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from types import MappingProxyType, UnionType
 from typing import Any, cast
 
+from msgspec import Struct
+
 from ...types.content import BinaryContent, FileUrl, UploadedFile, UserContent
+from ...types.messages import AssistantMessage, ToolResultsMessage, UserMessage
 from ...types.model import ModelRequest
+from ...types.tools import ToolDefinition
 from ..human.events import (
     ApprovalAnswered,
     ApprovalClosed,
@@ -41,8 +44,7 @@ from .read_only import deeply_read_only, read_only
 __all__ = ["EVENT_RULES", "EventRule"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRule:
+class EventRule(Struct, frozen=True, kw_only=True):
     """What an event lets hooks answer. To let it happen is always allowed.
 
     Args:
@@ -67,7 +69,20 @@ class EventRule:
 def _checked_request(value: object) -> ModelRequest:
     if not isinstance(value, ModelRequest):
         raise TypeError("the value must be a ModelRequest")
+    has_messages = _are(value.messages, UserMessage | AssistantMessage | ToolResultsMessage)
+    if not (
+        has_messages
+        and _are(value.tools, ToolDefinition)
+        and isinstance(cast("object", value.settings), Mapping)
+    ):
+        raise TypeError("the value must have messages, tools and settings as a ModelRequest has them")
     return value
+
+
+def _are(items: object, kind: type | UnionType) -> bool:
+    return isinstance(items, list | tuple) and all(
+        isinstance(item, kind) for item in cast("tuple[object, ...]", items)
+    )
 
 
 def _checked_mapping(value: object) -> Mapping[str, Any]:

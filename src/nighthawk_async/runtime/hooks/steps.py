@@ -13,10 +13,10 @@ from .calls import emit, emit_finished
 from .events import BeforeCommit, StepFinished, StepResumed, StepStarted, StepSuspended
 from .read_only import read_only
 
-__all__ = ["before_commit", "with_step_events"]
+__all__ = ["InTime", "before_commit", "with_step_events"]
 
 _Concluded: TypeAlias = tuple[StepOutcome, StepResult]
-_InTime: TypeAlias = Callable[[Callable[[], Awaitable[_Concluded]]], Awaitable[_Concluded]]
+InTime: TypeAlias = Callable[[Callable[[], Awaitable[_Concluded]]], Awaitable[_Concluded]]
 
 
 async def with_step_events(
@@ -24,7 +24,7 @@ async def with_step_events(
     step: Step,
     carry_out: Callable[[], Awaitable[_Concluded]],
     *,
-    in_time: _InTime,
+    in_time: InTime,
 ) -> _Concluded:
     """Carry out an admitted step, and tell hooks of its beginning, its parking and its end.
 
@@ -42,8 +42,6 @@ async def with_step_events(
         HookError: A hook failed.
         Exception: What carrying out raises.
     """
-    if not environment.policies.hooks:
-        return await in_time(carry_out)
     has_begun = False
 
     async def begin_and_carry_out() -> _Concluded:

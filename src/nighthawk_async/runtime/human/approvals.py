@@ -11,6 +11,7 @@ import anyio
 
 from ...actors import BareTaskGroup
 from ...actors.argument_checks import check_seconds, check_whole_number
+from ...actors.foreign_cancellation import is_cancelled
 from ...errors import ApprovalDeniedError, ApprovalExpiredError, NighthawkError, NoHumanError
 from ...parallel.failures import without_cancellations
 from ..awaitable import await_value
@@ -23,13 +24,14 @@ from .events import (
     ApprovalAnswered,
     ApprovalClosed,
     ApprovalRequested,
-    NotifyHumanEvent,
+    HumanObserver,
     tell_human_end,
     tell_human_event,
 )
 from .handler import HumanHandler
 from .request import ApprovalRequest
 from .surroundings import find_execution, find_human_handler, find_human_observer
+from .told import told_approval
 from .votes import ApprovalStatus
 
 __all__ = ["request_approval"]
@@ -84,30 +86,32 @@ async def request_approval(
         execution_ref=find_execution(),
         ballot=ballot,
     )
-    approval = await _collect_answers(request, find_human_handler(), _Report(request, find_human_observer()))
-    approval.check(action, arguments)
+    report = _Report(request, find_human_observer())
+    with told_approval(request):
+        approval = await _collect_answers(request, find_human_handler(), report)
+        approval.check(action, arguments)
     return approval
 
 
 class _Report:
     """Tells of a request and its answers, each once and in order, in the task of who asks."""
 
-    def __init__(self, request: ApprovalRequest, notify: NotifyHumanEvent | None) -> None:
+    def __init__(self, request: ApprovalRequest, observer: HumanObserver | None) -> None:
         self._request = request
-        self._notify = notify
+        self._observer = observer
         self._told = 0
 
     def begin(self) -> None:
-        tell_human_event(ApprovalRequested(request=self._request), self._notify)
+        tell_human_event(ApprovalRequested(request=self._request), self._observer)
 
     def catch_up(self) -> None:
         """Tell of the answers that came since the last time."""
         for event in self._untold():
-            tell_human_event(event, self._notify)
+            tell_human_event(event, self._observer)
 
     def end(self, error: BaseException | None) -> None:
         for event in (*self._untold(), ApprovalClosed(request=self._request)):
-            tell_human_end(event, self._notify, error)
+            tell_human_end(event, self._observer, error)
 
     def _untold(self) -> Iterator[ApprovalAnswered]:
         for vote in self._request.answers[self._told :]:
@@ -122,6 +126,7 @@ async def _collect_answers(
     try:
         report.begin()
         await _ask_people(request, handler, report)
+        report.catch_up()
         approval = _result(request)
     except BaseException as error:
         request.ballot.end("cancelled")
@@ -176,7 +181,7 @@ def _find_end(request: ApprovalRequest) -> ApprovalStatus | None:
     """How a request has ended, or is about to because who waits for it is cancelled, too; None otherwise."""
     if not request.is_pending:
         return request.status
-    return "cancelled" if anyio.current_effective_deadline() == -math.inf else None
+    return "cancelled" if is_cancelled() else None
 
 
 def _result(request: ApprovalRequest) -> Approval:

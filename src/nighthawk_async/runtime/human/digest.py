@@ -13,7 +13,7 @@ import json
 from collections import deque
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -22,6 +22,7 @@ from pathlib import PurePath
 from typing import cast
 from uuid import UUID
 
+from msgspec import Struct
 from pydantic import AnyUrl, BaseModel, ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 
 from ...types.json import JsonableValue
@@ -37,8 +38,7 @@ _SCALARS = (
 """What pydantic writes as one JSON text that holds all of the value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DigestedAction:
+class DigestedAction(Struct, frozen=True, kw_only=True):
     """An action as people see it.
 
     Args:

@@ -3,14 +3,12 @@
 Spans get identifiers, actions, digests and how things ended: no questions, arguments, answers or reasons.
 """
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 from opentelemetry import trace
 
-from ...errors import HookError
 from .question import Question
 from .request import ApprovalRequest
 from .votes import Vote
@@ -20,7 +18,7 @@ __all__ = [
     "ApprovalClosed",
     "ApprovalRequested",
     "HumanEvent",
-    "NotifyHumanEvent",
+    "HumanObserver",
     "QuestionAnswered",
     "QuestionAsked",
     "QuestionClosed",
@@ -98,49 +96,55 @@ class ApprovalClosed:
 HumanEvent: TypeAlias = (
     QuestionAsked | QuestionAnswered | QuestionClosed | ApprovalRequested | ApprovalAnswered | ApprovalClosed
 )
-NotifyHumanEvent: TypeAlias = Callable[[HumanEvent], None]
-"""Looks on, in the task of who asks, in the order of the events. What it raises, who asks gets."""
-
-_LOGGER = logging.getLogger("nighthawk")
 
 
-def tell_human_event(event: HumanEvent, notify: NotifyHumanEvent | None) -> None:
+class HumanObserver(Protocol):
+    """Looks on, in the task of who asks, in the order of the events. What it raises, who asks gets."""
+
+    def tell(self, event: HumanEvent) -> None:
+        """Look at an event."""
+        ...
+
+    def tell_end(self, event: HumanEvent, error: BaseException | None) -> None:
+        """Look at what is told at the end; see `tell_human_end`."""
+        ...
+
+
+def tell_human_event(event: HumanEvent, observer: HumanObserver | None) -> None:
     """Record an event on the current span, and tell whoever looks on.
 
     Args:
         event: The event.
-        notify: Who looks on; None for nobody.
+        observer: Who looks on; None for nobody.
     """
-    span = trace.get_current_span()
-    if span.is_recording():
-        name, attributes = _describe(event)
-        span.add_event(f"nighthawk.{name}", attributes)
-    if notify is not None:
-        notify(event)
+    _record(event)
+    if observer is not None:
+        observer.tell(event)
 
 
-def tell_human_end(event: HumanEvent, notify: NotifyHumanEvent | None, ending: BaseException | None) -> None:
-    """Record and tell what is told at the end, however it ends.
+def tell_human_end(event: HumanEvent, observer: HumanObserver | None, error: BaseException | None) -> None:
+    """Record what is told at the end, however it ends, and tell all that look on, although some fail.
 
     What ends it stays the primary error: a hook that fails is a note on it, or after a cancellation logged.
 
     Args:
         event: The event.
-        notify: Who looks on; None for nobody.
-        ending: What ends it, a cancellation too; None when all went well.
+        observer: Who looks on; None for nobody.
+        error: What ends it, a cancellation too; None when all went well.
 
     Raises:
         HookError: All went well before, and a hook failed.
     """
-    try:
-        tell_human_event(event, notify)
-    except HookError as error:
-        if ending is None:
-            raise
-        if isinstance(ending, Exception):
-            ending.add_note(str(error))
-        else:
-            _LOGGER.warning("%s", error, exc_info=error)
+    _record(event)
+    if observer is not None:
+        observer.tell_end(event, error)
+
+
+def _record(event: HumanEvent) -> None:
+    span = trace.get_current_span()
+    if span.is_recording():
+        name, attributes = _describe(event)
+        span.add_event(f"nighthawk.{name}", attributes)
 
 
 def _describe(event: HumanEvent) -> tuple[str, Mapping[str, str | int | bool]]:

@@ -16,7 +16,7 @@ from ..unset import UNSET
 from ..validation import type_adapter, type_name
 from .errors import InvalidAnswerError
 from .events import (
-    NotifyHumanEvent,
+    HumanObserver,
     QuestionAnswered,
     QuestionAsked,
     QuestionClosed,
@@ -27,6 +27,7 @@ from .events import (
 from .handler import HumanHandler
 from .question import Question
 from .surroundings import find_execution, find_human_handler, find_human_observer
+from .told import told_question
 
 __all__ = ["ask_user"]
 
@@ -90,19 +91,29 @@ async def ask_user(
     question = Question(
         id=uuid.uuid4().hex, prompt=prompt, schema=schema, default=default, execution_ref=find_execution()
     )
-    notify = find_human_observer()
-    try:
-        tell_human_event(QuestionAsked(question=question), notify)
-        answer, status = await _answer_or_default(find_human_handler(), question, timeout, notify)
-    except BaseException as error:
-        tell_human_end(QuestionClosed(question=question, status=_status_of(error)), notify, error)
-        raise
-    tell_human_end(QuestionClosed(question=question, status=status), notify, None)
+    with told_question(question) as node:
+        answer, status = await _ask(question, timeout, find_human_observer())
+        if node is not None:
+            node.set_attributes({"nighthawk.question.status": status})
+            node.end("completed", outputs={"answer": answer})
     return answer
 
 
+async def _ask(
+    question: Question, seconds: float | None, observer: HumanObserver | None
+) -> tuple[object, QuestionStatus]:
+    try:
+        tell_human_event(QuestionAsked(question=question), observer)
+        answer, status = await _answer_or_default(find_human_handler(), question, seconds, observer)
+    except BaseException as error:
+        tell_human_end(QuestionClosed(question=question, status=_status_of(error)), observer, error)
+        raise
+    tell_human_end(QuestionClosed(question=question, status=status), observer, None)
+    return answer, status
+
+
 async def _answer_or_default(
-    handler: HumanHandler | None, question: Question, seconds: float | None, notify: NotifyHumanEvent | None
+    handler: HumanHandler | None, question: Question, seconds: float | None, observer: HumanObserver | None
 ) -> tuple[object, QuestionStatus]:
     try:
         if handler is None:
@@ -111,7 +122,7 @@ async def _answer_or_default(
                 "nighthawk_async.run(…, human=…) or nighthawk_async.scope(human=…), or give a default."
             )
         with anyio.move_on_after(seconds):
-            return await _fitting_answer(handler, question, notify), "answered"
+            return await _fitting_answer(handler, question, observer), "answered"
         raise AnswerTimeoutError(f"Nobody answered {_quoted(question)} in {seconds:g} seconds.")
     except (NoHumanError, AnswerTimeoutError):
         if question.has_default:
@@ -120,7 +131,7 @@ async def _answer_or_default(
 
 
 async def _fitting_answer(
-    handler: HumanHandler, question: Question, notify: NotifyHumanEvent | None
+    handler: HumanHandler, question: Question, observer: HumanObserver | None
 ) -> object:
     """Ask until an answer fits."""
     while True:
@@ -130,9 +141,9 @@ async def _fitting_answer(
         except ToolValidationError as error:
             problem = str(error)
         else:
-            tell_human_event(QuestionAnswered(question=question, answer=value), notify)
+            tell_human_event(QuestionAnswered(question=question, answer=value), observer)
             return value
-        tell_human_event(QuestionAnswered(question=question, answer=answer, error=problem), notify)
+        tell_human_event(QuestionAnswered(question=question, answer=answer, error=problem), observer)
         if question.attempt == _MAX_ATTEMPTS:
             raise InvalidAnswerError(
                 f"No answer to {_quoted(question)} fitted in {_MAX_ATTEMPTS} attempts: {problem}"

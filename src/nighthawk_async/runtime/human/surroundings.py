@@ -1,9 +1,11 @@
 """Who asks people in the present extent, and who looks on. Floor 3."""
 
+from msgspec import Struct
+
 from ...types.execution import ExecutionRef
-from ..environment import find_environment
-from ..hooks.calls import emit_sync
-from .events import HumanEvent, NotifyHumanEvent
+from ..environment import Environment, find_environment
+from ..hooks.calls import emit_finished_sync, emit_sync
+from .events import HumanEvent, HumanObserver
 from .handler import HumanHandler
 
 __all__ = ["find_execution", "find_human_handler", "find_human_observer"]
@@ -15,19 +17,25 @@ def find_human_handler() -> HumanHandler | None:
     return None if environment is None else environment.policies.human
 
 
-def find_human_observer() -> NotifyHumanEvent | None:
+def find_human_observer() -> HumanObserver | None:
     """Who looks on; None for nobody."""
     environment = find_environment()
     if environment is None or not environment.policies.hooks:
         return None
-
-    def notify(event: HumanEvent) -> None:
-        emit_sync(environment, event)
-
-    return notify
+    return _HooksInForce(environment)
 
 
 def find_execution() -> ExecutionRef | None:
     """Which run, scope and step asks; None outside a run."""
     environment = find_environment()
     return None if environment is None else environment.execution_ref
+
+
+class _HooksInForce(Struct, frozen=True):
+    environment: Environment
+
+    def tell(self, event: HumanEvent) -> None:
+        emit_sync(self.environment, event)
+
+    def tell_end(self, event: HumanEvent, error: BaseException | None) -> None:
+        emit_finished_sync(self.environment, event, error)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import NoHumanError, ToolValidationError
+from ...lazy_exports import LazyModule
 from ...types.json import JsonableValue
 from ..validation import type_name
 from .question import Question
@@ -17,7 +18,9 @@ from .request import ApprovalRequest
 from .terminal_input import check_terminal, read_line
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import rich.console as rich_console
+else:
+    rich_console = LazyModule("rich.console")  # many programs have handlers of their own
 
 __all__ = ["TerminalHandler"]
 
@@ -42,7 +45,7 @@ class TerminalHandler:
         self,
         *,
         approver: str = "terminal",
-        console: "Console | None" = None,
+        console: "rich_console.Console | None" = None,
         input: Callable[[], str] | None = None,
     ) -> None:
         self._approver = approver
@@ -83,11 +86,9 @@ class TerminalHandler:
         )
 
     @property
-    def _console(self) -> "Console":
+    def _console(self) -> "rich_console.Console":
         if self._given_console is None:
-            from rich.console import Console
-
-            self._given_console = Console(stderr=True)
+            self._given_console = rich_console.Console(stderr=True)
         return self._given_console
 
     def _show_question(self, question: Question) -> None:

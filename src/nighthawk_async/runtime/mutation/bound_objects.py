@@ -8,10 +8,10 @@ It does not say who changed something: that is `mutation.report`.
 """
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ..step_context import StepContext
 from .mutable_state import attribute_of, shapes_of
@@ -22,8 +22,7 @@ __all__ = ["Binding", "BoundObjects"]
 _MISSING = object()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Binding:
+class Binding(Struct, frozen=True, eq=False):
     """An object that a step in flight has bound.
 
     Args:
@@ -79,10 +78,11 @@ _innermost: ContextVar["BoundObjects | None"] = ContextVar("nighthawk_async_boun
 
 
 class BoundObjects:
-    """The objects that one step binds.
+    """The objects that one step binds. The step is in flight within the `with` statement.
 
     Args:
         context: The state of the step, which begins inside the step in flight around the caller, if any.
+        is_registered: Whether other steps see what it binds.
     """
 
     __slots__ = (
@@ -91,37 +91,32 @@ class BoundObjects:
         "_is_registered",
         "_names",
         "_own_counts",
+        "_token",
         "callers",
         "context",
     )
 
-    def __init__(self, context: StepContext) -> None:
+    def __init__(self, context: StepContext, *, is_registered: bool) -> None:
         self.context = context
         self.callers = _steps_in_flight_around()
         self._names = tuple(dict.fromkeys((*context.write_names, *context.read_names)))
         self._bindings: dict[str, Binding] = {}
         self._own_counts: dict[int, int] = {}
-        self._is_in_flight = self._is_registered = False
+        self._is_registered = is_registered
+        self._is_in_flight = False
 
-    @contextmanager
-    def in_flight(self, *, is_registered: bool) -> Generator[None, None, None]:
-        """The extent of the step.
-
-        Args:
-            is_registered: Whether other steps see what it binds.
-        """
-        token = _innermost.set(self)
-        self._is_in_flight, self._is_registered = True, is_registered
-        if is_registered:
+    def __enter__(self) -> None:
+        self._token = _innermost.set(self)
+        self._is_in_flight = True
+        if self._is_registered:
             self._bind(*_bound_values(self.context, self._names))
-        try:
-            yield
-        finally:
-            self._is_in_flight = self._is_registered = False
-            _REGISTRY.remove(*self._bindings.values())
-            self._bindings.clear()
-            self._own_counts.clear()
-            _innermost.reset(token)
+
+    def __exit__(self, *exc_details: object) -> None:
+        self._is_in_flight = self._is_registered = False
+        _REGISTRY.remove(*self._bindings.values())
+        self._bindings.clear()
+        self._own_counts.clear()
+        _innermost.reset(self._token)
 
     @property
     def is_in_flight(self) -> bool:

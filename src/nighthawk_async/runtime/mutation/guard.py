@@ -45,14 +45,14 @@ class MutationGuard:
         filename: str = "<natural>",
         line: int = 1,
     ) -> None:
-        self._bound = BoundObjects(context)
+        self._bound = BoundObjects(context, is_registered=mode != "ignore")
         self._mode: ConcurrentMutation = mode
         self._place = (filename, line)
         self._reported: dict[tuple[int, BoundObjects], object] = {}
 
     def in_flight(self) -> AbstractContextManager[None]:
         """The extent of the step."""
-        return self._bound.in_flight(is_registered=self._mode != "ignore")
+        return self._bound
 
     def carry_out(self, command: Command, state: StepState) -> object:
         """Carry out a command; see `Command.carry_out`.

@@ -8,8 +8,9 @@ closes first, which names the other, and the other does not report it again.
 import threading
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from .bound_objects import Binding, BoundObjects
 from .mutable_state import Shape, shapes_of
@@ -27,8 +28,7 @@ MAX_WATCHED_ITEMS = 20_000
 """How many things these may hold together; an object beyond that is compared by its size alone."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Mutation:
+class Mutation(Struct, frozen=True, kw_only=True, eq=False):
     """One contested object that was changed.
 
     Args:
@@ -48,15 +48,13 @@ class Mutation:
     rival: BoundObjects | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Root:
+class _Root(Struct, frozen=True):
     name: str
     value: object
     other: Binding
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Watched:
+class _Watched(Struct, kw_only=True, eq=False):
     value: object
     root: "_Root"
     path: str

@@ -19,15 +19,13 @@ class _CommitRefusedError(OutcomeRefusedError, StepRejectedError):
     """A commit was rejected, and the step may go on. An agent that lets it through fails the step with it."""
 
 
-def make_commit_inspector(environment: Environment, step: Step) -> Inspect | None:
-    """What inspects the commits of a step; None when nothing does.
+def make_commit_inspector(environment: Environment, step: Step) -> Inspect:
+    """What inspects the commits of a step.
 
     Args:
         environment: What is in force in the step.
         step: The step.
     """
-    if environment.oversight is None and not environment.policies.hooks:
-        return None
 
     async def inspect(outcome: StepOutcome, result: StepResult, *, is_last: bool) -> StepResult:
         try:

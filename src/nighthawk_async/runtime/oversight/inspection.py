@@ -34,7 +34,7 @@ class ToolCallInspection:
     Args:
         step_id: The step that calls.
         tool_name: The tool.
-        arguments: The arguments as the model gave them, parsed.
+        arguments: The arguments as the model gave them, parsed; read-only throughout.
     """
 
     step_id: str

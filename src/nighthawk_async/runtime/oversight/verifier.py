@@ -31,8 +31,8 @@ _NO_WORDS = "a check finds that it is not done; look again at what the block ask
 
 def make_verifier(
     environment: Environment, own: Sequence[Verification], *, step_id: str, program: str
-) -> Verify | None:
-    """What verifies the outcomes of a step; None when no check is in force.
+) -> Verify:
+    """What verifies the outcomes of a step.
 
     Args:
         environment: What is in force around the step.
@@ -40,10 +40,7 @@ def make_verifier(
         step_id: The step.
         program: Its program text.
     """
-    policies = environment.policies
-    if policies.is_verifying or not (own or policies.verifications):
-        return None
-    verifications = tuple(dict.fromkeys((*own, *reversed(policies.verifications))))
+    verifications = tuple(dict.fromkeys((*own, *reversed(environment.policies.verifications))))
     return _Verifier(verifications, step_id=step_id, program=program).verify
 
 

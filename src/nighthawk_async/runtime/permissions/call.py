@@ -54,7 +54,8 @@ class PermissionCall:
             only; without a rule of these about names they are not looked for.
         given: The names of the arguments that the call gives, rather than defaults.
         has_named_arguments: Whether the names of all arguments are known.
-        receiver: Of which object it is a method, as people are told; None when that says nothing.
+        receiver: The object that it is a method of, or that is called, as people are told; None when that
+            says nothing.
         unclear_receiver: That object, when what people are told may mean another one as well.
         layers: What is called, and what it wraps.
         declared: What an object or a class declares to be called by. The model may have chosen it, so it

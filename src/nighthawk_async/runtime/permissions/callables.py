@@ -21,7 +21,7 @@ __all__ = [
     "layers_of",
     "names_of",
     "other_names_of",
-    "receiver_of",
+    "without_surroundings",
 ]
 
 _DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
@@ -33,39 +33,33 @@ _METHOD_TYPES = (
     types.WrapperDescriptorType,
     types.ClassMethodDescriptorType,
     types.GetSetDescriptorType,
+    types.MethodWrapperType,
 )
 BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 """The types of bound methods: each access makes another object."""
 
 _CACHE_TYPE: type[object] = type(functools.cache(len))
 _PACKAGE = __name__.partition(".")[0]
-_MAX_LAYERS = 32
+_MAX_WRAPPERS = 32
 _HEAP_TYPE = 1 << 9
 """The flag of classes that are made at run time, by `class` for example."""
 
 
 def layers_of(function: object) -> tuple[object, ...]:
     """A callable and everything that it wraps, from the outside in; of `each.__call__` also `each`."""
-    layers = [function]
-    while len(layers) < _MAX_LAYERS and (inner := _wrapped(layers[-1])) is not None:
-        layers.append(inner)
+    layers = _chain(function, _wrapped)
     called = [each.__self__ for each in layers if _is_call_of_receiver(each)]
     return (*layers, *called)
 
 
 def called_function(function: object) -> object:
     """What a bound method, a partial or a `__call__` calls."""
-    for _ in range(_MAX_LAYERS):
-        inner = _called(function)
-        if inner is None:
-            break
-        function = inner
-    return function
+    return _chain(function, _called)[-1]
 
 
 def faithfully_wrapped(function: Callable[..., object]) -> Callable[..., object]:
     """What is called with the same arguments in the end: of a cache, and of a wrapper of this package."""
-    for _ in range(_MAX_LAYERS):
+    for _ in range(_MAX_WRAPPERS):
         if isinstance(function, types.MethodType):
             inner = faithfully_wrapped(function.__func__)
             return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
@@ -82,8 +76,8 @@ def function_title(function: object) -> str:
     """What a callable is called in messages and requests: `send_mail`, `Mailer.send`."""
     for layer in layers_of(called_function(function)):
         if isinstance(qualified := _attribute(layer, "__qualname__"), str):
-            return _without_surroundings(qualified)
-    return _without_surroundings(type(function).__qualname__)
+            return without_surroundings(qualified)
+    return without_surroundings(type(function).__qualname__)
 
 
 def names_of(function: object) -> tuple[str, ...]:
@@ -96,9 +90,9 @@ def names_of(function: object) -> tuple[str, ...]:
         qualified = cast("str", _attribute(named, "__qualname__"))
         module = _attribute(named, "__module__")
         names[cast("str", _attribute(named, "__name__"))] = None
-        names[_without_surroundings(qualified)] = None
+        names[without_surroundings(qualified)] = None
         if isinstance(module, str):
-            names[f"{module}.{_without_surroundings(qualified)}"] = None
+            names[f"{module}.{without_surroundings(qualified)}"] = None
     return tuple(names)
 
 
@@ -123,7 +117,7 @@ def other_names_of(function: object, written: str, *scopes: Mapping[str, object]
     owner = _attribute(function, "__self__")
     if owner is not None and isinstance(name := _attribute(function, "__name__"), str):
         bases = (owner if isinstance(owner, type) else type(owner)).__mro__
-        names.update((f"{_without_surroundings(base.__qualname__)}.{name}", None) for base in bases)
+        names.update((f"{without_surroundings(base.__qualname__)}.{name}", None) for base in bases)
     return tuple(names)
 
 
@@ -146,14 +140,6 @@ def is_own_method(method: types.MethodType) -> bool:
     )
 
 
-def receiver_of(function: object) -> object | None:
-    """The object that a method is called on; None for what is none, and for a method of a class."""
-    method = next((each for each in layers_of(function) if isinstance(each, types.MethodType)), None)
-    if method is None or isinstance(method.__self__, type) or not is_own_method(method):
-        return None
-    return method.__self__
-
-
 def is_same_callable(one: object, other: object) -> bool:
     """Whether two are the same; every access makes another object of a bound method."""
     if one is other:
@@ -164,7 +150,8 @@ def is_same_callable(one: object, other: object) -> bool:
 def is_data_callable(function: object) -> bool:
     """Whether a callable only makes or computes with values: those of Python's own data types.
 
-    Exception types are, too. `eval`, `open` and the like are not.
+    Exception types are, too. `eval`, `open` and the like are not, and neither is what only claims to be of
+    one of Python's modules.
     """
     function = called_function(function)
     if any(function is each for each in _REACHING):
@@ -172,21 +159,31 @@ def is_data_callable(function: object) -> bool:
     if isinstance(function, type):
         return _is_data_type(function) or issubclass(function, BaseException)
     if isinstance(function, types.FunctionType):
-        return function.__globals__.get("__name__") in _DATA_MODULES
+        name = function.__globals__.get("__name__")
+        return name in _DATA_MODULES and _own_attributes(_module(name)) is function.__globals__
     if isinstance(function, _METHOD_TYPES):
-        return _module(function.__objclass__) in _DATA_MODULES
-    if isinstance(function, types.BuiltinFunctionType | types.MethodWrapperType):
-        return _module(_owner(function)) in _DATA_MODULES
+        return _is_data_type(function.__objclass__)
+    if isinstance(function, types.BuiltinFunctionType):
+        owner = _owner(function)
+        if isinstance(owner, type):
+            return _is_data_type(owner)
+        name = _own_attributes(owner).get("__name__")
+        return name in _DATA_MODULES and _own_attributes(_module(name)).get(function.__name__) is function
     return False
 
 
 def _is_data_type(kind: type) -> bool:
     """Whether a class is one of Python's own, whatever `__module__` its body claims."""
-    module = _module(kind)
+    module = _attribute(kind, "__module__")
     if module not in _DATA_MODULES:
         return False
     is_written_in_c = not kind.__flags__ & _HEAP_TYPE
-    return is_written_in_c or getattr(sys.modules.get(cast("str", module)), kind.__name__, None) is kind
+    return is_written_in_c or _own_attributes(_module(module)).get(kind.__name__) is kind
+
+
+def _module(name: object) -> types.ModuleType | None:
+    """A module that is loaded, by its name."""
+    return sys.modules.get(cast("str", name))
 
 
 def _is_call_of_receiver(method: object) -> TypeGuard[types.MethodType]:
@@ -206,6 +203,15 @@ def _is_of_this_package(function: object) -> bool:
     return str(function.__globals__.get("__name__")).partition(".")[0] == _PACKAGE
 
 
+def _chain(function: object, inner_of: Callable[[object], object | None]) -> list[object]:
+    """Something, what is in it, what is in that; each once, because a partial may hold itself."""
+    chain, seen = [function], {id(function)}
+    while (inner := inner_of(chain[-1])) is not None and id(inner) not in seen:
+        chain.append(inner)
+        seen.add(id(inner))
+    return chain
+
+
 def _wrapped(function: object) -> object | None:
     inner = _called(function)
     if inner is not None or isinstance(function, type):
@@ -223,17 +229,13 @@ def _called(function: object) -> object | None:
     return None
 
 
-def _owner(function: types.BuiltinFunctionType | types.MethodWrapperType) -> object:
+def _owner(function: types.BuiltinFunctionType) -> object:
     """The module of a builtin function; the class that defines a builtin method."""
     owner = function.__self__
     if owner is None or isinstance(owner, types.ModuleType):
         return owner
     owner_type = owner if isinstance(owner, type) else type(owner)
     return next((each for each in owner_type.__mro__ if function.__name__ in vars(each)), owner_type)
-
-
-def _module(owner: object) -> object:
-    return _attribute(owner, "__name__" if isinstance(owner, types.ModuleType) else "__module__")
 
 
 def _own_attributes(value: object) -> Mapping[str, object]:
@@ -252,6 +254,6 @@ def _attribute(value: object, name: str) -> object:
     return _own_attributes(value).get(name)
 
 
-def _without_surroundings(qualified: str) -> str:
+def without_surroundings(qualified: str) -> str:
     """A qualified name without the functions around."""
     return qualified.rpartition("<locals>.")[2]

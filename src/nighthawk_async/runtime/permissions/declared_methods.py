@@ -5,14 +5,21 @@ They are looked up as Python does when it calls: on the type, without asking des
 
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
-from .callables import function_title, layers_of
+from .callables import function_title, layers_of, without_surroundings
+from .exported_names import exported_names
 
-__all__ = ["borrowed_by", "declared_by", "declared_call", "is_callable_object", "title_of"]
+__all__ = [
+    "borrowed_by",
+    "declared_by",
+    "declared_call",
+    "is_callable_object",
+    "smuggled_by",
+    "title_of",
+]
 
-_MAX_LAYERS = 32
 _NAMES = ("__call__", "__init__", "__new__")
 
 _ROUTINE_TYPES = (
@@ -40,19 +47,28 @@ def declared_call(function: object) -> Callable[..., object] | None:
 
 def declared_by(function: object) -> tuple[object, ...]:
     """The functions that are carried out when an object, or a class, is called, and what they wrap."""
-    found, left = list[object](), [function]
-    while left and len(found) < _MAX_LAYERS:
-        for layer in layers_of(left.pop()):
-            for inner in _carried_out_by(layer):
-                if not any(inner is each for each in found):
-                    found.extend(layers_of(inner))
-                    left.append(inner)
-    return tuple(found)
+    return tuple(_declared_functions(function)[0])
 
 
 def borrowed_by(function: object) -> tuple[object, ...]:
-    """Those of `declared_by` that have names of their own: `class Text(str): __call__ = send_mail`."""
-    return tuple(each for each in declared_by(function) if getattr(each, "__name__", None) not in _NAMES)
+    """Those of `declared_by` that are no methods of the classes that declare them.
+
+    They have names of their own, `class Text(str): __call__ = send_mail`, or are methods of other classes.
+    """
+    declared, owners = _declared_functions(function)
+    return tuple(each for each in declared if not _is_method_of(each, owners))
+
+
+def smuggled_by(function: object) -> tuple[object, ...]:
+    """Those of `borrowed_by` that a class stands for which no module exports: the model may have made it.
+
+    Methods of the class by other names, `__call__ = run`, are its own.
+    """
+    declared, owners = _declared_functions(function)
+    smuggled = [each for each in declared if not _is_method_of(each, owners, names=())]
+    if not smuggled or exported_names(function if isinstance(function, type) else type(function)):
+        return ()
+    return tuple(smuggled)
 
 
 def title_of(function: object) -> str:
@@ -60,6 +76,45 @@ def title_of(function: object) -> str:
     borrowed = dict.fromkeys(map(function_title, borrowed_by(function)))
     title = function_title(function)
     return f"{title} ({', '.join(borrowed)})" if borrowed else title
+
+
+def _declared_functions(function: object) -> tuple[list[object], set[str]]:
+    """What is carried out when something is called, and the names of the classes that declare it."""
+    found, owners = dict[int, object](), set[str]()
+    left = [function]
+    while left:
+        for layer in layers_of(left.pop()):
+            inner = [each for each in _carried_out_by(layer) if id(each) not in found]
+            if inner:
+                owners.update(_qualified(kind) for kind in _kinds_of(layer))
+            for each in inner:
+                found.update((id(part), part) for part in layers_of(each))
+                left.append(each)
+    return list(found.values()), owners
+
+
+def _kinds_of(function: object) -> tuple[type, ...]:
+    kinds = type(function).__mro__
+    return (*kinds, *cast("type[object]", function).__mro__) if isinstance(function, type) else kinds
+
+
+def _is_method_of(function: object, owners: set[str], names: Collection[str] = _NAMES) -> bool:
+    """Whether it is called like a method of one of these classes, or of no class that is known.
+
+    Args:
+        function: The function.
+        owners: The names of the classes.
+        names: What the method may be called; empty for anything, and for one of no class one of the usual.
+    """
+    name = getattr(function, "__name__", None)
+    if names and name not in names:
+        return False
+    owner = _qualified(function).rpartition(".")[0]
+    return owner in owners if owner else name in _NAMES
+
+
+def _qualified(function: object) -> str:
+    return without_surroundings(str(getattr(function, "__qualname__", "")))
 
 
 def _carried_out_by(function: object) -> list[object]:

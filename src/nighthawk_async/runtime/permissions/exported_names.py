@@ -1,10 +1,16 @@
-"""Under which names loaded modules export a function: `os.getpid` is `posix.getpid`. Floor 3."""
+"""Under which names loaded modules export a function: `os.getpid` is `posix.getpid`. Floor 3.
+
+Packages that load what they export on first use (PEP 562), this one among them, export it before that too.
+"""
 
 import sys
 import types
+from importlib.util import find_spec
 from typing import cast
 
 __all__ = ["exported_names"]
+
+_OWN_PACKAGE = __name__.partition(".")[0]
 
 
 def exported_names(function: object) -> list[str]:
@@ -18,15 +24,40 @@ def exported_names(function: object) -> list[str]:
     if not isinstance(function, type | types.FunctionType | types.BuiltinFunctionType):
         return []
     head, dot, method = function.__qualname__.partition(".")
-    exported = function
-    if dot:
-        exported = _attributes(sys.modules.get(function.__module__)).get(head)
+    home = str(getattr(function, "__module__", None))  # a class may be made without one
+    exported = _attributes(sys.modules.get(home)).get(head) if dot else function
     if exported is None:
         return []
+    if home.partition(".")[0] == _OWN_PACKAGE:
+        _load_public_modules()
     modules = tuple(sys.modules.items())  # other threads may import meanwhile
-    return [
-        f"{name}.{head}{dot}{method}" for name, module in modules if _attributes(module).get(head) is exported
-    ]
+    return [f"{name}.{head}{dot}{method}" for name, module in modules if _export(module, head) is exported]
+
+
+def _export(module: object, name: str) -> object:
+    """What a module has by a name; loaded now when it exports it, and loads it on first use."""
+    variables = _attributes(module)
+    if name in variables or name not in _exported_on_use(variables):
+        return variables.get(name)
+    try:
+        return getattr(module, name)
+    except (AttributeError, ImportError):  # what it needs is not installed
+        return None
+
+
+def _load_public_modules() -> None:
+    """Load the modules that this package exports: they export what its private ones define."""
+    package = sys.modules[_OWN_PACKAGE]
+    variables = _attributes(package)
+    for name in _exported_on_use(variables):
+        if name not in variables and find_spec(f"{_OWN_PACKAGE}.{name}") is not None:
+            getattr(package, name)
+
+
+def _exported_on_use(variables: dict[str, object]) -> list[str] | tuple[str, ...]:
+    """What `__all__` names where a module may load it on first use; nothing in other modules."""
+    exported = variables.get("__all__") if "__getattr__" in variables else None
+    return cast("list[str] | tuple[str, ...]", exported) if isinstance(exported, list | tuple) else ()
 
 
 def _attributes(module: object) -> dict[str, object]:

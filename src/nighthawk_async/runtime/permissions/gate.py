@@ -25,16 +25,14 @@ from .refusals import refusal_after_asking, refusal_of_call
 __all__ = ["make_call_guard", "permit_provided_tool", "permit_tool"]
 
 
-def make_call_guard(environment: Environment, context: StepContext) -> CallGuard | None:
-    """The guard of the calls that a step's code makes; None when nothing restricts them.
+def make_call_guard(environment: Environment, context: StepContext) -> CallGuard:
+    """The guard of the calls that a step's code makes.
 
     Args:
         environment: What is in force.
         context: The state of the step.
     """
     sets = environment.policies.permissions
-    if not sets:
-        return None
     return CallGuard(context, sets, tools=environment.tool_scope, ask=_ask, report=_report)
 
 
@@ -89,13 +87,19 @@ async def _ask(call: PermissionCall) -> None:
     Raises:
         ToolBoundaryError: It was not approved.
     """
-    given = {name: call.arguments[name] for name in call.arguments if name in call.given}
     try:
-        if call.unclear_receiver is not None and (fields := fields_of(call.unclear_receiver)):
-            given["**self" if "self" in given else "self"] = fields
-        await request_approval(call.action, arguments=given)  # it has checked that nothing changed meanwhile
+        approval = await request_approval(call.action, arguments=_told(call))
+        approval.check(call.action, _told(call))  # the object may have other attributes now
     except (HumanError, UndigestibleArgumentError) as error:
         raise refusal_after_asking(call, error) from error
+
+
+def _told(call: PermissionCall) -> dict[str, object]:
+    """The arguments that people are told."""
+    given = {name: call.arguments[name] for name in call.arguments if name in call.given}
+    if call.unclear_receiver is not None and (fields := fields_of(call.unclear_receiver)):
+        given["**self" if "self" in given else "self"] = fields
+    return given
 
 
 def _report(call: PermissionCall, decision: PermissionDecision) -> None:

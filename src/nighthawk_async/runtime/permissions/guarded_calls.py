@@ -17,14 +17,15 @@ from ..step_context import StepContext
 from ..tools.registry import ToolScope
 from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, describe_call
 from .callables import called_function, is_data_callable
-from .declared_methods import borrowed_by
+from .declared_methods import borrowed_by, smuggled_by
 from .guarded_code import compile_guarded, is_coroutine_code
 from .handed_over import callables_in, calls_its_arguments
+from .paused_code import PausedCode
 from .permissions import PermissionDecision, Permissions, decide, decide_for_any_arguments
-from .refusals import refusal_of_asking, refusal_of_call, refusal_of_handing_over
+from .refusals import refusal_of_asking, refusal_of_call, refusal_of_change, refusal_of_handing_over
 from .step_names import StepNames
 
-__all__ = ["CallGuard", "PausedCode", "run_guarded"]
+__all__ = ["CallGuard", "run_guarded"]
 
 _UNSEEN = (eval, exec, compile)
 """Nothing sees what the code calls that they are given."""
@@ -115,6 +116,8 @@ class CallGuard:
             if self.is_in_turn:
                 await _Pause()
             await self._ask(call)
+            if self._names.receiver(function)[0] != call.receiver:
+                raise refusal_of_change(call)
         return partial(function, *args, **kwargs)
 
     def hand_over(self, function: object, /) -> object:
@@ -123,16 +126,20 @@ class CallGuard:
         Raises:
             ToolBoundaryError: It is not plainly allowed.
         """
-        if not callable(function):
-            return function
-        is_calling = calls_its_arguments(function)
-        if is_calling or not self._is_free(function):
-            call = self._describe("", function, NO_ARGUMENTS)
-            default = "deny" if is_calling else _default_of(function)
-            decision = self._decide(call, decide_for_any_arguments, default)
-            if decision.verdict != "allow":
-                raise refusal_of_handing_over(call, decision)
+        if callable(function):
+            for each in (function, *smuggled_by(function)):
+                self._check_handing_over(cast("Callable[..., object]", each))
         return function
+
+    def _check_handing_over(self, function: Callable[..., object]) -> None:
+        is_calling = calls_its_arguments(function)
+        if not is_calling and self._is_free(function):
+            return
+        call = self._describe("", function, NO_ARGUMENTS)
+        default = "deny" if is_calling else _default_of(function)
+        decision = self._decide(call, decide_for_any_arguments, default)
+        if decision.verdict != "allow":
+            raise refusal_of_handing_over(call, decision)
 
     def _check(
         self,
@@ -151,6 +158,9 @@ class CallGuard:
             if decision.verdict == "ask":
                 told, unclear = self._names.receiver(function)
                 to_ask = replace(call, receiver=told, unclear_receiver=unclear)
+            else:  # what allows a class of the model allows no function that it stands for
+                for each in smuggled_by(function):
+                    self._check_handing_over(cast("Callable[..., object]", each))
         if not any(function is each for each in _LOOKING_ON):
             given = (*args, *kwargs.values())
             # What is free and calls nothing at most keeps what it is given, so nothing inside is called.
@@ -214,18 +224,6 @@ class _Pause:
 
     def __await__(self) -> Generator["_Pause", None, None]:
         yield self
-
-
-class PausedCode:
-    """Guarded code that has to wait for people. Await it, outside of the actor, to go on with it."""
-
-    __slots__ = ("_coroutine",)
-
-    def __init__(self, coroutine: Coroutine[Any, Any, object]) -> None:
-        self._coroutine = coroutine
-
-    def __await__(self) -> Generator[Any, Any, object]:
-        return self._coroutine.__await__()
 
 
 def run_guarded(

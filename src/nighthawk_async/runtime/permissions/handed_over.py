@@ -20,7 +20,9 @@ _CALLING = (map, filter, iter, collections.defaultdict)
 """
 
 _SLOT_TYPES = (types.WrapperDescriptorType, types.BuiltinFunctionType)
-_CONTAINERS = (list, tuple, set, frozenset, dict, collections.deque)
+_EMPTY: dict[str, object] = {}
+_VIEWS: tuple[type, ...] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
+_CONTAINERS: tuple[type, ...] = (list, tuple, set, frozenset, dict, collections.deque, *_VIEWS)
 _ROWS: set[type] = {list, tuple, set, frozenset}
 """Containers that are looked into many at a time."""
 
@@ -34,7 +36,10 @@ def calls_its_arguments(function: object) -> bool:
 
 
 def callables_in(value: object) -> Iterator[object]:
-    """A value that can be called, and those in lists, tuples, sets and dictionaries, at any depth."""
+    """A value that can be called, and those in lists, tuples, sets and dictionaries, at any depth.
+
+    The views of dictionaries are looked into as well.
+    """
     left, seen = [value], set[int]()
     while left:
         each = left.pop()

@@ -4,7 +4,13 @@ from ...errors import NighthawkError, ToolBoundaryError
 from .call import PermissionCall
 from .permissions import PermissionDecision
 
-__all__ = ["refusal_after_asking", "refusal_of_asking", "refusal_of_call", "refusal_of_handing_over"]
+__all__ = [
+    "refusal_after_asking",
+    "refusal_of_asking",
+    "refusal_of_call",
+    "refusal_of_change",
+    "refusal_of_handing_over",
+]
 
 _GO_ON = "Do not reach it in another way; go on without it, or end the block."
 
@@ -35,6 +41,14 @@ def refusal_after_asking(call: PermissionCall, error: NighthawkError) -> ToolBou
     """People were asked, in vain."""
     text = str(error)
     return _refusal(text if text.startswith(f"{call.action}: ") else f"{call.action}: {text}", _GO_ON)
+
+
+def refusal_of_change(call: PermissionCall) -> ToolBoundaryError:
+    """The object shows itself in another way than when people were asked."""
+    return _refusal(
+        f"{call.action}: the object is no longer what was approved",
+        f"Call {call.name} again to ask for another approval.",
+    )
 
 
 def _refusal(message: str, guidance: str) -> ToolBoundaryError:

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 
 from ..step_context import StepContext
 from ..tools.registry import ToolScope
-from .callables import BOUND_TYPES, is_same_callable, layers_of, other_names_of, receiver_of
+from .callables import BOUND_TYPES, is_same_callable, layers_of, other_names_of
 from .declared_methods import borrowed_by
 from .exported_names import exported_names
-from .receivers import stable_text
+from .receivers import receiver_of, stable_text
 
 __all__ = ["StepNames"]
 
@@ -66,7 +66,7 @@ class StepNames:
         variables = {name: value for layer in layers for name, value in self._globals_like(layer)}
         names = other_names_of(function, written, by_tool, self._context.step_locals, variables)
         receiver, method = receiver_of(function), getattr(function, "__name__", None)
-        owners = () if receiver is None else self._variables(receiver)
+        owners = () if receiver is None or method is None else self._variables(receiver)
         exported = (name for layer in layers for name in self._exported_names(layer))
         return (*names, *(f"{owner}.{method}" for owner in owners), *exported)
 
@@ -79,6 +79,8 @@ class StepNames:
         receiver = receiver_of(function)
         if receiver is None:
             return None, None
+        if isinstance(receiver, type):
+            return stable_text(receiver), None
         own = [name for name, value in self._globals_like(receiver) if value is receiver]
         own = [name for name in own if name not in self._initial or self._initial[name] is receiver]
         variables, text = own or self._variables(receiver), stable_text(receiver)

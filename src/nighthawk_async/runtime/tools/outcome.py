@@ -1,7 +1,9 @@
 """What a tool call gave, and how the model sees it (specification 8.3, 8.3.1). Floor 3."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from ...configuration import JsonRendererStyle
 from ...errors import (
@@ -31,8 +33,7 @@ __all__ = [
 _MAX_MESSAGE_CHARACTERS = 2_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolError:
+class ToolError(Struct, frozen=True, kw_only=True):
     """A failure as the model sees it.
 
     Args:
@@ -46,8 +47,7 @@ class ToolError:
     guidance: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolOutcome:
+class ToolOutcome(Struct, frozen=True, kw_only=True):
     """The canonical result of a tool call.
 
     Args:
@@ -59,8 +59,7 @@ class ToolOutcome:
     error: ToolError | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResultRenderingPolicy:
+class ToolResultRenderingPolicy(Struct, frozen=True, kw_only=True):
     """How tool results are rendered for the model.
 
     Args:

@@ -1,0 +1,95 @@
+"""The whole service as one ASGI application: the endpoints, the dashboard, health."""
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Mount, Route, Router
+from starlette.types import Receive, Scope, Send
+
+import nighthawk_async as nh
+from nighthawk_async.asgi import Dashboard, NighthawkMiddleware
+from nighthawk_async.observe import TaskTree
+
+from .api import Api
+from .settings import Settings
+from .traces import show_traces
+
+__all__ = ["TriageService", "create_app"]
+
+MAX_RESPONSE_TOKENS = 4_000
+"""A budget holds when it is known how long a response can be."""
+
+REQUEST_TOKENS = 1_000_000
+REQUEST_SECONDS = 300.0
+GRACE_SECONDS = 10.0
+
+
+class TriageService:
+    """The service.
+
+    Args:
+        settings: What was chosen.
+
+    Attributes:
+        tree: What goes on, for whoever wants to look.
+        service: The endpoints, with everything that natural functions need around them.
+
+    Raises:
+        ConfigurationError: The model cannot be had.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.tree = TaskTree()
+        dashboard = Dashboard(self.tree, token=settings.dashboard_token, title="Triage service")
+        configuration = nh.StepExecutorConfiguration(
+            model=settings.model, model_settings={"max_tokens": MAX_RESPONSE_TOKENS}
+        )
+        self._api = Api(settings, self.tree)
+        self.service = NighthawkMiddleware(
+            self._api.app,
+            executor=nh.AgentStepExecutor.from_configuration(configuration=configuration),
+            max_concurrent_requests=settings.max_requests,
+            max_queued_requests=settings.max_waiting,
+            request_timeout_seconds=REQUEST_SECONDS,
+            grace_seconds=GRACE_SECONDS,
+            budget=nh.budget(tokens=REQUEST_TOKENS),
+            human=dashboard.human,
+            tree=self.tree,
+        )
+        # What people look at must answer when the service is busy, so it does not wait for a turn.
+        self._router = Router(
+            [Route("/health", self._health), Mount("/dashboard", dashboard)], default=self.service
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a connection, or go through the lifespan, which is the middleware's."""
+        app = self.service if scope["type"] == "lifespan" else self._router
+        await app(scope, receive, send)
+
+    async def _health(self, request: Request) -> JSONResponse:
+        """Whether the service is up, and what it does at present."""
+        run = self.service.run
+        if run is None:
+            return JSONResponse({"status": "starting or stopping"}, status_code=503)
+        usage = run.usage_meter.usage
+        return JSONResponse(
+            {
+                "status": "up",
+                "model": self._settings.model,
+                "requests_in_progress": self.service.requests_in_progress,
+                "requests_waiting": self.service.requests_waiting,
+                "investigations": self._api.investigations_running,
+                "steps": run.usage_meter.steps,
+                "model_requests": usage.requests,
+                "input_tokens": usage.input_tokens,
+                "output_tokens": usage.output_tokens,
+            }
+        )
+
+
+def create_app() -> TriageService:
+    """The service as the environment wants it: `uvicorn --factory examples.triage_service.app:create_app`."""
+    settings = Settings.from_environment()
+    if settings.shows_traces:
+        show_traces()
+    return TriageService(settings)

@@ -1,0 +1,139 @@
+"""Tells whoever watches of actors, pools and their jobs. Floor 1."""
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import cast
+
+from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
+
+__all__ = ["ToldActor", "begin_job", "begin_pool", "end_job", "end_pool"]
+
+
+class ToldActor:
+    """Tells of an actor from its first life to its end. A further life counts as a retry.
+
+    Args:
+        name: What the actor is called.
+        stop_now: Ends it.
+    """
+
+    __slots__ = ("_is_cancelled", "_last_error", "_name", "_node", "_stop_now")
+
+    def __init__(self, name: str, stop_now: Callable[[], object]) -> None:
+        self._name = name
+        self._stop_now = stop_now
+        self._node: NodeWriter | None = None
+        self._is_cancelled = False
+        self._last_error: Exception | None = None  # of the present life
+
+    @contextmanager
+    def life(self) -> Generator[None, None, None]:
+        """The extent of one life, in the task of the actor: what it does is below it."""
+        if self._node is not None:
+            self._last_error, self._is_cancelled = None, False
+            self._node.count_retry()
+            self._node.change_state("running")
+        elif (around := find_node_writer()) is not None:
+            self._node = around.begin_child("actor", self._name, control=self)
+        else:
+            yield
+            return
+        try:
+            with using_node_writer(self._node):
+                yield
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._last_error = error
+            else:
+                self._is_cancelled = True
+            raise
+        finally:
+            self._node.change_state("waiting")
+
+    def request_cancel(self, reason: str | None) -> None:
+        """End it now, as whoever watches wants it."""
+        self._is_cancelled = True
+        self._stop_now()
+
+    def end(self) -> None:
+        """It has ended for good, as its last life did."""
+        if self._node is None:
+            return
+        ending: NodeState = "cancelled" if self._is_cancelled else "completed"
+        self._node.end(ending if self._last_error is None else "failed", error=self._last_error)
+
+
+def begin_pool(name: str | None, max_concurrent: int) -> NodeWriter | None:
+    """The node of a pool; None when nobody watches."""
+    around = find_node_writer()
+    if around is None:
+        return None
+    attributes = {"nighthawk.pool.max_concurrent": max_concurrent}
+    return around.begin_child("pool", name or "pool", attributes=attributes)
+
+
+def end_pool(node: NodeWriter | None, leaving: BaseException | None) -> None:
+    """A pool was left; what leaves its block is given, None when all went well."""
+    if node is not None:
+        state: NodeState = "failed" if isinstance(leaving, Exception) else "cancelled"
+        node.end("completed" if leaving is None else state, error=leaving)
+
+
+def begin_job(
+    pool: NodeWriter,
+    job_id: str,
+    function: object,
+    args: tuple[object, ...],
+    cancel: Callable[[str | None], object],
+) -> NodeWriter:
+    """The node of a job that the pool has taken, and that waits for a worker.
+
+    Args:
+        pool: The node of the pool.
+        job_id: Which job it is.
+        function: What it calls.
+        args: With which arguments.
+        cancel: Cancels it, for a reason.
+    """
+    return pool.begin_child(
+        "job",
+        _name_of(function),
+        state="waiting",
+        inputs={"arguments": args} if args else None,
+        attributes={"nighthawk.job.id": job_id},
+        control=_ControlledJob(cancel),
+    )
+
+
+def end_job(node: NodeWriter, phase: str, result: object, error: BaseException | None) -> None:
+    """A job has ended.
+
+    Args:
+        node: Its node.
+        phase: How, in the words of `pool_job.JobStatus`.
+        result: What it returned.
+        error: Why it did not.
+    """
+    if phase == "completed":
+        node.end("completed", outputs={"return": result})
+    else:
+        node.end("cancelled" if phase == "cancelled" else "failed", error=error)
+
+
+class _ControlledJob:
+    """How whoever watches influences a job: it can be cancelled."""
+
+    __slots__ = ("_cancel",)
+
+    def __init__(self, cancel: Callable[[str | None], object]) -> None:
+        self._cancel = cancel
+
+    def request_cancel(self, reason: str | None) -> None:
+        self._cancel(reason)
+
+
+def _name_of(function: object) -> str:
+    while isinstance(function, partial):
+        function = cast("object", function.func)
+    return getattr(function, "__name__", None) or type(function).__name__

@@ -1,0 +1,15 @@
+"""Natural functions behind HTTP: a middleware for any ASGI application, on Trio or asyncio. Floor 5."""
+
+from ..lazy_exports import attach_exports
+
+__getattr__, __dir__, __all__ = attach_exports(
+    __name__,
+    names={
+        "dashboard.application": ("Dashboard",),
+        "event_stream": ("StreamResponse", "stream_response"),
+        "event_stream_changes": ("events_between",),
+        "event_stream_encoding": ("StreamEvent",),
+        "middleware": ("NighthawkMiddleware",),
+        "problems": ("Problem", "find_problem"),
+    },
+)

@@ -1,0 +1,86 @@
+"""What people do to a node: cancel, steer, suspend, resume, answer. Floor 5."""
+
+import logging
+from collections.abc import Mapping
+
+import msgspec
+
+from ...observe.errors import NodeNotFoundError, NotControllableError
+from ...observe.tree import TaskTree
+from ..protocol import AsgiScope, Receive
+from .approvals import AnswerBody, DashboardHandler
+from .refusals import RefusalError, no_such_node, not_now
+from .request_body import read_body
+
+__all__ = ["ACTIONS", "carry_out"]
+
+_LOGGER = logging.getLogger("nighthawk")
+
+
+class _CancelBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    reason: str | None = None
+
+
+class _SteerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    text: str
+
+
+class _NoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pass
+
+
+_Body = _CancelBody | _SteerBody | _NoBody | AnswerBody
+
+ACTIONS: Mapping[str, type[_Body]] = {
+    "cancel": _CancelBody,
+    "steer": _SteerBody,
+    "suspend": _NoBody,
+    "resume": _NoBody,
+    "answer": AnswerBody,
+}
+"""What can be done, and what the body of the request says."""
+
+
+async def carry_out(
+    action: str,
+    node_id: str,
+    actor: str,
+    *,
+    tree: TaskTree,
+    handler: DashboardHandler,
+    asgi_scope: AsgiScope,
+    receive: Receive,
+) -> None:
+    """Do what a request asks for.
+
+    Args:
+        action: One of `ACTIONS`.
+        node_id: To which node.
+        actor: Who does it.
+        tree: The tree that has the node.
+        handler: Holds what waits for an answer.
+        asgi_scope: The request.
+        receive: Gives its body.
+
+    Raises:
+        RefusalError: It is not possible.
+        ClientLeftError: The client has left.
+    """
+    body = await read_body(asgi_scope, receive, ACTIONS[action])
+    try:
+        match body:
+            case _CancelBody():
+                tree.cancel(node_id, body.reason or f"cancelled by {actor}")
+            case _SteerBody():
+                tree.steer(node_id, body.text)
+            case AnswerBody():
+                handler.answer(node_id, body, actor)
+            case _ if action == "suspend":
+                tree.suspend(node_id)
+            case _:
+                tree.resume(node_id)
+    except NodeNotFoundError as error:
+        raise RefusalError(no_such_node(str(error))) from None
+    except NotControllableError as error:
+        raise RefusalError(not_now(str(error))) from None
+    _LOGGER.info("%s: %s of node %s over the dashboard", actor, action, node_id)

@@ -1,0 +1,258 @@
+"""`Dashboard`: the page, and what it reads and does, as one ASGI application. Floor 5."""
+
+import re
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+
+from ...errors import NighthawkError
+from ...observation import find_node_writer
+from ...observe.errors import NodeNotFoundError
+from ...observe.in_force import find_node_id
+from ...observe.tree import TaskTree, find_tree
+from ...runtime.human.handler import HumanHandler
+from ...types.json import JsonableValue
+from ..protocol import Application, AsgiScope, Receive, Send, header_values
+from ..settings import checked_seconds
+from .actions import ACTIONS, carry_out
+from .approvals import DashboardHandler
+from .beside import Beside
+from .briefs import OWN_REQUEST, brief_tree
+from .details import node_details
+from .live import HEARTBEAT_SECONDS, node_changes, send_events, stream_id, tree_changes
+from .refusals import NOTHING_HERE, NOTHING_RECORDED, RefusalError, no_such_node
+from .request_body import ClientLeftError
+from .responses import Response, json_response, problem_response, send_response
+from .routing import check_method, path_below, query_of, redirect_below, whole_number
+from .security import Guard, checked_hosts, checked_tokens
+from .static_files import PAGE, STATIC_FILES, static_response
+
+__all__ = ["Dashboard"]
+
+_MAX_NODES = 5_000
+_MOST_NODES = 50_000
+
+_TOP = "0"
+"""The id of the node above everything, which the tree knows under no id."""
+
+_NODE = re.compile(r"api/nodes/([0-9]{1,20})(?:/([a-z]+))?")
+
+
+class Dashboard:
+    """A page on which people see what goes on, as it happens, and influence it: an ASGI application.
+
+        dashboard = Dashboard(tree, token=os.environ["DASHBOARD_TOKEN"])
+        routes = [Mount("/dashboard", dashboard), Mount("/", NighthawkMiddleware(api, executor=e, tree=tree))]
+
+    It is mounted under any path, on Trio or asyncio. Without a token it shows and changes nothing. With one,
+    whoever has it cancels, steers, suspends and resumes what goes on, and answers questions and requests for
+    approval that are asked through `human`.
+
+    Args:
+        tree: The task tree to show; None for the one into which is recorded where the dashboard is served.
+        token: What people have to know to change anything: a text of at least 16 characters, or one for each
+            name, where it matters who approves. None for a dashboard that is read-only.
+        protect_reading: Whether the token is needed to see anything, too.
+        allowed_hosts: The names of the hosts under which the dashboard is served, without ports; None for
+            any. Where reading is not protected they keep pages of other sites from reading it.
+        title: What the page is called.
+        heartbeat_seconds: After how many seconds without anything new a sign of life is sent.
+
+    Raises:
+        NighthawkError: An argument has a bad value.
+
+    Source: https://www.w3.org/WAI/ARIA/apg/patterns/treeview/ for the page,
+    https://html.spec.whatwg.org/multipage/server-sent-events.html for its events.
+    """
+
+    def __init__(
+        self,
+        tree: TaskTree | None = None,
+        *,
+        token: str | Mapping[str, str] | None = None,
+        protect_reading: bool = False,
+        allowed_hosts: Collection[str] | None = None,
+        title: str = "nighthawk-async",
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> None:
+        tokens = checked_tokens(token)
+        if protect_reading and not tokens:
+            raise NighthawkError("protect_reading needs a token")
+        self._tree = tree
+        self._title = title
+        self._heartbeat_seconds = checked_seconds(heartbeat_seconds, "heartbeat_seconds")
+        self._guard = Guard(
+            tokens=tokens, protect_reading=protect_reading, allowed_hosts=checked_hosts(allowed_hosts)
+        )
+        self._handler = DashboardHandler(can_answer=self._guard.can_act)
+
+    @property
+    def human(self) -> HumanHandler:
+        """Asks the people at the dashboard; for `run(…, human=…)` and `NighthawkMiddleware(…, human=…)`."""
+        return self._handler
+
+    def beside(self, app: Application, *, path: str = "/dashboard") -> Application:
+        """The application with the dashboard under a path of its own, and with everything it does recorded.
+
+            app = Dashboard(token=token).beside(app)
+
+        It is for applications that record into no tree of their own: they find this one in force.
+
+        Args:
+            app: The application.
+            path: The path of the dashboard.
+
+        Raises:
+            NighthawkError: The path has no slash at its beginning, or one at its end.
+        """
+        if self._tree is None:
+            self._tree = TaskTree()
+        return Beside(app, self, tree=self._tree, path=path)
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Serve a request.
+
+        Args:
+            scope: What ASGI calls a scope: the connection, or the lifespan.
+            receive: Gives the next event of the server.
+            send: Takes the events for the server.
+        """
+        match scope["type"]:
+            case "http":
+                _mark_own_request()
+                with suppress(ClientLeftError):
+                    await self._serve(scope, receive, send)
+            case "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            case "lifespan":
+                await _pass_lifespan(receive, send)
+            case _:
+                raise NighthawkError(f"the dashboard does not serve {scope['type']!r}")
+
+    async def _serve(self, asgi_scope: AsgiScope, receive: Receive, send: Send) -> None:
+        is_head = asgi_scope["method"] == "HEAD"
+        try:
+            self._guard.check_host(asgi_scope)
+            path = path_below(asgi_scope)
+            if path is None:
+                response = redirect_below(asgi_scope)
+            elif path.startswith("api/"):
+                found = await self._serve_data(path, asgi_scope, receive, send)
+                if found is None:
+                    return
+                response = found
+            else:
+                response = _serve_file(path, asgi_scope)
+        except RefusalError as refusal:
+            response = problem_response(refusal.problem, refusal.headers)
+        await send_response(send, response, is_head=is_head)
+
+    async def _serve_data(
+        self, path: str, asgi_scope: AsgiScope, receive: Receive, send: Send
+    ) -> Response | None:
+        """What is read or done; None when it was streamed."""
+        match = _NODE.fullmatch(path)
+        node_id, action = match.groups() if match else (None, None)
+        if node_id is not None and action is not None and action in ACTIONS:
+            return await self._act(node_id, action, asgi_scope, receive)
+        check_method(asgi_scope, "GET", "HEAD")
+        self._guard.check_reading(asgi_scope)
+        tree = self._find_tree()
+        if node_id is not None and action in (None, "changes"):
+            return await self._serve_node(tree, node_id, action, asgi_scope, receive, send)
+        if path == "api/tree":
+            return json_response(self._tree_as_json(tree, asgi_scope))
+        if path != "api/changes":
+            raise RefusalError(NOTHING_HERE)
+        if asgi_scope["method"] == "HEAD":
+            return Response(headers={"content-type": "text/event-stream; charset=utf-8"})
+        since = [*header_values(asgi_scope, b"last-event-id"), *query_of(asgi_scope).get("since", ())]
+        events = tree_changes(tree, since[0] if since else None, self._greeting(), self._heartbeat_seconds)
+        await send_events(events, receive, send)
+        return None
+
+    async def _act(self, node_id: str, action: str, asgi_scope: AsgiScope, receive: Receive) -> Response:
+        check_method(asgi_scope, "POST")
+        actor = self._guard.check_acting(asgi_scope)
+        await carry_out(
+            action,
+            node_id,
+            actor,
+            tree=self._find_tree(),
+            handler=self._handler,
+            asgi_scope=asgi_scope,
+            receive=receive,
+        )
+        return json_response({"accepted": True}, status=202)
+
+    async def _serve_node(
+        self,
+        tree: TaskTree,
+        node_id: str,
+        action: str | None,
+        asgi_scope: AsgiScope,
+        receive: Receive,
+        send: Send,
+    ) -> Response | None:
+        try:
+            watched = None if node_id == _TOP else node_id
+            view = tree.snapshot(watched)
+            if action is None or asgi_scope["method"] == "HEAD":
+                return json_response(node_details(view, self._handler.describe(node_id)))
+            events = node_changes(tree, watched, self._handler.describe, self._heartbeat_seconds)
+        except NodeNotFoundError as error:
+            raise RefusalError(no_such_node(str(error))) from None
+        await send_events(events, receive, send)
+        return None
+
+    def _tree_as_json(self, tree: TaskTree, asgi_scope: AsgiScope) -> dict[str, JsonableValue]:
+        query = query_of(asgi_scope)
+        depth = whole_number(query, "depth", None, least=0, most=1_000)
+        max_nodes = whole_number(query, "max_nodes", _MAX_NODES, least=1, most=_MOST_NODES)
+        view = tree.snapshot()
+        shown, is_cut = brief_tree(view, depth=depth, max_nodes=max_nodes)
+        identified: dict[str, JsonableValue] = {"stream": stream_id(view), "version": view.version}
+        return {**self._greeting(), **identified, "is_cut": is_cut, "tree": shown}
+
+    def _greeting(self) -> dict[str, JsonableValue]:
+        """What a page has to know besides the tree."""
+        return {
+            "title": self._title,
+            "can_act": self._guard.can_act,
+            "protects_reading": self._guard.protects_reading,
+            "now": time.time(),
+        }
+
+    def _find_tree(self) -> TaskTree:
+        tree = self._tree or find_tree()
+        if tree is None:
+            raise RefusalError(NOTHING_RECORDED)
+        return tree
+
+
+def _serve_file(path: str, asgi_scope: AsgiScope) -> Response:
+    """The page, or a file of it."""
+    name = PAGE if not path else path.removeprefix("static/")
+    if path and (name in (path, PAGE) or name not in STATIC_FILES):
+        raise RefusalError(NOTHING_HERE)
+    check_method(asgi_scope, "GET", "HEAD")
+    return static_response(name, asgi_scope)
+
+
+def _mark_own_request() -> None:
+    """Where the dashboard is served below what it watches, its requests are not part of what it shows."""
+    tree, node_id, writer = find_tree(), find_node_id(), find_node_writer()
+    if tree is None or node_id is None or writer is None:
+        return
+    with suppress(NodeNotFoundError):
+        if node_id != _TOP and tree.snapshot(node_id).kind == "request":
+            writer.set_attributes({OWN_REQUEST: True})
+
+
+async def _pass_lifespan(receive: Receive, send: Send) -> None:
+    """Take part in a lifespan without anything to do in it."""
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,107 @@
+"""Why the dashboard refuses a request: problem details with fixed or plain words. Floor 5. Pure."""
+
+from collections.abc import Mapping
+
+from ...errors import NighthawkError
+from ..problems import Problem
+
+__all__ = [
+    "BAD_TOKEN",
+    "CROSS_SITE",
+    "NOTHING_HERE",
+    "NOTHING_RECORDED",
+    "NOT_JSON",
+    "READ_ONLY",
+    "TOO_LARGE",
+    "WRONG_HOST",
+    "RefusalError",
+    "bad_request",
+    "no_such_node",
+    "not_allowed",
+    "not_now",
+    "not_valid",
+]
+
+
+class RefusalError(NighthawkError):
+    """A request is refused.
+
+    Args:
+        problem: What the client is told.
+        headers: What else the headers of the response say.
+    """
+
+    def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+        self.headers = headers or {}
+
+
+NOTHING_HERE = Problem(status=404, name="not-found", title="Not found", detail="There is nothing here.")
+NOTHING_RECORDED = Problem(
+    status=503,
+    name="nothing-recorded",
+    title="Nothing is recorded",
+    detail="The dashboard was given no task tree, and nothing is recorded where it is served.",
+)
+READ_ONLY = Problem(
+    status=403,
+    name="read-only",
+    title="The dashboard is read-only",
+    detail="No token is configured: the dashboard shows what goes on and changes nothing.",
+)
+BAD_TOKEN = Problem(
+    status=401,
+    name="bad-token",
+    title="A token is needed",
+    detail="The request has no token, or a wrong one.",
+)
+CROSS_SITE = Problem(
+    status=403,
+    name="cross-site",
+    title="The request comes from another site",
+    detail="The dashboard is only used from its own page, or without a browser.",
+)
+WRONG_HOST = Problem(
+    status=421,
+    name="wrong-host",
+    title="The host is another one",
+    detail="The dashboard is not served under the host that the request names.",
+)
+NOT_JSON = Problem(
+    status=415,
+    name="not-json",
+    title="The body is not JSON",
+    detail="The content type of the body must be application/json.",
+)
+TOO_LARGE = Problem(
+    status=413,
+    name="too-large",
+    title="The body is too large",
+    detail="The body of the request is longer than the dashboard reads.",
+)
+
+
+def bad_request(detail: str) -> Problem:
+    """The request makes no sense."""
+    return Problem(status=400, name="bad-request", title="The request makes no sense", detail=detail)
+
+
+def no_such_node(detail: str) -> Problem:
+    """The node is not there."""
+    return Problem(status=404, name="no-such-node", title="There is no such node", detail=detail)
+
+
+def not_now(detail: str) -> Problem:
+    """The node is in no state for what is asked."""
+    return Problem(status=409, name="not-possible", title="That is not possible now", detail=detail)
+
+
+def not_allowed(detail: str) -> Problem:
+    """The one who asks may not do it."""
+    return Problem(status=403, name="not-allowed", title="That is not allowed", detail=detail)
+
+
+def not_valid(detail: str) -> Problem:
+    """An answer does not fit the question."""
+    return Problem(status=422, name="not-valid", title="The answer does not fit", detail=detail)

@@ -1,0 +1,86 @@
+"""Responses of the dashboard, with what every one of them says to browsers. Floor 5."""
+
+import json
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from ...types.json import JsonableValue
+from ..problems import Problem
+from ..protocol import Message, Send
+
+__all__ = ["Response", "encode_headers", "json_response", "problem_response", "send_response"]
+
+_SECURITY_HEADERS: Mapping[str, str] = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    ),
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+
+_to_json: Callable[[JsonableValue], str] = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+class Response(Struct, frozen=True, kw_only=True):
+    """A whole response.
+
+    Args:
+        status: The HTTP status.
+        headers: Its headers, without those that every response has.
+        body: Its body.
+    """
+
+    status: int = 200
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+
+
+def json_response(value: JsonableValue, *, status: int = 200) -> Response:
+    """A value in JSON, which nobody keeps. What UTF-8 cannot say becomes a question mark.
+
+    Args:
+        value: The value.
+        status: The HTTP status.
+    """
+    headers = {"content-type": "application/json", "cache-control": "no-store"}
+    return Response(status=status, headers=headers, body=_to_json(value).encode(errors="replace"))
+
+
+def problem_response(problem: Problem, headers: Mapping[str, str]) -> Response:
+    """The response that tells a problem.
+
+    Args:
+        problem: The problem.
+        headers: What else its headers say.
+    """
+    return Response(
+        status=problem.status,
+        headers={**problem.headers, **headers},
+        body=_to_json({**problem.as_json()}).encode(errors="replace"),
+    )
+
+
+def encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Headers in the form of ASGI, together with those that every response has."""
+    every = {**_SECURITY_HEADERS, **headers}
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in every.items()]
+
+
+async def send_response(send: Send, response: Response, *, is_head: bool = False) -> None:
+    """Send a response.
+
+    Args:
+        send: Takes the messages.
+        response: The response.
+        is_head: Whether the request was for its headers only.
+    """
+    headers = encode_headers({**response.headers, "content-length": str(len(response.body))})
+    start: Message = {"type": "http.response.start", "status": response.status, "headers": headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": b"" if is_head else response.body})

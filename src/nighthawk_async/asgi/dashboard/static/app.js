@@ -1,0 +1,299 @@
+// The page: brings together what is known, what is shown and what is done.
+
+import { Actions } from "./actions.js";
+import { Connection } from "./connection.js";
+import { Details } from "./details.js";
+import { showKeys } from "./dialogs.js";
+import { byId, element, setText } from "./dom.js";
+import { Filters } from "./filters.js";
+import { plural } from "./format.js";
+import { KEYS, isTyping, moveInTree } from "./keyboard.js";
+import { Rows } from "./rows.js";
+import { KIND_NAMES, kindLabel } from "./states.js";
+import { Store } from "./store.js";
+import { Summary } from "./summary.js";
+import { setUpTheme } from "./theme.js";
+import { getToken, setToken, takeTokenFromAddress } from "./token.js";
+import { TreeView } from "./tree_view.js";
+
+const TICK = 250;
+const DETAILS_DELAY = 120;
+const NOTICE_TIME = 5_000;
+
+const STATES_OF_CONNECTION = {
+  connecting: "connecting",
+  live: "live",
+  offline: "no connection, trying again",
+  locked: "a token is needed",
+  gone: "nothing is recorded",
+};
+
+const store = new Store();
+const filters = new Filters();
+const rows = new Rows(store, filters);
+const main = byId("main");
+const treeElement = byId("tree");
+const panel = byId("details");
+
+let clockOffset = 0;
+let knownVersion = -1;
+let isRowsDirty = true;
+let frame = 0;
+let detailsTimer = 0;
+let noticeTimer = 0;
+let needsToken = false;
+
+const now = () => Date.now() / 1000 + clockOffset;
+const actions = new Actions(notify, tokenChanged);
+const details = new Details(panel, actions, now);
+const tree = new TreeView(treeElement, store, rows, { onSelect: select, onToggle: toggle, onScroll: schedule });
+const summary = new Summary({ totals: byId("totals"), states: byId("states"), asked: byId("asked"), onState: toggleState });
+
+takeTokenFromAddress();
+setUpTheme(byId("theme"));
+setUpFilters();
+setUpKeyboard();
+byId("help").addEventListener("click", () => showKeys(KEYS));
+byId("asked").addEventListener("click", () => summary.firstAsked && reveal(summary.firstAsked));
+byId("token").addEventListener("click", () => (getToken() ? forgetToken() : actions.enterToken()));
+new ResizeObserver(resized).observe(treeElement);
+const connection = new Connection("api/changes", take, showConnection);
+setInterval(tick, TICK);
+schedule();
+
+function take(name, data) {
+  if (name === "reset") {
+    store.reset();
+    clockOffset = data.now - Date.now() / 1000;
+    actions.canAct = data.can_act;
+    needsToken = data.can_act || data.protects_reading;
+    setText(byId("title"), data.title);
+    document.title = data.title;
+    showToken();
+    details.redraw();
+  } else if (name === "nodes") {
+    store.apply(data);
+    if (tree.selected !== null && !store.get(tree.selected)) clearSelection();
+  }
+  schedule();
+}
+
+function schedule() {
+  frame ||= requestAnimationFrame(draw);
+}
+
+function draw() {
+  frame = 0;
+  if (isRowsDirty || knownVersion !== store.version) {
+    isRowsDirty = false;
+    knownVersion = store.version;
+    rows.update();
+    summary.update(store, filters);
+    tree.rowsChanged();
+    showEmptiness();
+  }
+  tree.draw(now());
+}
+
+function tick() {
+  if (document.hidden) return;
+  details.tick();
+  schedule();
+}
+
+function resized() {
+  byId("headings").style.paddingRight = `${tree.scrollBarWidth + 12}px`;
+  schedule();
+}
+
+function rowsChanged() {
+  isRowsDirty = true;
+  schedule();
+}
+
+function showEmptiness() {
+  const empty = byId("empty");
+  empty.hidden = rows.list.length > 0;
+  setText(empty, filters.isActive ? "Nothing matches." : "Nothing has been recorded yet.");
+  setText(byId("matches"), filters.isActive ? plural(rows.matches, "match", "matches") : "");
+}
+
+function showConnection(state) {
+  const shown = byId("connection");
+  shown.className = `connection ${state}`;
+  setText(shown, STATES_OF_CONNECTION[state] ?? state);
+  if (state === "locked") {
+    needsToken = true;
+    setToken("");
+    showToken();
+    if (!document.querySelector("dialog")) actions.enterToken("The dashboard shows what goes on to those who have its token.");
+  }
+}
+
+function select(id) {
+  if (tree.selected === id) return openDetails();
+  tree.selected = id;
+  clearTimeout(detailsTimer);
+  // Whoever runs through the rows opens only the one where they stay.
+  detailsTimer = setTimeout(openDetails, main.classList.contains("open") ? DETAILS_DELAY : 0);
+  rows.update();
+  tree.scrollToSelected();
+  schedule();
+}
+
+function reveal(id) {
+  filters.clear();
+  showFilters();
+  rows.reveal(id);
+  rowsChanged();
+  rows.update();
+  select(id);
+}
+
+function openDetails() {
+  clearTimeout(detailsTimer);
+  const id = tree.selected;
+  if (id === null || (details.node?.id === id && !panel.hidden)) return;
+  panel.hidden = false;
+  main.classList.add("open");
+  details.open(id, closeDetails);
+  tree.scrollToSelected();
+}
+
+function closeDetails() {
+  details.close();
+  panel.hidden = true;
+  main.classList.remove("open");
+  treeElement.focus();
+  schedule();
+}
+
+function clearSelection() {
+  tree.selected = null;
+  if (!panel.hidden) closeDetails();
+}
+
+function toggle(id) {
+  const row = rows.list[rows.places.get(id)];
+  if (row?.hasChildren) expand(id, !row.isExpanded);
+}
+
+function expand(id, isExpanded) {
+  rows.setExpanded(id, isExpanded);
+  rows.update(); // the next key may come before the next frame
+  rowsChanged();
+}
+
+function toggleState(state) {
+  if (!filters.states.delete(state)) filters.states.add(state);
+  rowsChanged();
+}
+
+function setUpFilters() {
+  const kind = byId("kind");
+  kind.append(element("option", { text: "All kinds", attributes: { value: "" } }));
+  for (const name of KIND_NAMES) kind.append(element("option", { text: kindLabel(name), attributes: { value: name } }));
+  kind.addEventListener("change", () => {
+    filters.kind = kind.value;
+    rowsChanged();
+  });
+  const search = byId("search");
+  search.addEventListener("input", () => {
+    filters.text = search.value.trim().toLowerCase();
+    rowsChanged();
+  });
+  search.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" || event.key === "ArrowDown") {
+      event.preventDefault();
+      treeElement.focus();
+    }
+  });
+}
+
+function showFilters() {
+  byId("search").value = filters.text;
+  byId("kind").value = filters.kind;
+}
+
+function setUpKeyboard() {
+  treeElement.addEventListener("keydown", (event) => {
+    moveInTree(event, rows, tree, { select, expand, open: focusDetails });
+  });
+  treeElement.addEventListener("focus", () => {
+    if (tree.selected === null && rows.list.length && treeElement.matches(":focus-visible")) {
+      tree.selected = rows.list[0].id;
+      schedule();
+    }
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !document.querySelector("dialog")) return goBack(event);
+    if (isTyping(event.target) || event.altKey || event.ctrlKey || event.metaKey) return;
+    const keys = { "/": goToSearch, "?": () => showKeys(KEYS), c: act("cancel"), s: act("steer"), p: act("suspend", "resume"), a: answer };
+    if (!Object.hasOwn(keys, event.key)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+}
+
+function goToSearch() {
+  byId("search").focus();
+  byId("search").select();
+}
+
+function focusDetails() {
+  openDetails();
+  panel.focus();
+}
+
+function goBack(event) {
+  if (event.target === byId("search") || panel.contains(event.target)) treeElement.focus();
+  else if (!panel.hidden) closeDetails();
+}
+
+function act(...names) {
+  return () => {
+    const node = store.get(tree.selected);
+    const name = names.find((each) => node?.controls?.includes(each));
+    if (!node) return;
+    if (!actions.canAct) return notify("The dashboard is read-only: no token is configured.", true);
+    if (!name) return notify(`“${node.name}” cannot be asked to ${names.join(" or ")} now.`, true);
+    if (name === "cancel") actions.cancel(node);
+    else if (name === "steer") actions.steer(node);
+    else actions.suspendOrResume(node);
+  };
+}
+
+function answer() {
+  if (summary.firstAsked === null) return notify("Nobody asks anything.");
+  const isAsking = store.get(tree.selected)?.controls?.includes("answer");
+  if (!isAsking) reveal(summary.firstAsked);
+  openDetails();
+  const field = () => panel.querySelector(".asking textarea, .asking select, .asking button");
+  if (field()) field().focus();
+  else setTimeout(() => field()?.focus(), 2 * DETAILS_DELAY);
+}
+
+function forgetToken() {
+  setToken("");
+  tokenChanged();
+}
+
+function tokenChanged() {
+  showToken();
+  connection.retry();
+}
+
+function showToken() {
+  const button = byId("token");
+  button.hidden = !needsToken;
+  setText(button, getToken() ? "Forget token" : "Enter token");
+}
+
+function notify(text, isBad = false) {
+  const notice = byId("notice");
+  notice.className = isBad ? "notice bad" : "notice";
+  setText(notice, text);
+  notice.hidden = false;
+  clearTimeout(noticeTimer);
+  noticeTimer = setTimeout(() => (notice.hidden = true), NOTICE_TIME);
+}

@@ -1,0 +1,41 @@
+// Numbers and times as short texts.
+
+export function duration(seconds) {
+  if (!(seconds >= 0)) return "";
+  if (seconds < 0.9995) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 59.95) return `${seconds.toFixed(seconds < 9.995 ? 2 : 1)} s`;
+  const whole = Math.round(seconds);
+  const minutes = Math.floor(whole / 60);
+  const pad = (number) => String(number).padStart(2, "0");
+  return minutes < 60
+    ? `${minutes}:${pad(whole % 60)} min`
+    : `${Math.floor(minutes / 60)}:${pad(minutes % 60)}:${pad(whole % 60)}`;
+}
+
+export function count(number) {
+  if (number < 10_000) return String(number);
+  if (number < 999_500) return `${(number / 1000).toFixed(number < 99_950 ? 1 : 0)}k`;
+  return `${(number / 1_000_000).toFixed(2)}M`;
+}
+
+export function tokens(usage) {
+  if (!usage || !(usage.input_tokens || usage.output_tokens)) return "";
+  return `${count(usage.input_tokens ?? 0)} / ${count(usage.output_tokens ?? 0)}`;
+}
+
+export function cost(usage) {
+  const dollars = Number(usage?.cost ?? 0);
+  if (!dollars) return "";
+  const more = usage.unpriced_requests ? "+" : "";
+  return (dollars < 0.01 ? `$${dollars.toFixed(5)}` : `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`) + more;
+}
+
+export function clockTime(unixSeconds) {
+  const at = new Date(unixSeconds * 1000);
+  const pad = (number, width = 2) => String(number).padStart(width, "0");
+  return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`;
+}
+
+export function plural(number, one, many = `${one}s`) {
+  return `${number} ${number === 1 ? one : many}`;
+}

@@ -1,0 +1,61 @@
+// One row of the tree: made once, then brought up to date.
+
+import { element, setAttribute, setClass, setText } from "./dom.js";
+import { cost, duration, tokens } from "./format.js";
+import { glyphOf, isActive, kindLabel } from "./states.js";
+import { drawExtent } from "./waterfall.js";
+
+const INDENT = 16;
+const DEEPEST_INDENT = 14;
+
+export function makeRow() {
+  const parts = {
+    twisty: element("span", { className: "twisty", attributes: { "aria-hidden": "true" } }),
+    glyph: element("span", { className: "glyph", attributes: { "aria-hidden": "true" } }),
+    kind: element("span", { className: "kind" }),
+    title: element("span", { className: "title" }),
+    badge: element("span", { className: "badge" }),
+    hint: element("span", { className: "hint" }),
+    state: element("span", { className: "state" }),
+    duration: element("span", { className: "number" }),
+    tokens: element("span", { className: "number dim" }),
+    cost: element("span", { className: "number dim" }),
+    span: element("span", { className: "span" }),
+  };
+  const name = element("span", { className: "name" }, parts.twisty, parts.glyph, parts.kind, parts.title, parts.badge, parts.hint);
+  const track = element("span", { className: "track", attributes: { "aria-hidden": "true" } }, parts.span);
+  const row = element("div", { attributes: { role: "treeitem" } }, name, parts.state, parts.duration, parts.tokens, parts.cost, track);
+  return { row, name, parts };
+}
+
+export function updateRow(made, { place, node, root, isSelected, now }) {
+  const { row, name, parts } = made;
+  setAttribute(row, "id", `row-${node.id}`);
+  row.dataset.id = node.id;
+  setClass(row, `row ${node.state}${place.depth ? "" : " root"}${place.isBeside ? " beside" : ""}`);
+  setAttribute(row, "aria-level", place.depth + 1);
+  setAttribute(row, "aria-posinset", place.position);
+  setAttribute(row, "aria-setsize", place.size);
+  setAttribute(row, "aria-expanded", place.hasChildren ? place.isExpanded : null);
+  setAttribute(row, "aria-selected", isSelected);
+  name.style.paddingLeft = `${Math.min(place.depth, DEEPEST_INDENT) * INDENT}px`;
+  setText(parts.twisty, place.hasChildren ? (place.isExpanded ? "▾" : "▸") : "");
+  setText(parts.glyph, glyphOf(node.state));
+  setText(parts.kind, kindLabel(node.kind));
+  setText(parts.title, node.name);
+  setText(parts.hint, node.error ? `${node.error.type}: ${node.error.message}` : (node.hint ?? ""));
+  setText(parts.badge, badgeOf(node));
+  parts.badge.hidden = !parts.badge.textContent;
+  setText(parts.state, node.state);
+  const end = node.ended_at ?? (isActive(node) ? now : node.began_at);
+  setText(parts.duration, duration(end - node.began_at));
+  setText(parts.tokens, tokens(node.subtree_usage));
+  setText(parts.cost, cost(node.subtree_usage));
+  drawExtent(parts.span, node, root ?? node, now);
+}
+
+function badgeOf(node) {
+  if (node.controls?.includes("answer")) return "asks";
+  if (node.dropped_children) return `${node.dropped_children} dropped`;
+  return node.subtree_retries ? `${node.subtree_retries}× retried` : "";
+}

@@ -1,0 +1,66 @@
+// What the bars at the top say: totals, states with their numbers, who waits for an answer.
+
+import { element, setText } from "./dom.js";
+import { cost, count, plural } from "./format.js";
+import { STATES, glyphOf } from "./states.js";
+import { TOP } from "./store.js";
+
+export class Summary {
+  #totals;
+  #asked;
+  #chips = new Map();
+  #values = new Map();
+  firstAsked = null;
+
+  constructor({ totals, states, asked, onState }) {
+    this.#totals = totals;
+    this.#asked = asked;
+    for (const state of STATES) {
+      const number = element("span", { text: "0" });
+      const chip = element(
+        "button",
+        { className: state, attributes: { type: "button", "aria-pressed": "false", title: state }, on: { click: () => onState(state) } },
+        element("span", { className: "glyph", text: glyphOf(state), attributes: { "aria-hidden": "true" } }),
+        element("span", { className: "label", text: ` ${state} ` }),
+        number,
+      );
+      states.append(chip);
+      this.#chips.set(state, { chip, number });
+    }
+    for (const name of ["nodes", "tokens in", "out", "cost"]) {
+      const value = element("dd", { text: "–" });
+      this.#totals.append(element("div", { className: name === "nodes" ? "wide" : "" }, element("dt", { text: name }), value));
+      this.#values.set(name, value);
+    }
+  }
+
+  update(store, filters) {
+    const numbers = new Map();
+    let asked = 0;
+    this.firstAsked = null;
+    for (const node of store.nodes.values()) {
+      if (node.id === TOP) continue;
+      numbers.set(node.state, (numbers.get(node.state) ?? 0) + 1);
+      if (node.controls?.includes("answer")) {
+        asked += 1;
+        this.firstAsked ??= node.id;
+      }
+    }
+    for (const [state, { chip, number }] of this.#chips) {
+      setText(number, count(numbers.get(state) ?? 0));
+      chip.classList.toggle("none", !numbers.get(state));
+      chip.setAttribute("aria-pressed", String(filters.states.has(state)));
+    }
+    this.#asked.hidden = !asked;
+    setText(this.#asked, `${plural(asked, "question")} waiting`);
+    this.#updateTotals(store);
+  }
+
+  #updateTotals(store) {
+    const usage = store.get(TOP)?.subtree_usage;
+    setText(this.#values.get("nodes"), count(Math.max(0, store.nodes.size - 1)));
+    setText(this.#values.get("tokens in"), count(usage?.input_tokens ?? 0));
+    setText(this.#values.get("out"), count(usage?.output_tokens ?? 0));
+    setText(this.#values.get("cost"), cost(usage) || "–");
+  }
+}

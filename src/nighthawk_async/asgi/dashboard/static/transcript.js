@@ -1,0 +1,66 @@
+// What was said in a node, as it comes. The service tells what is added and what is left out.
+
+import { element, setText } from "./dom.js";
+
+const LABELS = {
+  text: "model",
+  reasoning: "reasoning",
+  tool_call: "tool call",
+  tool_result: "tool result",
+  message: "message to the model",
+  note: "note",
+};
+
+export const TRANSCRIPT_EVENTS = new Set([...Object.keys(LABELS), "cut"]);
+
+export class TranscriptView {
+  shown = element("div", { className: "transcript" });
+  #parts = [];
+
+  take(name, data) {
+    if (name === "cut") this.#cut(data);
+    else this.#add(name, data);
+  }
+
+  clear() {
+    this.#parts = [];
+    this.shown.replaceChildren();
+  }
+
+  get isEmpty() {
+    return !this.#parts.length;
+  }
+
+  #add(kind, { part, key, is_cut: isCut, text }) {
+    let shown = this.#parts[part];
+    if (!shown) {
+      shown = makePart(kind, key);
+      this.#parts.push(shown);
+      this.shown.append(shown.row);
+    }
+    shown.text.appendData(text);
+    if (isCut) markCut(shown);
+  }
+
+  #cut({ part, parts, characters }) {
+    for (const { row } of this.#parts.splice(part, parts)) row.remove();
+    const first = this.#parts[part];
+    if (!first) return;
+    // Characters are counted as Unicode has them, not in the units of this language.
+    const left = [...first.text.data].slice(characters).join("");
+    first.text.data = left;
+    markCut(first);
+  }
+}
+
+function makePart(kind, key) {
+  const text = document.createTextNode("");
+  const name = LABELS[kind] ?? kind;
+  const label = element("div", { className: "label", text: key ? `${name} · ${key}` : name });
+  const row = element("div", { className: `part ${kind}` }, label, element("pre", {}, text));
+  return { row, label, text };
+}
+
+function markCut({ label }) {
+  if (!label.textContent.startsWith("…")) setText(label, `… left out · ${label.textContent}`);
+}

@@ -1,0 +1,142 @@
+"""The call whose progress a stream tells. Floor 5."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from types import MappingProxyType
+from typing import TypeAlias
+
+import anyio
+from msgspec import Struct
+
+from ..actors import BareTaskGroup
+from ..observation import NodeWriter, observed
+from ..observe import NodeView, TaskTree, find_node_id, find_tree
+from .event_stream_encoding import StreamEvent
+from .event_stream_live import LiveStream
+from .event_stream_outcome import error_event, problem_event, result_event
+from .problems import CANCELLED, SHUTTING_DOWN, TIMED_OUT, Problem
+from .request_in_force import RequestInForce
+from .work import EndReason
+
+__all__ = ["Call", "StreamSettings", "StreamedCall"]
+
+_PROBLEMS_OF_REASONS: Mapping[EndReason | None, Problem] = MappingProxyType(
+    {"timed_out": TIMED_OUT, "shut_down": SHUTTING_DOWN}
+)
+
+Call: TypeAlias = Callable[[], Awaitable[object]]
+
+
+class StreamSettings(Struct, frozen=True, kw_only=True):
+    """What `stream_response` was told.
+
+    Args:
+        name: What the call is called.
+        heartbeat_seconds: After how many seconds without an event a comment is sent; None for never.
+        resume_seconds: For how many seconds a client may come back.
+        min_interval_seconds: How much time there is between two looks at what is new, at least.
+        max_result_bytes: How many bytes the result may have as JSON.
+        tells_internals: Whether clients are told what is the service's own too.
+    """
+
+    name: str
+    heartbeat_seconds: float | None
+    resume_seconds: float
+    min_interval_seconds: float
+    max_result_bytes: int
+    tells_internals: bool
+
+
+class StreamedCall:
+    """A call, carried out below a node of its own.
+
+    Args:
+        call: The call.
+        stream: Where its progress is told.
+        settings: What `stream_response` was told.
+        request: The request it belongs to; None outside a middleware.
+    """
+
+    def __init__(
+        self, call: Call, stream: LiveStream, settings: StreamSettings, request: RequestInForce | None
+    ) -> None:
+        self._call = call
+        self._stream = stream
+        self._settings = settings
+        self._request = request
+        self._request_id = None if request is None else request.request_id
+        self._scope = anyio.CancelScope()
+        self.error: Exception | None = None
+        """What it has raised."""
+
+    def request_cancel(self, reason: str | None) -> None:
+        """Ask it to end, for somebody who watches."""
+        self.cancel()
+
+    def cancel(self) -> None:
+        """End it before its time, as the stream then tells."""
+        self._scope.cancel()
+
+    def end_with_request(self) -> bool:
+        """The client seems to have left; gives whether it is there, but its request is to end."""
+        if self._request is None or self._request.work.end_reason in (None, "disconnected"):
+            return False
+        self.cancel()
+        return True
+
+    async def carry_out(self) -> None:
+        """Carry the call out, and tell the stream how it goes on and ends; what it raises is kept."""
+        with self._recording() as tree, observed("task", self._settings.name, control=self) as node:
+            assert node is not None, "a tree records"
+            node_id = find_node_id()
+            interval = self._settings.min_interval_seconds
+            async with (
+                tree.watch(node_id, min_interval=interval) as changes,
+                tree.watch(node_id) as last,
+                BareTaskGroup() as watching,
+            ):
+                watching.start_soon(self._publish, changes)
+                try:
+                    outcome = await self._find_outcome(node)
+                except BaseException as error:  # cancelled, or the program ends
+                    node.end("cancelled", error=error)
+                    await self._end(self._ended_early(), last)
+                    raise
+                await self._end(outcome, last)
+                watching.cancel_scope.cancel()
+
+    async def _find_outcome(self, node: NodeWriter) -> StreamEvent:
+        try:
+            with self._scope:
+                value = await self._call()
+                node.end("completed")
+                limit = self._settings.max_result_bytes
+                return result_event(value, max_bytes=limit, request_id=self._request_id)
+        except Exception as error:
+            self.error = error
+            node.end("failed", error=error)
+            return error_event(error, request_id=self._request_id)
+        node.end("cancelled")
+        return self._ended_early()
+
+    async def _end(self, outcome: StreamEvent, last: AsyncIterator[NodeView]) -> None:
+        with anyio.CancelScope(shield=True):  # does not wait: the node has just ended
+            self._stream.end(outcome, await anext(last))
+
+    async def _publish(self, changes: AsyncIterator[NodeView]) -> None:
+        async for view in changes:
+            if not self._stream.is_ended:
+                self._stream.publish(view)
+
+    def _recording(self) -> AbstractContextManager[TaskTree]:
+        """The tree in force; where there is none, one for this call alone."""
+        tree = find_tree()
+        if tree is None or find_node_id() is None:
+            return TaskTree().recording()
+        return nullcontext(tree)
+
+    def _ended_early(self) -> StreamEvent:
+        """What tells that it was cancelled, and why."""
+        reason = None if self._request is None else self._request.work.end_reason
+        problem = _PROBLEMS_OF_REASONS.get(reason, CANCELLED)
+        return problem_event(problem, request_id=self._request_id)

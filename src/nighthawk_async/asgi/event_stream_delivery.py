@@ -1,0 +1,115 @@
+"""One client that reads an event stream, over one HTTP response. Floor 5."""
+
+import math
+from collections.abc import Callable
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from ..actors import BareTaskGroup
+from .event_stream_encoding import HEARTBEAT
+from .event_stream_live import LiveStream
+from .protocol import Message, Receive, Send
+
+__all__ = ["HEADERS", "Delivery"]
+
+HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    "x-accel-buffering": "no",
+    "x-content-type-options": "nosniff",
+}
+
+_FIRST_BYTE_SECONDS = 1.0
+"""An error that comes before anything has begun can still become a status, for so long."""
+
+_GIVE_WAY_SECONDS = 1.0
+"""To end the response."""
+
+
+class Delivery:
+    """Sends what there is to tell, as fast as the client takes it.
+
+    Args:
+        stream: The stream.
+        receive: Gives the next message of the server.
+        send: Takes the messages for the server.
+        start: The message that begins the response.
+        heartbeat_seconds: After how many seconds without an event a comment is sent; None for never.
+    """
+
+    def __init__(
+        self,
+        stream: LiveStream,
+        receive: Receive,
+        send: Send,
+        *,
+        start: Message,
+        heartbeat_seconds: float | None,
+    ) -> None:
+        self._stream = stream
+        self._receive = receive
+        self._send = send
+        self._start = start
+        self._heartbeat_seconds = math.inf if heartbeat_seconds is None else heartbeat_seconds
+        self.on_disconnect: Callable[[], bool] = bool
+        """Is called when the server says that the client has left; gives whether the delivery goes on."""
+        self.is_started = False
+        """Whether something was sent."""
+
+    async def carry_out(self, has_failed: Callable[[], bool] = bool) -> None:
+        """Send until everything was told, the client leaves, or another client takes over.
+
+        Args:
+            has_failed: Says whether there is an error that somebody else answers. It is asked before anything
+                is sent, and then nothing is.
+        """
+        try:
+            async with BareTaskGroup() as helpers:
+                helpers.start_soon(self._listen, helpers.cancel_scope)
+                helpers.start_soon(self._give_way, helpers.cancel_scope)
+                await self._wait_for_beginning()
+                if not has_failed():
+                    await self._tell()
+                helpers.cancel_scope.cancel()
+        finally:
+            self._stream.detach(self)
+
+    async def _listen(self, scope: anyio.CancelScope) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            await checkpoint()
+        if not self.on_disconnect():
+            scope.cancel()
+
+    async def _give_way(self, scope: anyio.CancelScope) -> None:
+        """End when somebody else reads. A connection that is dead takes nothing, not even the end."""
+        while self._stream.reader is self:
+            await self._stream.wait_for_change()
+        await anyio.sleep(_GIVE_WAY_SECONDS)
+        scope.cancel()
+
+    async def _wait_for_beginning(self) -> None:
+        with anyio.move_on_after(_FIRST_BYTE_SECONDS):
+            while not self._stream.has_begun:
+                await self._stream.wait_for_change()
+
+    async def _tell(self) -> None:
+        try:
+            self.is_started = True
+            await self._send(self._start)
+            while self._stream.reader is self and not self._stream.is_told:
+                await self._send_body(self._stream.take() or await self._wait_for_news())
+            await self._send_body(b"", is_last=True)
+        except OSError:  # the client has left: what servers raise from version 2.4 of ASGI on
+            await checkpoint()
+
+    async def _wait_for_news(self) -> bytes:
+        """Wait for something new; gives what to send when nothing comes."""
+        with anyio.move_on_after(self._heartbeat_seconds) as quiet:
+            await self._stream.wait_for_change()
+        return HEARTBEAT if quiet.cancelled_caught else b""
+
+    async def _send_body(self, body: bytes, *, is_last: bool = False) -> None:
+        await checkpoint()  # servers do not wait as long as there is room
+        if body or is_last:
+            await self._send({"type": "http.response.body", "body": body, "more_body": not is_last})

@@ -1,0 +1,186 @@
+"""One event stream: what there is to tell, how far it was told, and to whom. Floor 5.
+
+Nothing here waits for a client. What is new is the difference between the view that was told and the newest
+one, so that a client that is slow, or away, costs no queue. What was told last is kept, as far as it fits,
+for a client that comes back without having received it.
+"""
+
+import secrets
+from collections import deque
+from collections.abc import Iterator
+
+import anyio
+
+from ..observe.views import NodeView
+from .event_stream_changes import events_between
+from .event_stream_encoding import StreamEvent, encode_event
+from .event_stream_privacy import without_internals
+
+__all__ = ["LiveStream", "parse_event_id"]
+
+_CHUNK_BYTES = 16 * 1024
+"""Small events leave together."""
+
+_MAX_KEPT_BYTES = 256 * 1024
+"""More than what lies between a server and a client that has just left."""
+
+
+class LiveStream:
+    """An event stream.
+
+    Args:
+        path: The path of the request that began it.
+        is_resumable: Whether a client may come back to it.
+        tells_internals: Whether events are told as they are, or without what is the service's own.
+    """
+
+    def __init__(self, *, path: str, is_resumable: bool, tells_internals: bool) -> None:
+        self.id = secrets.token_urlsafe(16)
+        """Whoever knows it may read the stream."""
+        self.path = path
+        self.reader: object | None = None
+        """Who reads it at present; there is one at a time, and a new one takes the place of the old."""
+        self._is_resumable = is_resumable
+        self._tells_internals = tells_internals
+        self._view: NodeView | None = None
+        self._told_view: NodeView | None = None
+        self._outcome: StreamEvent | None = None
+        self._is_outcome_taken = False
+        self._to_tell: Iterator[StreamEvent] = iter(())
+        self._again: deque[bytes] = deque()
+        self._told: deque[bytes] = deque()
+        self._told_bytes = 0
+        self._count = 0
+        self._changed = anyio.Event()
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether what it tells of has ended."""
+        return self._outcome is not None
+
+    @property
+    def is_told(self) -> bool:
+        """Whether everything was told, the end included."""
+        return self._is_outcome_taken and not self._again
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is more to tell than that it goes on."""
+        return self.is_ended or (self._view is not None and len(self._view.children) > 0)
+
+    def publish(self, view: NodeView) -> None:
+        """There is something new.
+
+        Args:
+            view: The newest view.
+        """
+        self._view = view
+        self._change()
+
+    def end(self, outcome: StreamEvent, view: NodeView) -> None:
+        """It has ended.
+
+        Args:
+            outcome: What came of it; the last event.
+            view: The last view.
+        """
+        self._outcome = outcome
+        self.publish(view)
+
+    def attach(self, reader: object, *, seen: int | None = None) -> None:
+        """Let somebody read on; whoever did so before no longer does.
+
+        Args:
+            reader: Who reads.
+            seen: The number of the last event that was received; None when there was none.
+        """
+        self.reader = reader
+        if seen is not None:
+            missed = self._count - seen
+            if 0 <= missed <= len(self._told):
+                self._again = deque(list(self._told)[len(self._told) - missed :])
+            else:
+                self._tell_anew()
+        self._change()
+
+    def detach(self, reader: object) -> None:
+        """Somebody reads no longer.
+
+        Args:
+            reader: Who did.
+        """
+        if self.reader is reader:
+            self.reader = None
+            self._change()
+
+    def has_told_all(self, seen: int) -> bool:
+        """Whether a client that has received that event has received the last one.
+
+        Args:
+            seen: The number of the event.
+        """
+        return self._is_outcome_taken and seen == self._count
+
+    def take(self) -> bytes:
+        """The next events, as bytes; empty when there is nothing new."""
+        chunk: list[bytes] = []
+        size = 0
+        while size < _CHUNK_BYTES:
+            event = self._again.popleft() if self._again else self._take_new()
+            if event is None:
+                break
+            chunk.append(event)
+            size += len(event)
+        return b"".join(chunk)
+
+    async def wait_for_change(self) -> None:
+        """Wait until there is something new, or somebody else reads."""
+        await self._changed.wait()
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    def _tell_anew(self) -> None:
+        """Begin again, for somebody who has missed more than is kept."""
+        self._again.clear()
+        self._told_view = None
+        self._is_outcome_taken = False
+        self._to_tell = iter((StreamEvent(name="snapshot", data={"id": self._view_id}),))
+
+    @property
+    def _view_id(self) -> str:
+        return "" if self._view is None else self._view.id
+
+    def _take_new(self) -> bytes | None:
+        event = next(self._to_tell, None)
+        if event is None and self._view is not None and self._view is not self._told_view:
+            self._to_tell = events_between(self._told_view, self._view)
+            self._told_view = self._view
+            event = next(self._to_tell, None)
+        if event is None and not self._is_outcome_taken:
+            event = self._outcome
+            self._is_outcome_taken = event is not None
+        return None if event is None else self._number(event)
+
+    def _number(self, event: StreamEvent) -> bytes:
+        self._count += 1
+        shown = event if self._tells_internals else without_internals(event)
+        encoded = encode_event(shown, f"{self.id}.{self._count}")
+        if self._is_resumable:
+            self._told.append(encoded)
+            self._told_bytes += len(encoded)
+            while self._told_bytes > _MAX_KEPT_BYTES:
+                self._told_bytes -= len(self._told.popleft())
+        return encoded
+
+
+def parse_event_id(event_id: str) -> tuple[str, int] | None:
+    """The id of the stream and the number of the event; None when it is nothing that was given out.
+
+    Args:
+        event_id: What a client says it has received last.
+    """
+    stream_id, _, number = event_id.rpartition(".")
+    is_number = number.isascii() and number.isdecimal() and len(number) < 19
+    return (stream_id, int(number)) if stream_id and is_number else None

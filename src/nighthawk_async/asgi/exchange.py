@@ -1,0 +1,161 @@
+"""One HTTP request: carried out, ended before its time when need be, and answered. Floor 5."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+
+from ..actors import BareTaskGroup
+from ..observation import NodeWriter, observed
+from .admission import RefusedError
+from .inbox import Inbox
+from .outbox import Outbox
+from .problems import CANCELLED, SHUTTING_DOWN, TIMED_OUT, Problem, find_problem, problem_messages
+from .protocol import Application, AsgiScope, Receive, Send
+from .request_ids import choose_request_id
+from .request_in_force import RequestInForce, using_request
+from .service import Service
+from .serving import find_path_template, serve, shown_path
+from .settings import Settings
+from .trace_context import continued_trace
+from .work import EndReason, Work
+
+__all__ = ["Exchange"]
+
+_LOGGER = logging.getLogger("nighthawk")
+
+_PROBLEMS_OF_REASONS: Mapping[EndReason, Problem] = MappingProxyType(
+    {"timed_out": TIMED_OUT, "shut_down": SHUTTING_DOWN, "cancelled": CANCELLED}
+)
+_SERVER_ERROR = 500
+
+
+class Exchange:
+    """A request and its response.
+
+    Args:
+        service: What the application serves with.
+        settings: What the middleware was told.
+        asgi_scope: The connection.
+        receive: Gives the next message of the server.
+        send: Takes the messages for the server.
+    """
+
+    def __init__(
+        self, service: Service, settings: Settings, asgi_scope: AsgiScope, receive: Receive, send: Send
+    ) -> None:
+        self._service = service
+        self._settings = settings
+        self._asgi_scope = asgi_scope
+        self._request_id = choose_request_id(asgi_scope)
+        self._outbox = outbox = Outbox(send, self._request_id)
+        self._work = Work(
+            {"type": "http.disconnect"}, is_complete=lambda: outbox.is_complete, on_end=outbox.close
+        )
+        self._inbox = Inbox(asgi_scope, receive, on_disconnect=partial(self._work.ask_to_end, "disconnected"))
+        self._work.inbox = self._inbox
+
+    async def carry_out(self, app: Application) -> None:
+        """Let the application answer.
+
+        Args:
+            app: The application.
+
+        Raises:
+            Exception: What the application raises, unless the client could be told of it.
+        """
+        with (
+            self._service.recording(),
+            observed("request", self._name(), attributes=self._attributes, control=self._work) as node,
+            continued_trace(self._asgi_scope),
+        ):
+            async with BareTaskGroup() as helpers:
+                helpers.start_soon(self._inbox.read_ahead)
+                if self._settings.request_timeout_seconds is not None:
+                    helpers.start_soon(self._work.end_after, self._settings.request_timeout_seconds)
+                try:
+                    await self._answer(app, node)
+                finally:
+                    helpers.cancel_scope.cancel()
+
+    async def _answer(self, app: Application, node: NodeWriter | None) -> None:
+        error = await self._carry_out(app)
+        problem = self._find_problem(error)
+        self._tell_watchers(node, problem, error)
+        if self._work.end_reason == "disconnected":
+            if error is not None and problem is None and not _says_client_left(error):
+                raise error
+            return  # nobody is there to be told
+        if problem is not None and not self._outbox.is_started:
+            self._log(problem, error)
+            await self._outbox.replace(*problem_messages(problem, self._request_id))
+            return
+        await self._outbox.release()
+        if error is not None:
+            raise error  # so that the server ends the connection, if it has sent something
+
+    async def _carry_out(self, app: Application) -> Exception | None:
+        """Let the application do its work; what it has raised."""
+        call = partial(app, self._asgi_scope, self._inbox.receive, self._outbox.send)
+        request = RequestInForce(request_id=self._request_id, work=self._work, streams=self._service.streams)
+        try:
+            with self._work.scope, using_request(request):
+                await serve(
+                    self._service,
+                    self._settings,
+                    self._asgi_scope,
+                    request_id=self._request_id,
+                    work=self._work,
+                    call=call,
+                )
+        except Exception as error:  # answered, or raised again
+            return error
+        return None
+
+    def _find_problem(self, error: Exception | None) -> Problem | None:
+        """What the client is to be told; None when nothing went wrong, or nothing of the library's own."""
+        refused = error.problem if isinstance(error, RefusedError) else None
+        problem = refused or _PROBLEMS_OF_REASONS.get(self._work.end_reason or "disconnected")
+        if problem is None:
+            return None if error is None else find_problem(error)
+        if problem is TIMED_OUT:
+            return problem
+        return replace(problem, retry_after_seconds=self._settings.retry_after_seconds)
+
+    def _name(self) -> str:
+        return f"{self._asgi_scope['method']} {shown_path(self._asgi_scope)}"
+
+    def _attributes(self) -> Mapping[str, str]:
+        return {"http.request.method": self._asgi_scope["method"], "nighthawk.request.id": self._request_id}
+
+    def _tell_watchers(
+        self, node: NodeWriter | None, problem: Problem | None, error: Exception | None
+    ) -> None:
+        if node is None:
+            return
+        is_answered = problem is None or self._outbox.is_started
+        attributes: dict[str, str | int | float | bool] = {}
+        if is_answered and self._outbox.status is not None:
+            attributes["http.response.status_code"] = self._outbox.status
+        elif problem is not None and self._work.end_reason != "disconnected":
+            attributes["http.response.status_code"] = problem.status
+        template = find_path_template(self._asgi_scope)
+        if template is not None:
+            attributes["http.route"] = template
+        node.set_attributes(attributes)
+        if self._work.end_reason is not None:
+            node.end("failed" if self._work.end_reason == "timed_out" else "cancelled", error=error)
+        elif error is not None:
+            node.end("failed", error=error)
+
+    def _log(self, problem: Problem, error: Exception | None) -> None:
+        if error is not None and not isinstance(error, RefusedError):
+            level = logging.ERROR if problem.status >= _SERVER_ERROR else logging.INFO
+            message = "request %s is answered with the status %d"
+            _LOGGER.log(level, message, self._request_id, problem.status, exc_info=error)
+
+
+def _says_client_left(error: Exception) -> bool:
+    """Whether an error is how Starlette and its kin tell an application that its client has left."""
+    return type(error).__name__ == "ClientDisconnect"

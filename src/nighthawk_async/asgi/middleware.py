@@ -1,0 +1,189 @@
+"""`NighthawkMiddleware`: an ASGI application whose requests can call natural functions. Floor 5."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from ..errors import NighthawkError
+from ..observe.tree import TaskTree
+from ..runtime.attempts.resilience import StepBaseline
+from ..runtime.budgets.budget import Budget
+from ..runtime.hooks.registry import Hooks
+from ..runtime.human.handler import HumanHandler
+from ..runtime.mutation.report import ConcurrentMutation
+from ..runtime.oversight.verification import Verify
+from ..runtime.permissions.permissions import Permissions
+from ..runtime.run import Run, run
+from ..runtime.run_state import SyncBackend
+from ..runtime.step_executor import StepExecutor
+from .admission import Admission
+from .exchange import Exchange
+from .lifespan import Lifespan
+from .protocol import Application, AsgiScope, Receive, Send
+from .service import Service
+from .settings import Settings, checked_budget, checked_count, checked_seconds
+from .socket_connection import SocketConnection
+
+__all__ = ["NighthawkMiddleware"]
+
+
+class NighthawkMiddleware:
+    """An ASGI application around another, whose requests can call natural functions.
+
+        app = NighthawkMiddleware(Starlette(routes=routes), executor=executor, max_concurrent_requests=50)
+
+    There is one `run` for the lifespan of the application, so that all requests share its connections and
+    what it has learned of rate limits, and a `scope` for each request, with the id of the request. A server
+    or framework that tells of no lifespan gives a run to the requests that are in progress at the same time.
+
+    A request ends when its client leaves, before the response has begun too, and what it has used until then
+    counts. When the service ends, nobody is let in any more, and the requests in progress have a grace. What
+    the library raises and the application lets out becomes an `application/problem+json` response
+    (`find_problem` says which), as long as nothing was sent.
+
+    It waits for nothing but ASGI, works on Trio and on asyncio, and belongs to one event loop at a time.
+
+    Args:
+        app: The application.
+        executor: What carries the steps out.
+        max_concurrent_requests: How many requests and WebSockets may be in progress at once; None for any
+            number. Further ones wait and are let in in the order in which they came.
+        max_queued_requests: How many may wait. Beyond it the answer is 503, before the application is asked.
+        max_requests_per_client: How many of one client may be in progress and waiting; None for any number.
+            Beyond it the answer is 429. It needs `client_of`.
+        client_of: Gives the client of an ASGI connection, or None for nobody knows: a key, a user, an
+            address. With it those who wait are let in one of each client in turn.
+        request_timeout_seconds: How many seconds a request has from its arrival to the end of its response;
+            None for any number. Then the answer is 504, or the connection is ended. WebSockets have any
+            number.
+        budget: What each request may spend, by an account of its own.
+        grace_seconds: How many seconds requests in progress have when the service ends. Then they are
+            cancelled.
+        retry_after_seconds: What `Retry-After` says when the service is busy.
+        sync_backend: As `nighthawk_async.run` takes it, like those that follow.
+        concurrent_mutation: The same.
+        max_concurrent_steps: The same.
+        hooks: The same. Without a lifespan, those of the run's own beginning and end must be `def`.
+        verify: The same.
+        human: The same.
+        permissions: The same.
+        run_budget: What all requests may spend together; what `nighthawk_async.run` takes as `budget`.
+        step_budget: As `nighthawk_async.run` takes it, like the next.
+        resilience: The same.
+        tree: A task tree of `nighthawk_async.observe`, which records the requests, each as a root; None for
+            what records where the requests are served anyway.
+
+    Raises:
+        NighthawkError: An argument has a bad value.
+        ConfigurationError: A model to fall back to cannot be had.
+
+    Source: https://asgi.readthedocs.io/en/latest/specs/
+    """
+
+    def __init__(
+        self,
+        app: Application,
+        *,
+        executor: StepExecutor,
+        max_concurrent_requests: int | None = None,
+        max_queued_requests: int = 100,
+        max_requests_per_client: int | None = None,
+        client_of: Callable[[AsgiScope], str | None] | None = None,
+        request_timeout_seconds: float | None = None,
+        budget: Budget | None = None,
+        grace_seconds: float = 10.0,
+        retry_after_seconds: float = 1.0,
+        sync_backend: SyncBackend = "trio",
+        concurrent_mutation: ConcurrentMutation = "warn",
+        max_concurrent_steps: int | None = None,
+        hooks: Hooks | Sequence[Hooks] = (),
+        verify: Verify = (),
+        human: HumanHandler | None = None,
+        permissions: Permissions | None = None,
+        run_budget: Budget | None = None,
+        step_budget: Budget | None = None,
+        resilience: StepBaseline | None = None,
+        tree: TaskTree | None = None,
+    ) -> None:
+        if max_requests_per_client is not None and client_of is None:
+            raise NighthawkError("max_requests_per_client needs client_of, which says whose a request is")
+        make_run = partial(
+            run,
+            executor,
+            sync_backend=sync_backend,
+            concurrent_mutation=concurrent_mutation,
+            max_concurrent_steps=max_concurrent_steps,
+            hooks=hooks,
+            verify=verify,
+            human=human,
+            permissions=permissions,
+            budget=run_budget,
+            step_budget=step_budget,
+            resilience=resilience,
+        )
+        make_run()  # so that bad arguments are refused here
+        self._app = app
+        self._settings = Settings(
+            make_run=make_run,
+            request_timeout_seconds=_seconds_or_none(request_timeout_seconds, "request_timeout_seconds"),
+            budget=checked_budget(budget),
+            grace_seconds=checked_seconds(grace_seconds, "grace_seconds"),
+            retry_after_seconds=checked_seconds(retry_after_seconds, "retry_after_seconds"),
+            client_of=client_of,
+            tree=tree,
+        )
+        self._service = Service(
+            self._settings,
+            Admission(
+                max_concurrent=_count_or_none(max_concurrent_requests, "max_concurrent_requests"),
+                max_queued=checked_count(max_queued_requests, "max_queued_requests", least=0),
+                max_per_client=_count_or_none(max_requests_per_client, "max_requests_per_client"),
+            ),
+        )
+
+    @property
+    def run(self) -> Run | None:
+        """The run in force, with its id and its usage; None when there is none at present."""
+        return self._service.run
+
+    @property
+    def requests_in_progress(self) -> int:
+        """How many requests and WebSockets are in progress."""
+        return self._service.admission.in_progress
+
+    @property
+    def requests_waiting(self) -> int:
+        """How many wait to be let in."""
+        return self._service.admission.queued
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """Serve a connection, or go through the lifespan.
+
+        Args:
+            scope: What ASGI calls a scope: the connection, or the lifespan.
+            receive: Gives the next event of the server.
+            send: Takes the events for the server.
+
+        Raises:
+            Exception: What the application raises, unless the client could be told of it.
+        """
+        match scope["type"]:
+            case "http":
+                await Exchange(self._service, self._settings, scope, receive, send).carry_out(self._app)
+            case "websocket":
+                connection = SocketConnection(self._service, self._settings, scope, receive, send)
+                await connection.carry_out(self._app)
+            case "lifespan":
+                lifespan = Lifespan(receive, send, stop=self._service.drain)
+                async with self._service.lifespan():
+                    await lifespan.carry_out(self._app, scope)
+                await lifespan.send_last()
+            case _:
+                await self._app(scope, receive, send)
+
+
+def _count_or_none(value: object, name: str) -> int | None:
+    return None if value is None else checked_count(value, name, least=1)
+
+
+def _seconds_or_none(value: object, name: str) -> float | None:
+    return None if value is None else checked_seconds(value, name)

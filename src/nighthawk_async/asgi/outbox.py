@@ -1,0 +1,102 @@
+"""What an application answers: how far it has come, and the id of the request added. Floor 5.
+
+Some frameworks answer an error with a page of their own and let it out afterwards. So a short response of
+status 500 that is only text waits until the application has ended, and gives way to a better one.
+"""
+
+from .protocol import Message, Send
+
+__all__ = ["Outbox"]
+
+_TEXTS = (b"text/plain", b"text/html")
+
+
+class Outbox:
+    """The response to one request.
+
+    Args:
+        send: Takes the messages for the server.
+        request_id: The id to send along.
+    """
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._server_send = send
+        self._request_id = request_id.encode("latin-1")
+        self._held: list[Message] = []
+        self._has_trailers = False
+        self.status: int | None = None
+        """The status of the response, when there is one."""
+        self.is_started = False
+        """Whether something of the response itself was sent."""
+        self.is_complete = False
+        """Whether the last of the response was sent, or is being sent."""
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Take nothing more of an application that has sent nothing so far."""
+        self._is_closed = not self.is_started
+
+    async def send(self, message: Message) -> None:
+        """Take the next message of the application."""
+        if self._is_closed:
+            return
+        if message["type"] == "http.response.start":
+            message = self._begin(message)
+            if message["status"] == 500 and _content_type(message).startswith(_TEXTS):
+                self._held = [message]
+                return
+        elif len(self._held) == 1 and _is_whole(message):
+            self._held.append(message)
+            return
+        await self.release()
+        await self._pass_on(message)
+
+    async def release(self) -> None:
+        """Send what waits."""
+        held, self._held = self._held, []
+        for message in held if not self._is_closed else ():
+            await self._pass_on(message)
+
+    async def replace(self, *messages: Message) -> None:
+        """Answer something else. Nothing was sent.
+
+        Args:
+            messages: The whole response.
+        """
+        self._held = []
+        self.status = messages[0]["status"]
+        for message in messages:
+            await self._pass_on(message)
+
+    async def _pass_on(self, message: Message) -> None:
+        self.is_started = self.is_started or message["type"] == "http.response.start"
+        # Before it is sent: servers say that a client has left as soon as it has everything.
+        self.is_complete = self.is_complete or self._is_last(message)
+        await self._server_send(message)
+
+    def _begin(self, message: Message) -> Message:
+        self.status = message["status"]
+        self._has_trailers = bool(message.get("trailers", False))
+        headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
+        if not any(name.lower() == b"x-request-id" for name, _ in headers):
+            headers.append((b"x-request-id", self._request_id))
+        return {**message, "headers": headers}
+
+    def _is_last(self, message: Message) -> bool:
+        match message["type"]:
+            case "http.response.body" | "http.response.zerocopysend":
+                return not message.get("more_body", False) and not self._has_trailers
+            case "http.response.pathsend":
+                return not self._has_trailers
+            case "http.response.trailers":
+                return not message.get("more_trailers", False)
+            case _:
+                return False
+
+
+def _is_whole(message: Message) -> bool:
+    return message["type"] == "http.response.body" and not message.get("more_body", False)
+
+
+def _content_type(start: Message) -> bytes:
+    return next((value for name, value in start["headers"] if name.lower() == b"content-type"), b"").lower()

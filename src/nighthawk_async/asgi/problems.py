@@ -1,0 +1,279 @@
+"""What a client is told of an error: problem details, in words that are fixed here. Floor 5. Pure.
+
+The words of the errors themselves stay inside: they quote prompts, providers, paths of files.
+
+Source: RFC 9457 (https://www.rfc-editor.org/rfc/rfc9457).
+"""
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import cast
+
+from ..errors import (
+    AnswerTimeoutError,
+    ApprovalDeniedError,
+    ApprovalExpiredError,
+    BudgetExceededError,
+    ConfigurationError,
+    ExecutionError,
+    HookError,
+    HumanError,
+    ModelError,
+    ModelStatusError,
+    ModelTimeoutError,
+    NighthawkError,
+    StepAbortedError,
+    StepLimitError,
+    StepRejectedError,
+)
+from ..parallel import DeadlineExceededError
+from .protocol import Message
+
+__all__ = [
+    "CANCELLED",
+    "QUEUE_FULL",
+    "SHUTTING_DOWN",
+    "TIMED_OUT",
+    "TOO_MANY_OF_CLIENT",
+    "Problem",
+    "find_problem",
+    "problem_messages",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What a client is told of an error.
+
+    Args:
+        status: The HTTP status.
+        name: Which problem it is, as the last part of its `type`.
+        title: What it is called; the same for all problems of a type.
+        detail: What it means for the client.
+        retry_after_seconds: After how many seconds it may be worth another try; None when nobody knows.
+    """
+
+    status: int
+    name: str
+    title: str
+    detail: str
+    retry_after_seconds: float | None = None
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of a response that tells it."""
+        headers = {"content-type": "application/problem+json", "cache-control": "no-store"}
+        if self.retry_after_seconds is not None:
+            headers["retry-after"] = str(max(1, math.ceil(self.retry_after_seconds)))
+        return headers
+
+    def as_json(self, *, request_id: str | None = None) -> dict[str, str | int]:
+        """The members of the problem, for the body of a response.
+
+        Args:
+            request_id: The id of the request, when it is to be told.
+        """
+        members: dict[str, str | int] = {
+            "type": f"urn:nighthawk-async:problem:{self.name}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        if request_id is not None:
+            members["instance"] = f"urn:nighthawk-async:request:{request_id}"
+            members["request_id"] = request_id
+        return members
+
+
+QUEUE_FULL = Problem(
+    status=503,
+    name="busy",
+    title="The service is busy",
+    detail="Too many requests are in progress and waiting. Try again later.",
+)
+TOO_MANY_OF_CLIENT = Problem(
+    status=429,
+    name="too-many-requests",
+    title="Too many requests",
+    detail="Too many requests of this client are in progress and waiting. Try again later.",
+)
+SHUTTING_DOWN = Problem(
+    status=503,
+    name="shutting-down",
+    title="The service is shutting down",
+    detail="The service takes no further requests and ends those in progress. Try again later.",
+)
+TIMED_OUT = Problem(
+    status=504,
+    name="timeout",
+    title="The request took too long",
+    detail="The request was not answered within its time, and was cancelled.",
+)
+CANCELLED = Problem(
+    status=503,
+    name="cancelled",
+    title="The request was cancelled",
+    detail="Somebody who watches the service cancelled the request.",
+)
+
+_MODEL_UNAVAILABLE = Problem(
+    status=503,
+    name="model-unavailable",
+    title="The model is not available",
+    detail="The language model cannot be reached or is overloaded at present. Try again later.",
+)
+_REFUSED = Problem(
+    status=403,
+    name="refused",
+    title="The request was refused",
+    detail="Something that the request would have done was not allowed.",
+)
+
+_TABLE: tuple[tuple[tuple[type[Exception], ...], Problem], ...] = (
+    (
+        (BudgetExceededError,),
+        Problem(
+            status=429,
+            name="budget-exceeded",
+            title="The budget is used up",
+            detail="The request needs more than its budget allows.",
+        ),
+    ),
+    ((DeadlineExceededError,), TIMED_OUT),
+    (
+        (AnswerTimeoutError, ApprovalExpiredError),
+        Problem(
+            status=504,
+            name="no-answer",
+            title="Nobody answered in time",
+            detail="The request needs an answer or an approval that did not come in time.",
+        ),
+    ),
+    ((ApprovalDeniedError, StepRejectedError, StepAbortedError), _REFUSED),
+    (
+        (ModelTimeoutError,),
+        Problem(
+            status=504,
+            name="model-timeout",
+            title="The model took too long",
+            detail="The language model did not answer in time.",
+        ),
+    ),
+    (
+        (ModelError,),
+        Problem(
+            status=502,
+            name="model-error",
+            title="The model failed",
+            detail="The language model gave no usable answer.",
+        ),
+    ),
+    (
+        (StepLimitError,),
+        Problem(
+            status=500,
+            name="step-limit",
+            title="A limit was reached",
+            detail="A step came to no end within its limits.",
+        ),
+    ),
+    (
+        (ExecutionError,),
+        Problem(
+            status=500,
+            name="step-failed",
+            title="A step failed",
+            detail="A step of the request failed.",
+        ),
+    ),
+    (
+        (ConfigurationError, HookError, HumanError),
+        Problem(
+            status=500,
+            name="misconfigured",
+            title="The service is not set up for this",
+            detail="The service lacks something that the request needs.",
+        ),
+    ),
+    (
+        (NighthawkError,),
+        Problem(
+            status=500,
+            name="internal-error",
+            title="The request failed",
+            detail="Something went wrong inside the service.",
+        ),
+    ),
+)
+"""The first row that an error is an instance of counts."""
+
+_TELLING_CAUSES = (BudgetExceededError, DeadlineExceededError, ExecutionError, HumanError, ModelError)
+"""They say more to a client than that a step failed."""
+
+_MAX_CAUSES = 16
+
+
+def find_problem(error: BaseException) -> Problem | None:
+    """What a client is told of an error.
+
+    | error | status |
+    |---|---|
+    | `BudgetExceededError` | 429; 504 when its seconds are over |
+    | `DeadlineExceededError`, `ModelTimeoutError`, an answer or approval that came too late | 504 |
+    | another `ModelError` | 503 when it is transient, with `Retry-After` when the provider said; else 502 |
+    | `ApprovalDeniedError`, `StepRejectedError`, `StepAbortedError` | 403 |
+    | every other `NighthawkError` | 500 |
+
+    A failed step counts as what made it fail. Of a group, the problem with the highest status counts.
+
+    Args:
+        error: The error.
+
+    Returns:
+        The problem; None when the error, or one in the group, is none of the library's own.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        found = [find_problem(each) for each in group.exceptions]
+        problems = [each for each in found if each is not None]
+        return max(problems, key=_status) if len(problems) == len(found) else None
+    exact = _exact_cause(error)
+    problem = next((problem for types, problem in _TABLE if isinstance(exact, types)), None)
+    if isinstance(exact, BudgetExceededError) and exact.resource == "seconds":
+        return TIMED_OUT
+    if isinstance(exact, ModelError) and exact.is_transient and not isinstance(exact, ModelTimeoutError):
+        problem = _MODEL_UNAVAILABLE
+    if problem is not None and isinstance(exact, ModelStatusError):
+        problem = replace(problem, retry_after_seconds=exact.retry_after_seconds)
+    return problem
+
+
+def problem_messages(problem: Problem, request_id: str) -> tuple[Message, Message]:
+    """The response that tells a problem.
+
+    Args:
+        problem: The problem.
+        request_id: The id of the request.
+    """
+    body = json.dumps(problem.as_json(request_id=request_id)).encode()
+    headers = {**problem.headers, "content-length": str(len(body)), "x-request-id": request_id}
+    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+    return (
+        {"type": "http.response.start", "status": problem.status, "headers": encoded},
+        {"type": "http.response.body", "body": body, "more_body": False},
+    )
+
+
+def _status(problem: Problem) -> int:
+    return problem.status
+
+
+def _exact_cause(error: BaseException) -> BaseException:
+    """Why a step failed, where that is an error of the library too."""
+    for _ in range(_MAX_CAUSES):
+        cause = error.__cause__
+        if not isinstance(error, ExecutionError) or not isinstance(cause, _TELLING_CAUSES):
+            break
+        error = cause
+    return error

@@ -1,0 +1,31 @@
+"""The types of ASGI, and the little of its messages that more than one module reads. Floor 5. Pure.
+
+Source: https://asgi.readthedocs.io/en/latest/specs/
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, TypeAlias
+
+__all__ = ["Application", "AsgiScope", "Message", "Receive", "Send", "header_values"]
+
+AsgiScope: TypeAlias = MutableMapping[str, Any]
+"""What ASGI calls a scope: what is known of a connection. Not a scope of this library."""
+
+Message: TypeAlias = MutableMapping[str, Any]
+"""An event that a server gives, or is given."""
+
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Application: TypeAlias = Callable[[Any, Any, Any], Awaitable[object]]
+"""Any ASGI application; frameworks have types of their own for its three arguments."""
+
+
+def header_values(asgi_scope: AsgiScope, name: bytes) -> list[str]:
+    """The values of a header, in the order in which they came.
+
+    Args:
+        asgi_scope: The connection.
+        name: The name, in lower case.
+    """
+    headers: Iterable[tuple[bytes, bytes]] = asgi_scope.get("headers") or ()
+    return [value.decode("latin-1") for key, value in headers if key.lower() == name]

@@ -1,0 +1,146 @@
+"""What an application serves with: its run, and the requests in progress. Floor 5.
+
+There is one run for the lifespan of the application. Where nobody tells of a lifespan (a server that was told
+not to, an application mounted in another, an HTTP client that calls the application directly), a run lasts
+from the first request to the end of the last that is in progress at the same time: nothing is left open that
+nobody would close.
+"""
+
+import logging
+from collections.abc import AsyncGenerator, Generator
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextvars import Context
+
+import anyio
+
+from ..runtime.run import Run
+from .admission import Admission
+from .event_stream_keeping import KeptStreams
+from .settings import Settings
+from .work import Work
+
+__all__ = ["Service"]
+
+_LOGGER = logging.getLogger("nighthawk")
+
+_CLEANUP_SECONDS = 10.0
+"""For requests that were cancelled, to clean up."""
+
+
+class Service:
+    """The run in force, and the requests in progress.
+
+    Args:
+        settings: What the middleware was told.
+        admission: Lets requests in.
+    """
+
+    def __init__(self, settings: Settings, admission: Admission) -> None:
+        self._settings = settings
+        self.admission = admission
+        self.streams = KeptStreams()
+        self._run: Run | None = None
+        self._shared: _SharedRun | None = None
+        self._works: dict[Work, None] = {}
+        self._all_gone: anyio.Event | None = None
+
+    @property
+    def run(self) -> Run | None:
+        """The run in force; None when there is none at present."""
+        return self._run or (None if self._shared is None else self._shared.run)
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None, None]:
+        """Serve with one run; requests in progress are cancelled when it is left."""
+        with self.recording():
+            async with self._settings.make_run() as self._run:
+                self.admission.open()
+                try:
+                    yield
+                finally:
+                    self.admission.close()
+                    self._cancel_all()
+                    self._run = None
+
+    @asynccontextmanager
+    async def extent(self) -> AsyncGenerator[Run, None]:
+        """Be inside the run in force, or else begin one."""
+        if self._run is not None:
+            async with self._run.extent("request"):
+                yield self._run
+            return
+        shared = self._shared = self._shared or _SharedRun(self._settings)
+        shared.users += 1
+        try:
+            async with shared.run.extent("request"):
+                yield shared.run
+        finally:
+            shared.users -= 1
+            if not shared.users:
+                self._shared = None
+                shared.close()
+
+    @contextmanager
+    def in_progress(self, work: Work) -> Generator[None, None, None]:
+        """Let what is done for a request be ended with the service.
+
+        Args:
+            work: What is done.
+        """
+        self._works[work] = None
+        try:
+            yield
+        finally:
+            del self._works[work]
+            if not self._works and self._all_gone is not None:
+                self._all_gone.set()
+
+    def recording(self) -> AbstractContextManager[object]:
+        """Record what goes on in the `with` statement, if something was given that does."""
+        return _recording(self._settings)
+
+    async def drain(self) -> None:
+        """Let nobody in any more, and wait for the requests in progress: a grace, then they are cancelled."""
+        self.admission.close()
+        await self._wait_until_gone(self._settings.grace_seconds)
+        self._cancel_all()
+        await self._wait_until_gone(_CLEANUP_SECONDS)
+        if self._works:
+            _LOGGER.warning("%d requests do not end although they were cancelled", len(self._works))
+
+    def _cancel_all(self) -> None:
+        for work in tuple(self._works):
+            work.ask_to_end("shut_down")
+
+    async def _wait_until_gone(self, seconds: float) -> None:
+        with anyio.move_on_after(seconds):
+            while self._works:
+                self._all_gone = anyio.Event()
+                await self._all_gone.wait()
+
+
+class _SharedRun:
+    """A run for the requests in progress at the same time.
+
+    It is entered in a context of its own, because whichever request is the last leaves it.
+
+    Args:
+        settings: What the middleware was told.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.users = 0
+        self._context = Context()
+        with ExitStack() as stack:
+            self._context.run(stack.enter_context, _recording(settings))
+            self.run: Run = self._context.run(settings.make_run)
+            self._context.run(stack.enter_context, self.run)
+            self._stack = stack.pop_all()
+
+    def close(self) -> None:
+        """Leave it."""
+        self._context.run(self._stack.close)
+
+
+def _recording(settings: Settings) -> AbstractContextManager[object]:
+    return nullcontext() if settings.tree is None else settings.tree.recording()

@@ -1,0 +1,111 @@
+"""`nighthawk-async dashboard`: serve an application with the dashboard beside it. Floor 5."""
+
+import secrets
+import sys
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import nighthawk_async as nh
+
+from ..errors import ConfigurationError
+
+__all__ = ["dashboard"]
+
+_GRACE_SECONDS = 3
+"""Open pages never end by themselves: what is still connected then is cut off."""
+
+
+def dashboard(
+    app: Annotated[
+        str,
+        typer.Argument(help="The ASGI application: module:attribute, or file.py:attribute.", metavar="APP"),
+    ],
+    host: Annotated[str, typer.Option(help="The address to serve on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="The port; 0 for any that is free.")] = 8000,
+    path: Annotated[str, typer.Option(help="The path of the dashboard.")] = "/dashboard",
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="NIGHTHAWK_DASHBOARD_TOKEN",
+            help="What people have to know to cancel, steer, suspend, resume and answer.",
+        ),
+    ] = None,
+    allow_actions: Annotated[
+        bool, typer.Option("--allow-actions", help="Make up a token and put it into the printed address.")
+    ] = False,
+    protect_reading: Annotated[
+        bool, typer.Option("--protect-reading", help="Need the token for looking, too.")
+    ] = False,
+) -> None:
+    """Serve an ASGI application, and a page beside it on which one sees what its natural functions do."""
+    server = _load_server()
+    loaded = _load_application(app)
+    made_up = secrets.token_urlsafe(24) if allow_actions and token is None else None
+    page = nh.asgi.Dashboard(
+        token=token or made_up,
+        protect_reading=protect_reading,
+        allowed_hosts=_allowed_hosts(host),
+        title=app.rpartition(":")[0] or app,
+    )
+    config = server.Config(
+        page.beside(loaded, path=path),
+        host=host,
+        port=port,
+        log_level="warning",
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    socket = config.bind_socket()
+    socket.listen(config.backlog)  # whoever reads the addresses may connect at once
+    shown_host = f"[{host}]" if ":" in host else host
+    address = f"http://{shown_host}:{socket.getsockname()[1]}"
+    typer.echo(f"Application: {address}/")
+    typer.echo(f"Dashboard:   {address}{path}/{'' if made_up is None else f'#token={made_up}'}")
+    sys.stdout.flush()  # a pipe would keep it until the end
+    server.Server(config).run(sockets=[socket])
+
+
+def _load_server() -> Any:
+    """Uvicorn, which is not among what the library requires.
+
+    Raises:
+        ConfigurationError: It is not installed.
+    """
+    try:
+        import uvicorn
+    except ImportError:
+        raise ConfigurationError(
+            "serving needs Uvicorn: install nighthawk-async[dashboard], or mount "
+            "nighthawk_async.asgi.Dashboard in an application of your own"
+        ) from None
+    return uvicorn
+
+
+def _load_application(name: str) -> Any:
+    """The application of that name.
+
+    Raises:
+        ConfigurationError: It cannot be found.
+    """
+    from uvicorn.importer import ImportFromStringError, import_from_string
+
+    place, _, attribute = name.rpartition(":") if ":" in name else (name, "", "app")
+    folder = Path.cwd()
+    if place.endswith(".py"):
+        folder, place = Path(place).resolve().parent, Path(place).stem
+    sys.path.insert(0, str(folder))
+    try:
+        return import_from_string(f"{place}:{attribute}")
+    except ImportFromStringError as error:
+        raise ConfigurationError(str(error)) from None
+
+
+def _allowed_hosts(host: str) -> list[str] | None:
+    """On this machine alone: its own names, so that no page of another site leads here. Elsewhere any."""
+    try:
+        is_local = ip_address(host).is_loopback
+    except ValueError:
+        is_local = host == "localhost"
+    return ["localhost", "127.0.0.1", "::1", host] if is_local else None

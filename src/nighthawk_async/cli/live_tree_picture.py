@@ -1,0 +1,156 @@
+"""How the tree looks in a terminal: one line of text per row, and a line of figures below. Floor 5. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from ..observation import NodeState
+from .live_tree_layout import Row
+from .live_tree_words import (
+    MARKS,
+    PLAIN_MARKS,
+    STYLES,
+    cost_text,
+    label_of,
+    seconds_of,
+    seconds_text,
+    tokens_text,
+)
+
+__all__ = ["Figures", "Picture", "figures_line"]
+
+_LEAST_WIDTH = 20
+_WIDTHS = (7, 12, 11)  # of the columns: seconds, tokens, cost
+_WIDTH_WITH_TOKENS = 44
+_WIDTH_WITH_COST = 60
+_MIN_INPUTS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lines:
+    """The characters that the tree is drawn with."""
+
+    marks: Mapping[NodeState, str]
+    branch: str
+    last: str
+    through: str
+    ellipsis: str
+
+
+_UNICODE = _Lines(marks=MARKS, branch="├─ ", last="└─ ", through="│  ", ellipsis="…")
+_ASCII = _Lines(marks=PLAIN_MARKS, branch="|- ", last="`- ", through="|  ", ellipsis="...")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """The figures of everything.
+
+    Args:
+        seconds: How long it has taken, in seconds.
+        states: How many steps stand where, in the order in which that is told.
+        tokens: Tokens sent and received.
+        cost: What was paid; empty when nothing is known.
+        retries: How often something was tried again.
+    """
+
+    seconds: float
+    states: Mapping[str, int]
+    tokens: tuple[int, int]
+    cost: str
+    retries: int
+
+
+class Picture:
+    """Draws rows.
+
+    Args:
+        width: The number of columns.
+        is_ascii: Whether only ASCII can be shown.
+    """
+
+    def __init__(self, *, width: int, is_ascii: bool) -> None:
+        self._width = max(width, _LEAST_WIDTH)
+        self._lines = _ASCII if is_ascii else _UNICODE
+        self._is_ascii = is_ascii
+
+    def draw(self, rows: Sequence[Row], now: float) -> list[Text]:
+        """A line for each row.
+
+        Args:
+            rows: The rows.
+            now: The time, in Unix seconds.
+        """
+        return [self._node(row, now) if row.kind == "node" else self._remark(row) for row in rows]
+
+    def _node(self, row: Row, now: float) -> Text:
+        view, figures = row.view, self._figures(row, now)
+        room = self._width - figures.cell_len
+        label = label_of(view, row.step)
+        line = self._guide(row, is_node=True)
+        line.append(f"{self._lines.marks[view.state]} ", STYLES[view.state])
+        if label.kind:
+            line.append(f"{label.kind} ", "dim")
+        line.append(self._shown(label.name), "bold" if not view.is_ended else "")
+        if row.hidden:
+            line.append(f" +{row.hidden:,}", "dim")
+        left = room - line.cell_len - 3
+        if label.inputs and left >= _MIN_INPUTS:
+            inputs = Text(f" {self._shown(label.inputs)}", "dim")
+            inputs.truncate(left, overflow="crop" if self._is_ascii else "ellipsis")
+            line.append_text(inputs)
+        return self._fitted(line, room).append_text(figures)
+
+    def _figures(self, row: Row, now: float) -> Text:
+        """The columns at the right."""
+        view = row.view
+        usage = view.subtree_usage
+        columns = [seconds_text(seconds_of(view, now)), tokens_text(usage), cost_text(usage)]
+        count = 1 + (self._width >= _WIDTH_WITH_TOKENS) + (self._width >= _WIDTH_WITH_COST)
+        widths = zip(columns[:count], _WIDTHS, strict=False)
+        return Text("".join(text.rjust(width) for text, width in widths), "dim" if view.is_ended else "")
+
+    def _remark(self, row: Row) -> Text:
+        """What a model says, what ended a node, or what is not shown."""
+        style = {"said": "italic dim", "error": "red"}.get(row.kind, "dim")
+        line = self._guide(row, is_node=row.kind == "folded")
+        line.append(self._shown(row.text), style)
+        return self._fitted(line, self._width)
+
+    def _guide(self, row: Row, *, is_node: bool) -> Text:
+        """The lines at the left, at most a third of the width."""
+        lines = self._lines
+        parts = [lines.through if goes_on else "   " for goes_on in row.levels[1:]]
+        if is_node:
+            parts = parts if not row.levels else [*parts, lines.last if row.is_last else lines.branch]
+        else:
+            parts.append("  ")
+        room = max(1, self._width // 9)
+        return Text("".join(parts[-room:]), "dim")
+
+    def _fitted(self, line: Text, width: int) -> Text:
+        line.truncate(width, overflow="crop" if self._is_ascii else "ellipsis", pad=True)
+        return line
+
+    def _shown(self, text: str) -> str:
+        return text.encode("ascii", "replace").decode() if self._is_ascii else text
+
+
+def figures_line(figures: Figures, *, remark: str = "") -> str:
+    """The figures of everything on one line.
+
+    Args:
+        figures: The figures.
+        remark: What else there is to say, at the end.
+    """
+    states = ", ".join(f"{count:,} {state}" for state, count in figures.states.items() if count)
+    sent, received = figures.tokens
+    parts = [
+        seconds_text(figures.seconds),
+        f"steps: {states}" if states else "no steps",
+        f"{figures.retries:,} retries" if figures.retries else "",
+        f"{sent:,} tokens in, {received:,} out" if sent or received else "",
+        figures.cost,
+        remark,
+    ]
+    return "  ".join(part for part in parts if part)

@@ -1,0 +1,207 @@
+"""How nodes of the tree are put into words and figures for a terminal. Floor 5. Pure.
+
+What a node says may come from a model. Here it becomes text on one line, without any character that could
+move the cursor or turn the reading direction around.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from ..observation import NodeState
+from ..observe import ErrorView, NodeView
+from ..prompt.plain_text import single_line
+from ..types.usage import Usage
+
+__all__ = [
+    "MARKS",
+    "PLAIN_MARKS",
+    "STYLES",
+    "Label",
+    "cost_text",
+    "error_text",
+    "inputs_text",
+    "label_of",
+    "last_line_said",
+    "one_line",
+    "seconds_of",
+    "seconds_text",
+    "tokens_text",
+    "visible",
+]
+
+MARKS: Mapping[NodeState, str] = {
+    "waiting": "○",
+    "running": "●",
+    "suspended": "‖",
+    "completed": "✓",
+    "raised": "!",
+    "failed": "✗",
+    "cancelled": "⊘",
+}
+
+PLAIN_MARKS: Mapping[NodeState, str] = {
+    "waiting": ".",
+    "running": "*",
+    "suspended": "=",
+    "completed": "+",
+    "raised": "!",
+    "failed": "x",
+    "cancelled": "-",
+}
+"""For terminals that show ASCII only."""
+
+STYLES: Mapping[NodeState, str] = {
+    "waiting": "dim",
+    "running": "cyan",
+    "suspended": "yellow",
+    "completed": "green",
+    "raised": "yellow",
+    "failed": "red",
+    "cancelled": "magenta",
+}
+
+_KIND_WORDS = {
+    "run": "run",
+    "step": "step",
+    "model_request": "model",
+    "tool_call": "tool",
+    "group": "group",
+    "task": "task",
+    "actor": "actor",
+    "pool": "pool",
+    "job": "job",
+    "question": "question",
+    "request": "request",
+}
+_MAX_CHARACTERS = 1_000
+_SPOKEN = ("text", "reasoning")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Label:
+    """What a node is called, in three parts of falling importance.
+
+    Args:
+        kind: A word for what it is; empty for a function.
+        name: Its name.
+        inputs: What it works with.
+    """
+
+    kind: str
+    name: str
+    inputs: str
+
+
+def visible(text: str) -> str:
+    """The text, every character that is not seen as one replaced.
+
+    Args:
+        text: The text.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+
+
+def one_line(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
+    """The text on one line, of bounded length.
+
+    Args:
+        text: The text.
+        max_characters: How many characters of it are kept.
+    """
+    return visible(single_line(text, max_characters))
+
+
+def label_of(view: NodeView, step: NodeView | None = None) -> Label:
+    """What a node is called.
+
+    Args:
+        view: The node.
+        step: The step that shares its row: it has the inputs.
+    """
+    kind, name = _KIND_WORDS.get(view.kind, ""), one_line(view.name, 200)
+    inputs = inputs_text((step or view).inputs)
+    return Label(kind="" if kind == name else kind, name=name, inputs=inputs)
+
+
+def inputs_text(inputs: Mapping[str, str]) -> str:
+    """What a node works with, as arguments are written.
+
+    Args:
+        inputs: Previews by name; without a name, what is to be shown as it is.
+    """
+    return one_line(
+        ", ".join(f"{name}={value[:200]}" if name else value[:200] for name, value in inputs.items())
+    )
+
+
+def last_line_said(view: NodeView) -> str:
+    """The last line that the model has said in a node; empty when it said something else last.
+
+    Args:
+        view: The node.
+    """
+    if not view.transcript or view.transcript[-1].kind not in _SPOKEN:
+        return ""
+    end = view.transcript[-1].text[-_MAX_CHARACTERS:].rstrip()
+    return visible(end.splitlines()[-1]).strip() if end else ""
+
+
+def error_text(error: ErrorView) -> str:
+    """What ended a node, on one line.
+
+    Args:
+        error: The error.
+    """
+    return one_line(f"{error.type}: {error.message}" if error.message else error.type)
+
+
+def seconds_of(view: NodeView, now: float) -> float:
+    """How long a node took, or has taken so far.
+
+    Args:
+        view: The node.
+        now: The time, in Unix seconds.
+    """
+    return max(0.0, (now if view.ended_at is None else view.ended_at) - view.began_at)
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration, in at most six characters up to a day.
+
+    Args:
+        seconds: The number of seconds.
+    """
+    if seconds < 59.95:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m{rest:02}s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m"
+
+
+def tokens_text(usage: Usage) -> str:
+    """Tokens sent and received together; empty for none.
+
+    Args:
+        usage: What was consumed.
+    """
+    tokens = usage.input_tokens + usage.output_tokens
+    return f"{tokens:,} tok" if tokens else ""
+
+
+def cost_text(usage: Usage) -> str:
+    """What was paid, in US dollars; a `+` when some of it is unknown, empty when nothing is known.
+
+    Args:
+        usage: What was consumed.
+    """
+    if not usage.cost:
+        return ""
+    more = "+" if usage.unpriced_requests or not usage.is_complete else ""
+    if usage.cost < Decimal("0.00005"):
+        return f"<$0.0001{more}"
+    return f"${usage.cost:,.4f}{more}" if usage.cost < 100 else f"${usage.cost:,.2f}{more}"

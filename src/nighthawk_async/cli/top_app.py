@@ -1,0 +1,271 @@
+"""A running service in the terminal: its tree, one node of it whole, and what can be done to it. Floor 5."""
+
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any, ClassVar
+
+import anyio
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import Container, VerticalScroll
+from textual.events import Resize
+from textual.widgets import Footer, Input, Static
+
+from .live_tree_picture import Figures, figures_line
+from .live_tree_words import cost_text, label_of, one_line
+from .top_client import DashboardError, TopClient
+from .top_details import details_text
+from .top_nodes import TOP, Nodes
+from .top_tree import TreeRows
+
+__all__ = ["TopApp"]
+
+_FRAME_SECONDS = 0.2
+_RETRY_SECONDS = 1.0
+_DETAILS_SECONDS = 0.5
+_WIDE = 110  # columns from which the node stands beside the tree and not below it
+_WORDS = {"cancel": "cancel", "steer": "tell", "suspend": "suspend", "resume": "resume"}
+
+
+class TopApp(App[None]):
+    """The terminal view.
+
+    Args:
+        client: Talks to the dashboard.
+        url: What to call it.
+    """
+
+    CSS = """
+    #head { height: 1; padding: 0 1; background: $panel; }
+    #tree { height: 2fr; scrollbar-size-vertical: 1; }
+    #node { height: 1fr; border-top: solid $panel; padding: 0 1; scrollbar-size-vertical: 1; }
+    #body { layout: vertical; height: 1fr; }
+    .wide #body { layout: horizontal; }
+    .wide #tree { width: 3fr; height: 1fr; }
+    .wide #node { width: 2fr; height: 1fr; border-top: none; border-left: solid $panel; }
+    #line { display: none; height: 1; border: none; padding: 0 1; }
+    #line.asking { display: block; }
+    """
+    BINDINGS: ClassVar = [
+        Binding("slash", "search", "search", key_display="/"),
+        Binding("c", "ask('cancel')", "cancel"),
+        Binding("s", "ask('steer')", "steer"),
+        Binding("p", "act('suspend')", "suspend"),
+        Binding("r", "act('resume')", "resume"),
+        Binding("tab", "focus_next", "scroll", show=False),
+        Binding("escape", "leave", "back", show=False),
+        Binding("q", "quit", "quit"),
+    ]
+    ENABLE_COMMAND_PALETTE = False
+
+    def __init__(self, client: TopClient, url: str) -> None:
+        super().__init__()
+        self._client = client
+        self._url = url
+        self._service_nodes = Nodes()
+        self._folded: dict[str, bool] = {}
+        self._search = ""
+        self._asked = ""
+        self._asked_of = ""
+        self._clock_offset = 0.0
+        self._can_act = False
+        self._connection = "connecting"
+        self._is_changed = True
+        self._shown_version: tuple[str, int] | None = None
+        self._details_due = 0.0
+
+    def compose(self) -> ComposeResult:
+        """The parts, from the top."""
+        yield Static(id="head")
+        with Container(id="body"):
+            yield TreeRows(id="tree")
+            with VerticalScroll(id="node"):
+                yield Static(id="details")
+        yield Input(id="line", compact=True)
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Begin to listen and to draw."""
+        self._tree.focus()
+        self.run_worker(self._listen(), name="changes")
+        self.set_interval(_FRAME_SECONDS, self._draw)
+        self._draw()
+
+    def on_resize(self, event: Resize) -> None:
+        """Put the node beside the tree when there is room."""
+        self.screen.set_class(event.size.width >= _WIDE, "wide")
+
+    @property
+    def _tree(self) -> TreeRows:
+        return self.query_one("#tree", TreeRows)
+
+    @property
+    def _line(self) -> Input:
+        return self.query_one("#line", Input)
+
+    @property
+    def _now(self) -> float:
+        """The time of the service."""
+        return time.time() + self._clock_offset
+
+    async def _listen(self) -> None:
+        """Take in what the dashboard tells, for as long as the view is open."""
+        while True:
+            try:
+                async with aclosing(self._client.changes()) as events:
+                    async for name, told in events:
+                        self._take(name, told)
+            except DashboardError as error:
+                self._connection = f"{one_line(str(error))}; trying again"
+                self._is_changed = True
+            await anyio.sleep(_RETRY_SECONDS)
+
+    def _take(self, name: str, told: Mapping[str, Any]) -> None:
+        self._connection = ""
+        self._is_changed = True
+        if name == "reset":
+            self._service_nodes.reset()
+            self._folded.clear()
+            self._clock_offset = told["now"] - time.time()
+            self._can_act = told["can_act"]
+        elif name == "nodes":
+            self._service_nodes.apply(told)
+
+    def _draw(self) -> None:
+        top = self._service_nodes.views.get(TOP)
+        self.query_one("#head", Static).update(self._head())
+        if self._is_changed:
+            self._is_changed = False
+            rows = self._service_nodes.rows(folded=self._folded, search=self._search)
+            self._tree.show(rows, self._now)
+        elif top is not None:
+            self._tree.tick(self._now)
+        self._fetch_details()
+
+    def _head(self) -> Text:
+        top = self._service_nodes.views.get(TOP)
+        if top is None:
+            return Text(f"{self._url}  {self._connection}", no_wrap=True, overflow="ellipsis")
+        usage = top.subtree_usage
+        figures = Figures(
+            seconds=max(0.0, self._now - top.began_at),
+            states=self._service_nodes.counts(),
+            tokens=(usage.input_tokens, usage.output_tokens),
+            cost=cost_text(usage),
+            retries=top.subtree_retries,
+        )
+        remark = self._connection or (f"search: {self._search}" if self._search else "")
+        line = Text(figures_line(figures, remark=remark), "bold", no_wrap=True, overflow="ellipsis")
+        return line.append(f"  {self._url}", "dim")
+
+    def _fetch_details(self) -> None:
+        """Ask for the chosen node whole when it has changed, now and then."""
+        view = self._service_nodes.views.get(self._tree.chosen_id or "")
+        if view is None:
+            self.query_one("#details", Static).update("")
+            return
+        is_other = self._shown_version is None or self._shown_version[0] != view.id
+        is_due = is_other or time.monotonic() >= self._details_due
+        if is_due and self._shown_version != (view.id, view.version):
+            self._shown_version = (view.id, view.version)
+            self._details_due = time.monotonic() + _DETAILS_SECONDS
+            self.run_worker(self._show_details(view.id), exclusive=True, group="details")
+
+    async def _show_details(self, node_id: str) -> None:
+        try:
+            text = details_text(await self._client.details(node_id), self._now)
+        except DashboardError as error:
+            text = Text(one_line(str(error)), "red")
+        self.query_one("#details", Static).update(text)
+
+    def on_tree_rows_chosen(self) -> None:
+        """Show another node."""
+        self.query_one("#node", VerticalScroll).scroll_home(animate=False)
+        self._fetch_details()
+
+    def on_tree_rows_folded(self, message: TreeRows.Folded) -> None:
+        """Show what is below a node, or hide it."""
+        self._folded[message.node_id] = message.is_folded
+        self._is_changed = True
+        self._draw()
+
+    def action_search(self) -> None:
+        """Ask for words to search for."""
+        self._ask("search", "", "words in name, kind, state, inputs or error", self._search)
+
+    def action_ask(self, action: str) -> None:
+        """Ask what to say with an action: a reason, or a message."""
+        node_id = self._controllable(action)
+        if node_id is not None:
+            hint = (
+                "reason; Enter cancels it, Escape does not" if action == "cancel" else "message to the model"
+            )
+            label = label_of(self._service_nodes.views[node_id])
+            self._ask(action, node_id, f"{_WORDS[action]} {label.kind} {label.name}: {hint}", "")
+
+    def action_act(self, action: str) -> None:
+        """Do something that needs no words."""
+        node_id = self._controllable(action)
+        if node_id is not None:
+            self.run_worker(self._act(node_id, action, {}))
+
+    def action_leave(self) -> None:
+        """Ask no more; at the tree, search for nothing any more."""
+        if self._asked:
+            self._stop_asking()
+        elif self._search:
+            self._search_for("")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Search while it is typed."""
+        if self._asked == "search":
+            self._search_for(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Do what was asked for."""
+        asked, node_id, said = self._asked, self._asked_of, event.value.strip()
+        self._stop_asking()
+        if asked == "cancel":
+            self.run_worker(self._act(node_id, asked, {"reason": said} if said else {}))
+        elif asked == "steer" and said:
+            self.run_worker(self._act(node_id, asked, {"text": said}))
+
+    def _controllable(self, action: str) -> str | None:
+        """The chosen node, if this can be done to it; otherwise says why not."""
+        view = self._service_nodes.views.get(self._tree.chosen_id or "")
+        if view is None:
+            return None
+        if not self._can_act:
+            self.notify("The dashboard is read-only: it has no token.", severity="warning")
+        elif action not in view.controls:
+            self.notify(f"It cannot be asked to {action} now.", severity="warning")
+        else:
+            return view.id
+        return None
+
+    async def _act(self, node_id: str, action: str, body: Mapping[str, str]) -> None:
+        try:
+            await self._client.act(node_id, action, body)
+        except DashboardError as error:
+            self.notify(one_line(str(error)), severity="error", markup=False)
+        else:
+            self.notify(f"asked to {action}: #{node_id}", timeout=2)
+
+    def _search_for(self, words: str) -> None:
+        self._search = words
+        self._is_changed = True
+        self._draw()
+
+    def _ask(self, asked: str, node_id: str, placeholder: str, value: str) -> None:
+        self._asked, self._asked_of = asked, node_id
+        self._line.placeholder = placeholder
+        self._line.value = value
+        self._line.add_class("asking")
+        self._line.focus()
+
+    def _stop_asking(self) -> None:
+        self._asked = ""
+        self._line.remove_class("asking")
+        self._tree.focus()

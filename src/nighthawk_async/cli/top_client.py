@@ -1,0 +1,143 @@
+"""Reads a running service's dashboard, and acts through it. Floor 5."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import httpx
+
+from ..errors import ConfigurationError, ModelProtocolError, NighthawkError
+from ..wire.sse import ServerSentEventDecoder
+
+__all__ = ["DashboardClient", "DashboardError", "TopClient", "checked_url"]
+
+_TIMEOUT = httpx.Timeout(10.0, read=60.0)  # seconds; the dashboard sends a sign of life more often
+
+
+class DashboardError(NighthawkError):
+    """The dashboard cannot be reached, or refuses something."""
+
+
+class TopClient(Protocol):
+    """What the terminal view needs of a dashboard."""
+
+    def changes(self) -> AsyncGenerator[tuple[str, Mapping[str, Any]], None]:
+        """The events of the tree as they come: their names and what they tell. Goes on from the last one."""
+        ...
+
+    async def details(self, node_id: str) -> Mapping[str, Any]:
+        """Everything there is to see of a node."""
+        ...
+
+    async def act(self, node_id: str, action: str, body: Mapping[str, str]) -> None:
+        """Cancel, steer, suspend or resume a node."""
+        ...
+
+
+class DashboardClient:
+    """Talks to a dashboard. Use it with `async with`.
+
+    Args:
+        url: Where the dashboard is mounted.
+        token: The token of the dashboard; None for one that is read-only.
+    """
+
+    def __init__(self, url: str, token: str | None) -> None:
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=_TIMEOUT)
+        self._last_event_id = ""
+
+    async def __aenter__(self) -> "DashboardClient":
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc_details: Any) -> None:
+        await self._client.__aexit__(*exc_details)
+
+    async def changes(self) -> AsyncGenerator[tuple[str, Mapping[str, Any]], None]:
+        """The events of the tree; see `TopClient`.
+
+        Raises:
+            DashboardError: The dashboard cannot be reached, or refuses to tell.
+        """
+        headers = {"last-event-id": self._last_event_id} if self._last_event_id else {}
+        decoder = ServerSentEventDecoder()
+        try:
+            async with self._client.stream("GET", "api/changes", headers=headers) as response:
+                await _check(response)
+                async for data in response.aiter_bytes():
+                    for event in decoder.feed(data):
+                        yield event.event, json.loads(event.data)
+                        self._last_event_id = event.id or self._last_event_id
+        except (httpx.HTTPError, ModelProtocolError, ValueError) as error:
+            raise DashboardError(_words_for(error)) from error
+        raise DashboardError("the dashboard has ended the connection")
+
+    async def details(self, node_id: str) -> Mapping[str, Any]:
+        """Everything there is to see of a node.
+
+        Args:
+            node_id: The id of the node.
+
+        Raises:
+            DashboardError: The dashboard cannot be reached, or has no such node any more.
+        """
+        response = await self._send("GET", f"api/nodes/{node_id}")
+        return response.json()
+
+    async def act(self, node_id: str, action: str, body: Mapping[str, str]) -> None:
+        """Do something to a node.
+
+        Args:
+            node_id: The id of the node.
+            action: What: `cancel`, `steer`, `suspend` or `resume`.
+            body: What belongs to it: `reason` or `text`.
+
+        Raises:
+            DashboardError: The dashboard cannot be reached, or refuses it.
+        """
+        await self._send("POST", f"api/nodes/{node_id}/{action}", json=dict(body))
+
+    async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        try:
+            response = await self._client.request(method, path, **options)
+            await _check(response)
+        except httpx.HTTPError as error:
+            raise DashboardError(_words_for(error)) from error
+        return response
+
+
+def checked_url(url: str) -> str:
+    """The URL of a dashboard, with a slash at its end.
+
+    Args:
+        url: The URL as somebody typed it.
+
+    Raises:
+        ConfigurationError: It is no URL of HTTP.
+    """
+    whole = url if "://" in url else f"http://{url}"
+    try:
+        parts = urlsplit(whole)
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ConfigurationError(f"{url!r} is no URL of a dashboard, such as http://127.0.0.1:8000/dashboard")
+    return whole.partition("?")[0].partition("#")[0].rstrip("/") + "/"
+
+
+async def _check(response: httpx.Response) -> None:
+    if response.is_success:
+        return
+    data = await response.aread()
+    try:
+        detail = json.loads(data)["detail"]
+    except (ValueError, KeyError, TypeError):
+        detail = f"there is no dashboard here: status {response.status_code}"
+    raise DashboardError(str(detail))
+
+
+def _words_for(error: Exception) -> str:
+    return str(error) or f"the dashboard cannot be reached ({type(error).__name__})"

@@ -1,0 +1,92 @@
+"""Influencing a node from any thread, on the event loop of the node. Floor 4.
+
+What a control offers besides ending the node is found by its methods: `steer`, `suspend` and `resume`, as
+`parallel.TaskControl` has them.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from anyio.lowlevel import current_token
+
+from ..errors import NighthawkError
+from ..observation import NodeControl, NodeState
+from ..parallel.clocks import is_loop_thread
+from ..parallel.errors import ParallelError
+from .errors import NotControllableError
+from .views import ControlName
+
+__all__ = ["HeldControl"]
+
+_METHODS: dict[ControlName, str] = {
+    "cancel": "request_cancel",
+    "steer": "steer",
+    "suspend": "suspend",
+    "resume": "resume",
+}
+
+_logger = logging.getLogger("nighthawk")
+
+
+class HeldControl:
+    """A control, and the event loop on which it was told of.
+
+    A control that was told of in a thread without an event loop is used in the thread of whoever asks.
+
+    Args:
+        control: The control.
+    """
+
+    __slots__ = ("_control", "_loop", "_offered")
+
+    def __init__(self, control: NodeControl) -> None:
+        self._control = control
+        self._loop: Any = current_token().native_token if is_loop_thread() else None
+        self._offered: frozenset[ControlName] = frozenset(
+            name for name, method in _METHODS.items() if hasattr(type(control), method)
+        )
+
+    def offered(self, state: NodeState) -> frozenset[ControlName]:
+        """What it offers in a state: who is suspended can be resumed and not suspended."""
+        return self._offered - _POINTLESS.get(state, _POINTLESS_WHILE_RUNNING)
+
+    def carry_out(self, node_id: str, name: ControlName, *arguments: object) -> None:
+        """Influence the node: at once on its event loop, else as soon as that comes to it.
+
+        Raises:
+            NotControllableError: It does not offer this, refuses it, or its event loop has ended. What it
+                refuses later, on its event loop, is logged.
+        """
+        if name not in self._offered:
+            raise NotControllableError(node_id, f"it cannot be asked to {name}")
+        method: Callable[..., object] = getattr(self._control, _METHODS[name])
+        if self._loop is None or (is_loop_thread() and current_token().native_token is self._loop):
+            try:
+                method(*arguments)
+            except (NighthawkError, ParallelError) as error:
+                raise NotControllableError(node_id, f"it refuses to {name}: {error}") from error
+            return
+        try:
+            _call_soon(self._loop, lambda: _call_guarded(node_id, name, method, arguments))
+        except RuntimeError:
+            raise NotControllableError(node_id, "its event loop has ended") from None
+
+
+_POINTLESS: dict[NodeState, frozenset[ControlName]] = {"suspended": frozenset({"suspend"})}
+_POINTLESS_WHILE_RUNNING: frozenset[ControlName] = frozenset({"resume"})
+
+
+def _call_soon(loop: Any, call: Callable[[], object]) -> None:
+    """Call something on an event loop: a Trio token or an asyncio loop. Does not wait for it."""
+    name = next(name for name in ("run_sync_soon", "call_soon_threadsafe") if hasattr(loop, name))
+    getattr(loop, name)(call)
+
+
+def _call_guarded(
+    node_id: str, name: ControlName, method: Callable[..., object], arguments: tuple[object, ...]
+) -> None:
+    try:
+        method(*arguments)
+    except Exception as error:  # nobody is left to be told, and an event loop may break of it
+        _logger.warning("node %s refuses to %s: %s", node_id, name, error, exc_info=error)

@@ -1,0 +1,46 @@
+"""The errors of watching what goes on. Floor 4.
+
+NighthawkError
+└── ObserveError
+    ├── NodeNotFoundError           the tree has no such node, or has none any more; also a LookupError
+    ├── NotControllableError        the node cannot be influenced in this way at present
+    └── NotRecordingError           nothing is recorded where the caller is
+"""
+
+from ..errors import NighthawkError
+
+__all__ = ["NodeNotFoundError", "NotControllableError", "NotRecordingError", "ObserveError"]
+
+
+class ObserveError(NighthawkError):
+    """What goes on was looked at, or influenced, in a way that is not possible."""
+
+
+class NodeNotFoundError(ObserveError, LookupError):
+    """The tree has no node of that id. It may have had one and dropped it.
+
+    Args:
+        node_id: The id.
+    """
+
+    def __init__(self, node_id: str) -> None:
+        super().__init__(f"there is no node {node_id!r}, or no more: finished nodes are kept up to a limit")
+        self.node_id = node_id
+
+
+class NotControllableError(ObserveError):
+    """The node has ended, or offers no such control at present.
+
+    Args:
+        node_id: The id of the node.
+        reason: Why not.
+    """
+
+    def __init__(self, node_id: str, reason: str) -> None:
+        super().__init__(f"node {node_id}: {reason}")
+        self.node_id = node_id
+        self.reason = reason
+
+
+class NotRecordingError(ObserveError):
+    """Nothing is recorded where the caller is."""

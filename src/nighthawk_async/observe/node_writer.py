@@ -1,0 +1,128 @@
+"""What is told of one node, on its way into the tree. Floor 4.
+
+Whatever takes long, above all looking at values, happens here, before the tree is touched.
+"""
+
+import time
+from collections.abc import Mapping
+from itertools import count
+
+from msgspec import Struct
+
+from ..observation import NodeControl, NodeKind, NodeState, TranscriptKind
+from ..prompt.plain_text import clean_text
+from ..types.usage import Usage
+from .controls import HeldControl
+from .node import Node
+from .previews import preview_attributes, preview_error, preview_name, preview_values, shorten
+from .shared_tree import SharedTree
+
+__all__ = ["Recorder", "TreeNodeWriter"]
+
+
+class Recorder(Struct, frozen=True, kw_only=True, eq=False):
+    """What the writers of one tree share.
+
+    Args:
+        tree: The tree.
+        ids: Gives the ids of nodes.
+        max_preview_characters: How many characters of a value are kept.
+    """
+
+    tree: SharedTree
+    ids: "count[int]"
+    max_preview_characters: int
+
+
+class TreeNodeWriter:
+    """Takes what is told of one node; see `observation.NodeWriter`.
+
+    Args:
+        recorder: What it shares with the other writers.
+        node: The node.
+    """
+
+    __slots__ = ("_node", "_recorder")
+
+    def __init__(self, recorder: Recorder, node: Node) -> None:
+        self._recorder = recorder
+        self._node = node
+
+    @property
+    def node_id(self) -> str:
+        """The id of the node."""
+        return self._node.id
+
+    def begin_child(
+        self,
+        kind: NodeKind,
+        name: str,
+        *,
+        state: NodeState = "running",
+        source: str | None = None,
+        inputs: Mapping[str, object] | None = None,
+        attributes: Mapping[str, str | int | float | bool] | None = None,
+        control: NodeControl | None = None,
+    ) -> "TreeNodeWriter":
+        """Something begins below the node."""
+        recorder = self._recorder
+        limit = recorder.max_preview_characters
+        node = Node(
+            id=str(next(recorder.ids)),
+            kind=kind,
+            name=preview_name(name),
+            state=state,
+            began_at=time.time(),
+            source=None if source is None else shorten(source, limit),
+            inputs=preview_values(inputs, limit),
+            attributes=preview_attributes(attributes, limit),
+            control=None if control is None else HeldControl(control),
+        )
+        recorder.tree.change(recorder.tree.state.begin, node, self._node)
+        return TreeNodeWriter(recorder, node)
+
+    def change_state(self, state: NodeState) -> None:
+        """It waits, runs or is suspended from now on."""
+        tree = self._recorder.tree
+        tree.change(tree.state.change_state, self._node, state)
+
+    def set_attributes(self, attributes: Mapping[str, str | int | float | bool]) -> None:
+        """More is known of it."""
+        tree = self._recorder.tree
+        shown = preview_attributes(attributes, self._recorder.max_preview_characters)
+        tree.change(tree.state.set_attributes, self._node, shown)
+
+    def set_control(self, control: NodeControl | None) -> None:
+        """It can be influenced in another way from now on, or no longer."""
+        tree = self._recorder.tree
+        tree.change(tree.state.set_control, self._node, None if control is None else HeldControl(control))
+
+    def write(self, kind: TranscriptKind, text: str, *, key: str | None = None) -> None:
+        """Continue its transcript."""
+        tree = self._recorder.tree
+        shown_key = None if key is None else preview_name(key)
+        tree.change(tree.state.write, self._node, kind, clean_text(text), shown_key)
+
+    def set_usage(self, usage: Usage) -> None:
+        """What it has itself consumed so far."""
+        tree = self._recorder.tree
+        tree.change(tree.state.set_usage, self._node, usage)
+
+    def count_retry(self) -> None:
+        """It is tried again."""
+        tree = self._recorder.tree
+        tree.change(tree.state.count_retry, self._node)
+
+    def end(
+        self,
+        state: NodeState,
+        *,
+        outputs: Mapping[str, object] | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """It has ended; only the first end counts."""
+        tree, limit = self._recorder.tree, self._recorder.max_preview_characters
+        if self._node.ended_at is not None:
+            return
+        shown, told = preview_values(outputs, limit), preview_error(error, limit)
+        tree.change(tree.state.end, self._node, state, time.time(), shown, told)

@@ -1,0 +1,50 @@
+"""Which finished subtrees are kept, and which is dropped next. Floor 4.
+
+A subtree is finished when nothing in it goes on. Kept are those that belong to no larger finished one, in the
+order of finishing.
+"""
+
+from collections import OrderedDict
+
+from .node import Node
+
+__all__ = ["Retention"]
+
+
+class Retention:
+    """Keeps the order of finishing.
+
+    Args:
+        max_nodes: How many nodes there may be, unless more of them go on.
+        max_finished_trees: How many finished trees there may be.
+    """
+
+    __slots__ = ("_max_finished_trees", "_max_nodes", "_subtrees", "_trees")
+
+    def __init__(self, *, max_nodes: int, max_finished_trees: int) -> None:
+        self._max_nodes = max_nodes
+        self._max_finished_trees = max_finished_trees
+        self._subtrees: OrderedDict[Node, None] = OrderedDict()
+        self._trees: OrderedDict[Node, None] = OrderedDict()
+
+    def add(self, node: Node) -> None:
+        """Everything in the subtree of a node has ended."""
+        self._subtrees[node] = None
+        if node.depth == 1:
+            self._trees[node] = None
+
+    def remove(self, node: Node) -> None:
+        """It was dropped, or something begins below it again."""
+        self._subtrees.pop(node, None)
+        self._trees.pop(node, None)
+
+    def next_to_drop(self, nodes: int) -> Node | None:
+        """What is to be dropped, there being so many nodes; None for nothing."""
+        if len(self._trees) > self._max_finished_trees:
+            return next(iter(self._trees))
+        while nodes > self._max_nodes and self._subtrees:
+            node, _ = self._subtrees.popitem(last=False)
+            if node.parent is not None and node.parent.open_nodes:
+                return node
+            # Else it is part of a larger finished subtree, which has its own, later place in the order.
+        return None

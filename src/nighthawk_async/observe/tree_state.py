@@ -1,0 +1,156 @@
+"""The tree as plain state: what each thing that is told changes, and at which version. Floor 4.
+
+Nothing here waits, locks or wakes anybody; one change is made at a time. A change visits the node and those
+above it, never those beside it.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ..observation import NodeState, TranscriptKind
+from ..types.usage import Usage
+from .controls import HeldControl
+from .node import Node, Watcher
+from .retention import Retention
+from .transcript import Transcript
+from .usage_sums import amounts_of, difference, total
+from .views import ErrorView
+
+__all__ = ["MAX_DEPTH", "TreeState"]
+
+MAX_DEPTH = 100
+"""How deep the tree is at most. What begins deeper stands beside what brought it about, not below it."""
+
+
+class TreeState:
+    """All nodes that are kept.
+
+    Args:
+        root: The node above everything.
+        retention: What says which nodes are dropped.
+        max_transcript_characters: How much of the transcript of a node is kept.
+
+    Attributes:
+        version: The number of changes so far.
+        nodes: The nodes by id.
+        woken: The watchers that have something new to see, for the caller to take.
+    """
+
+    __slots__ = ("_max_transcript_characters", "_retention", "nodes", "root", "version", "woken")
+
+    def __init__(self, *, root: Node, retention: Retention, max_transcript_characters: int) -> None:
+        self._retention = retention
+        self._max_transcript_characters = max_transcript_characters
+        self.root = root
+        self.nodes: dict[str, Node] = {root.id: root}
+        self.version = 0
+        self.woken: dict[Watcher, None] = {}
+
+    def begin(self, node: Node, parent: Node) -> None:
+        """A node begins below another; of one that was dropped, below what that was below."""
+        while parent.is_dropped or parent.depth >= MAX_DEPTH:
+            assert parent.parent is not None, "the node above everything is neither"
+            parent = parent.parent
+        parent.add_child(node)
+        self.nodes[node.id] = node
+        for above in parent.path():
+            if not above.open_nodes:
+                self._retention.remove(above)
+            above.open_nodes += 1
+        self._changed(node)
+        self._drop_what_is_too_much()
+
+    def change_state(self, node: Node, state: NodeState) -> None:
+        """It stands elsewhere, unless it has ended."""
+        if node.ended_at is None and node.state != state:
+            node.state = state
+            self._changed(node)
+
+    def set_attributes(self, node: Node, attributes: Mapping[str, str | int | float | bool]) -> None:
+        """More is known of it."""
+        node.attributes = MappingProxyType({**node.attributes, **attributes})
+        self._changed(node)
+
+    def set_control(self, node: Node, control: HeldControl | None) -> None:
+        """It can be influenced in another way, unless it has ended."""
+        if node.ended_at is None:
+            node.control = control
+            self._changed(node)
+
+    def write(self, node: Node, kind: TranscriptKind, text: str, key: str | None) -> None:
+        """Its transcript goes on."""
+        if node.transcript is None:
+            node.transcript = Transcript(self._max_transcript_characters)
+        node.transcript.write(kind, text, key)
+        self._changed(node)
+
+    def set_usage(self, node: Node, usage: Usage) -> None:
+        """What it has consumed itself is now this much; what is above it has consumed the difference more."""
+        more = difference(amounts_of(usage), amounts_of(node.usage))
+        node.usage = usage
+        for each in node.path():
+            each.amounts = total(each.amounts, more)
+        self._changed(node)
+
+    def count_retry(self, node: Node) -> None:
+        """It is tried again."""
+        node.retries += 1
+        for each in node.path():
+            each.subtree_retries += 1
+        self._changed(node)
+
+    def end(
+        self,
+        node: Node,
+        state: NodeState,
+        ended_at: float,
+        outputs: Mapping[str, str],
+        error: ErrorView | None,
+    ) -> None:
+        """It has ended, unless it had before."""
+        if node.ended_at is not None:
+            return
+        node.state, node.ended_at, node.control = state, ended_at, None
+        node.outputs, node.error = outputs, error
+        finished: Node | None = None
+        for each in node.path():
+            each.open_nodes -= 1
+            if not each.open_nodes:
+                finished = each
+        self._changed(node)
+        if finished is not None:
+            self._retention.add(finished)
+            self._drop_what_is_too_much()
+
+    def _changed(self, node: Node) -> None:
+        """Number the change, and mark the way from the node up."""
+        self.version += 1
+        self._mark_way_up(node)
+
+    def _mark_way_up(self, node: Node) -> None:
+        for each in node.path():
+            if each.is_dropped:  # its last view stays as it is
+                continue
+            each.mark_changed(self.version)
+            if each.watchers is not None:
+                self.woken.update(each.watchers)
+
+    def _drop_what_is_too_much(self) -> None:
+        while (node := self._retention.next_to_drop(len(self.nodes) - 1)) is not None:
+            self._drop(node)
+
+    def _drop(self, node: Node) -> None:
+        parent, subtree = node.parent, node.subtree()
+        assert parent is not None, "the node above everything never ends"
+        for each in subtree:
+            if each.watchers is not None:  # whoever watches it has its last view to see
+                each.up_to_date_view()
+        parent.drop_child(node)
+        for each in subtree:
+            each.is_dropped = True
+            each.children = each.chunk = None  # no circle is left to the garbage collector
+            if each.watchers is None:
+                each.view = None
+            del self.nodes[each.id]
+            self._retention.remove(each)
+        self._mark_way_up(parent)

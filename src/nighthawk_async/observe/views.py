@@ -1,0 +1,190 @@
+"""What there is to see of a node and of everything below it, at one moment. Floor 4.
+
+Values only: a view never changes, and parts of which nothing has changed are the same objects in the next
+one.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, overload
+
+from ..observation import NodeKind, NodeState, TranscriptKind
+from ..types.usage import Usage
+
+__all__ = [
+    "ENDS",
+    "NO_CHILDREN",
+    "NO_CONTROLS",
+    "NO_VALUES",
+    "Children",
+    "ControlName",
+    "ErrorView",
+    "NodeView",
+    "TranscriptPart",
+    "ViewedKind",
+]
+
+ViewedKind: TypeAlias = NodeKind | Literal["tree"]
+"""What a node is; `tree` is the node above everything that has nothing above it."""
+
+ControlName: TypeAlias = Literal["cancel", "steer", "suspend", "resume"]
+"""How a node can be influenced."""
+
+ENDS: frozenset[NodeState] = frozenset({"completed", "raised", "failed", "cancelled"})
+
+NO_VALUES: Mapping[str, Any] = MappingProxyType({})
+NO_CONTROLS: frozenset[ControlName] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorView:
+    """What ended a node.
+
+    Args:
+        type: The name of the exception's class.
+        message: What it says, bounded.
+    """
+
+    type: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptPart:
+    """Some text of one kind in a transcript.
+
+    Args:
+        kind: What it is.
+        text: The text, as far as it is kept.
+        key: The name and id of a tool call, for its parts; None for others.
+        is_cut: Whether something is left out where it begins: of its own text, or whole parts before it.
+    """
+
+    kind: TranscriptKind
+    text: str
+    key: str | None = None
+    is_cut: bool = False
+
+
+class Children(Sequence["NodeView"]):
+    """The children of a node that are kept, in the order in which they began.
+
+    Args:
+        chunks: Stretches of them. Those of which nothing has changed are the same tuples in the next view.
+    """
+
+    __slots__ = ("_chunks", "_ends")
+
+    def __init__(self, chunks: tuple[tuple["NodeView", ...], ...]) -> None:
+        self._chunks = chunks
+        self._ends = tuple(accumulate(map(len, chunks)))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator["NodeView"]:
+        return chain.from_iterable(self._chunks)
+
+    @overload
+    def __getitem__(self, index: int) -> "NodeView": ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence["NodeView"]: ...
+
+    def __getitem__(self, index: int | slice) -> "NodeView | Sequence[NodeView]":
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        position = range(len(self))[index]  # refuses what is out of range, and counts from the end
+        chunk = bisect_right(self._ends, position)
+        return self._chunks[chunk][position - self._ends[chunk]]
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} children>"
+
+
+NO_CHILDREN = Children(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class NodeView:
+    """A node and everything below it, at one moment.
+
+    Two views of a node are equal when they are the same object, which they are while nothing changes.
+
+    Args:
+        id: Its id in the tree; "0" is the node above everything.
+        parent_id: The id of the node it is below; None for the node above everything.
+        kind: What it is.
+        name: What it is called.
+        source: The place in the program, `module:line`; None when nobody said.
+        state: Where it stands.
+        began_at: When it began, in Unix seconds.
+        ended_at: When it ended, in Unix seconds; None while it goes on.
+        inputs: What it works with, as short texts by name.
+        outputs: What came of it, as short texts by name.
+        error: What ended it; None for nothing.
+        usage: What it has itself consumed.
+        subtree_usage: The same, together with everything below it, also with what was dropped since.
+        retries: How often it was tried again.
+        subtree_retries: The same, together with everything below it.
+        transcript: What was said in it, in order.
+        children: What began below it and is kept, in the order of beginning.
+        dropped_children: How many of its children were dropped since, with everything below them.
+        attributes: What else is known of it, under the names that traces use.
+        controls: How it can be influenced at present.
+        version: When something in it or below it changed last, as the number of that change in the whole
+            tree. For the node above everything, the number of changes so far.
+    """
+
+    id: str
+    parent_id: str | None
+    kind: ViewedKind
+    name: str
+    source: str | None
+    state: NodeState
+    began_at: float
+    ended_at: float | None
+    inputs: Mapping[str, str]
+    outputs: Mapping[str, str]
+    error: ErrorView | None
+    usage: Usage
+    subtree_usage: Usage
+    retries: int
+    subtree_retries: int
+    transcript: tuple[TranscriptPart, ...]
+    children: Sequence["NodeView"]
+    dropped_children: int
+    attributes: Mapping[str, str | int | float | bool]
+    controls: frozenset[ControlName]
+    version: int
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether it has ended. What it has brought about may still go on below it."""
+        return self.state in ENDS
+
+    def walk(self) -> Iterator["NodeView"]:
+        """It and everything below it, each before what is below that, in the order of beginning."""
+        waiting: list[Iterator[NodeView]] = [iter((self,))]
+        while waiting:
+            view = next(waiting[-1], None)
+            if view is None:
+                waiting.pop()
+                continue
+            yield view
+            if view.children:
+                waiting.append(iter(view.children))
+
+    def find(self, node_id: str) -> "NodeView | None":
+        """The view of the node of that id, here or below; None when there is none.
+
+        Args:
+            node_id: The id.
+        """
+        return next((view for view in self.walk() if view.id == node_id), None)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.id} {self.name!r}, {self.state}, {len(self.children)} children>"

@@ -1,0 +1,122 @@
+"""Tells whoever watches of parallel calls and of tasks. Floor 1. Only where somebody watches."""
+
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
+from .outcomes import Failed, Outcome
+from .task_errors import TaskCancelledError
+from .task_handle import TaskHandle
+from .task_state import TaskState
+
+__all__ = ["begin_group", "begin_task", "end_group", "ended_group", "tell_call"]
+
+Result = TypeVar("Result")
+
+
+def begin_group(name: str) -> NodeWriter | None:
+    """The node of calls or tasks that belong together; None when nobody watches.
+
+    Args:
+        name: What they are called.
+    """
+    around = find_node_writer()
+    return None if around is None else around.begin_child("group", name)
+
+
+def end_group(node: NodeWriter | None, leaving: BaseException | None) -> None:
+    """They have ended.
+
+    Args:
+        node: Their node; None when nobody watches.
+        leaving: What leaves them; None when all went well.
+    """
+    if node is None:
+        return
+    state: NodeState = "completed" if leaving is None else _state_after(leaving)
+    node.end(state, error=leaving)
+
+
+class ended_group:  # noqa: N801  (a context manager that reads as a statement)
+    """They end with the `with` statement; see `end_group`."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: NodeWriter | None) -> None:
+        self._node = node
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        end_group(self._node, exc)
+
+
+async def tell_call(
+    group: NodeWriter, name: str, item: object, call: Awaitable[Outcome[Result]]
+) -> Outcome[Result]:
+    """Make a call for an item, below a node of its own.
+
+    Args:
+        group: The node of the calls.
+        name: What the call is called.
+        item: The item.
+        call: Makes the call.
+    """
+    node = group.begin_child("task", name, inputs={"item": item})
+    try:
+        with using_node_writer(node):
+            outcome = await call
+    except BaseException as error:
+        node.end(_state_after(error), error=error)
+        raise
+    if isinstance(outcome, Failed):
+        node.end("failed", error=outcome.error)
+    else:
+        node.end("completed", outputs={"return": outcome.value})
+    return outcome
+
+
+def begin_task(group: NodeWriter, state: TaskState[Any], args: tuple[object, ...]) -> NodeWriter:
+    """The node of a task that has not begun.
+
+    Args:
+        group: The node of the tasks of its block.
+        state: The task.
+        args: Its arguments.
+    """
+    node = state.node
+    return group.begin_child(
+        "task",
+        node.name,
+        state="waiting",
+        inputs={"arguments": args} if args else None,
+        attributes={"nighthawk.task.id": node.id},
+        control=_ControlledTask(TaskHandle(state)),
+    )
+
+
+class _ControlledTask:
+    """How whoever watches influences a task: as its handle does."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, handle: TaskHandle[Any]) -> None:
+        self._handle = handle
+
+    def request_cancel(self, reason: str | None) -> None:
+        self._handle.cancel(reason)
+
+    def steer(self, *content: Any) -> None:
+        self._handle.steer(*content)
+
+    def suspend(self) -> None:
+        self._handle.suspend()
+
+    def resume(self, input: Any = None) -> None:
+        self._handle.resume(input)
+
+
+def _state_after(error: BaseException) -> NodeState:
+    is_failure = isinstance(error, Exception) and not isinstance(error, TaskCancelledError)
+    return "failed" if is_failure else "cancelled"

@@ -1,0 +1,106 @@
+"""The work of an agent on one step: its span, and what is below it. Floor 3."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from opentelemetry.trace import Span, SpanKind
+
+from ...errors import ErrorKind
+from ...ports import Model
+from ...types.messages import ToolCall, ToolResult
+from ...types.tools import ToolDefinition
+from ...types.usage import Usage
+from ...wire.redaction import find_secrets
+from ..tracing import start_span
+from .attributes import Attributes, find_endpoint, model_attributes, usage_attributes
+from .endings import end_span, error_type_of
+from .instruments import record_duration
+from .settings import get_settings
+from .tool_spans import ToolSpans
+from .watching import is_measured
+
+__all__ = ["AgentSpan", "BeginToolCall", "ReportUsage"]
+
+BeginToolCall: TypeAlias = Callable[[ToolCall], Callable[[], Awaitable[ToolResult]]]
+"""Begins a tool call; await what it returns for the result."""
+
+ReportUsage: TypeAlias = Callable[[str, Usage], None]
+"""Counts the usage of one model request, by model id."""
+
+
+class AgentSpan:
+    """The span of an agent that works on a step. Made by `doors.invoked_agent`.
+
+    Args:
+        address: The address of the block, `python_module:function:number`.
+        model: The model; None for an agent of the user's own.
+        settings: The settings of its requests.
+    """
+
+    def __init__(self, address: str, model: Model | None, settings: Mapping[str, Any]) -> None:
+        names = self._names = get_settings().names
+        endpoint = find_endpoint(model, settings)
+        function = address.split(":")[1] if address.count(":") > 1 else address
+        self._attributes: Attributes = {names.operation: names.invoke_agent, names.agent_name: function}
+        if model is not None:
+            self._attributes |= model_attributes(names, model.name, endpoint)
+        self._secrets = (*find_secrets(settings), *(() if endpoint is None else endpoint.secrets()))
+        self.span: Span = start_span(
+            f"{names.invoke_agent} {function}",
+            kind=SpanKind.INTERNAL,
+            attributes={**self._attributes, names.agent_id: address},
+        )
+        self._usage = Usage()
+        self._tools: ToolSpans | None = None
+        self._began = time.perf_counter()
+
+    def watch_tools(self, begin: BeginToolCall, tools: Sequence[ToolDefinition]) -> BeginToolCall:
+        """Begin tool calls, each with a span.
+
+        Args:
+            begin: Begins a call.
+            tools: The tools on offer.
+        """
+        self._tools = ToolSpans(begin, tools, secrets=self._secrets, agent=self._attributes)
+        return self._tools.begin
+
+    def note_tool_failure(self, call: ToolCall, kind: ErrorKind) -> None:
+        """Take notice that the model is told of an error in a tool call.
+
+        Args:
+            call: The call.
+            kind: What kind of error it is.
+        """
+        if self._tools is not None:
+            self._tools.note_failure(call, kind)
+
+    def watch_usage(self, report: ReportUsage) -> ReportUsage:
+        """Count usage for the span as well.
+
+        Args:
+            report: Counts it.
+        """
+
+        def report_and_add(model_name: str, usage: Usage) -> None:
+            self._usage += usage
+            report(model_name, usage)
+
+        return report_and_add
+
+    def end(self, error: BaseException | None) -> None:
+        """End it, and what below it has not ended.
+
+        Args:
+            error: What ended it; None when the agent came to an outcome.
+        """
+        if self._tools is not None:
+            self._tools.close()
+        names, error_type = self._names, error_type_of(error)
+        if self._usage.requests:
+            self.span.set_attributes(usage_attributes(names, self._usage))
+        if names.agent_duration_metric is not None and is_measured():
+            outcome = {} if error_type is None else {names.error_type: error_type}
+            seconds = time.perf_counter() - self._began
+            record_duration(names.agent_duration_metric, seconds, {**self._attributes, **outcome})
+        end_span(self.span, names.error_type, error_type)

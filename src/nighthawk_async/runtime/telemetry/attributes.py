@@ -1,0 +1,137 @@
+"""What spans and metrics tell of a model, a request and its usage, without their content. Floor 3. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from urllib.parse import SplitResult
+
+from ...errors import ConfigurationError
+from ...ports import Model
+from ...types.model import ModelRequest
+from ...types.usage import Usage
+from .names import PROVIDERS, Names
+
+__all__ = [
+    "Attributes",
+    "HasEndpoint",
+    "SomeEndpoint",
+    "find_endpoint",
+    "model_attributes",
+    "request_attributes",
+    "usage_attributes",
+]
+
+Attributes: TypeAlias = dict[str, str | bool | int | float | Sequence[str]]
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class SomeEndpoint(Protocol):
+    """Where a request goes."""
+
+    @property
+    def base_url(self) -> SplitResult:
+        """The URL below which the protocol's paths lie."""
+        ...
+
+    def secrets(self) -> tuple[str, ...]:
+        """The texts that must appear nowhere."""
+        ...
+
+
+@runtime_checkable
+class HasEndpoint(Protocol):
+    """What a model may offer beside what `ports.Model` asks for."""
+
+    def endpoint_of(self, settings: Mapping[str, Any]) -> SomeEndpoint:
+        """Where a request with these settings goes.
+
+        Raises:
+            ConfigurationError: A setting is bad.
+        """
+        ...
+
+
+def find_endpoint(model: Model | None, settings: Mapping[str, Any]) -> SomeEndpoint | None:
+    """Where a request goes; None when the model does not tell, or a setting is bad, so that nothing is sent.
+
+    Args:
+        model: The model; None for an agent of the user's own.
+        settings: The settings of the request.
+    """
+    try:
+        return model.endpoint_of(settings) if isinstance(model, HasEndpoint) else None
+    except ConfigurationError:  # which sending the request raises as well
+        return None
+
+
+def model_attributes(names: Names, model_id: str, endpoint: SomeEndpoint | None) -> Attributes:
+    """What is known of a model before it is asked, which samplers may decide by.
+
+    Args:
+        names: The names to use.
+        model_id: The model's id, `provider:name`.
+        endpoint: Where the request goes, if that is known.
+    """
+    prefix, separator, name = model_id.partition(":")
+    attributes: Attributes = {
+        names.provider: PROVIDERS.get(prefix, prefix),
+        names.request_model: name if separator else model_id,
+    }
+    if endpoint is not None and endpoint.base_url.hostname:
+        url = endpoint.base_url
+        attributes[names.server_address] = str(url.hostname)
+        attributes[names.server_port] = url.port or _PORTS[url.scheme]
+    return attributes
+
+
+def request_attributes(names: Names, request: ModelRequest) -> Attributes:
+    """What a request asks for. A setting of another type than its endpoint takes is left out.
+
+    Args:
+        names: The names to use.
+        request: The request.
+    """
+    settings = request.settings
+    attributes: Attributes = {names.request_stream: settings.get("stream") is not False}
+    if request.response_format is not None:
+        attributes[names.output_type] = "json"
+    for setting, name in names.request_numbers:
+        if (number := _number(settings.get(setting))) is not None:
+            attributes[name] = float(number)
+    for setting, name in names.request_integers:
+        if (number := _number(settings.get(setting))) is not None:
+            attributes[name] = int(number)
+    stop: object = settings.get("stop")
+    texts = [stop] if isinstance(stop, str) else stop
+    if isinstance(texts, list | tuple) and texts:
+        attributes[names.request_stop] = [str(text) for text in cast("Sequence[object]", texts)]
+    effort = settings.get("reasoning_effort")
+    if names.request_reasoning is not None and isinstance(effort, str):
+        attributes[names.request_reasoning] = effort
+    return attributes
+
+
+def usage_attributes(names: Names, usage: Usage | None) -> dict[str, int]:
+    """What was consumed; nothing when that is not known. What was not used, as a cache, is left out.
+
+    Args:
+        names: The names to use.
+        usage: The usage, if any was told.
+    """
+    if usage is None or not (usage.is_complete or usage.input_tokens or usage.output_tokens):
+        return {}
+    attributes = {names.input_tokens: usage.input_tokens, names.output_tokens: usage.output_tokens}
+    parts = (
+        (names.cache_read_tokens, usage.cache_read_tokens),
+        (names.cache_write_tokens, usage.cache_write_tokens),
+        (names.reasoning_tokens, usage.reasoning_tokens),
+    )
+    attributes.update((name, tokens) for name, tokens in parts if tokens)
+    return attributes
+
+
+def _number(value: object) -> int | float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return value if math.isfinite(value) else None

@@ -1,0 +1,70 @@
+"""The metrics that the conventions define. Floor 3.
+
+Made when the first value is there, because what is made before there is a provider costs at every value.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from opentelemetry import metrics
+from opentelemetry.metrics import Counter, Histogram, MeterProvider
+
+from .attributes import Attributes
+from .names import SECONDS, TOKENS, Names
+
+__all__ = ["record_chunk", "record_duration", "record_tokens"]
+
+
+def record_duration(name: str | None, seconds: float, attributes: Attributes) -> None:
+    """Record how long something took.
+
+    Args:
+        name: The metric; None for one that the conventions in force lack.
+        seconds: How long.
+        attributes: What it was.
+    """
+    if name is not None:
+        _histogram(metrics.get_meter_provider(), name, "s", SECONDS).record(seconds, attributes)
+
+
+def record_chunk(names: Names, seconds: float, attributes: Attributes, *, is_first: bool) -> None:
+    """Record how long a piece of a streamed response was waited for.
+
+    Args:
+        names: The names to use.
+        seconds: Since the request was made, or since the piece before.
+        attributes: What the request was.
+        is_first: Whether it is the first one.
+    """
+    record_duration(names.first_chunk_metric if is_first else names.next_chunk_metric, seconds, attributes)
+
+
+def record_tokens(names: Names, tokens: Mapping[str, int], attributes: Attributes) -> None:
+    """Record what a request consumed.
+
+    Args:
+        names: The names to use.
+        tokens: The numbers of tokens, by the attribute of the span that tells them.
+        attributes: What the request was.
+    """
+    provider = metrics.get_meter_provider()
+    for attribute, counter in names.token_counters.items():
+        if attribute in tokens:
+            _counter(provider, counter).add(tokens[attribute], attributes)
+    if names.token_metric is None:
+        return
+    histogram = _histogram(provider, names.token_metric, "{token}", TOKENS)
+    for attribute, kind in ((names.input_tokens, "input"), (names.output_tokens, "output")):
+        if attribute in tokens:
+            histogram.record(tokens[attribute], {**attributes, names.token_type: kind})
+
+
+@lru_cache(maxsize=64)
+def _histogram(provider: MeterProvider, name: str, unit: str, bounds: Sequence[float]) -> Histogram:
+    meter = provider.get_meter("nighthawk_async")
+    return meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=bounds)
+
+
+@lru_cache(maxsize=64)
+def _counter(provider: MeterProvider, name: str) -> Counter:
+    return provider.get_meter("nighthawk_async").create_counter(name, "{token}")

@@ -1,0 +1,149 @@
+"""Tells whoever watches of a step: what it works with, where it stands, what came of it. Floor 3.
+
+Nobody watches by default, and then this looks once whether somebody does.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
+from ..parallel import TaskCancelledError
+from ..types.execution import ExecutionRef
+from ..types.outcomes import RaiseStepOutcome, StepOutcome
+from .conclude import StepResult
+from .environment import find_environment
+from .step import Step
+from .step_context import StepContext
+from .tracing import identity_attributes
+
+if TYPE_CHECKING:
+    from .attempts.attempts import StepAttempt
+
+__all__ = ["ToldStep", "find_step_node", "tell_note", "tell_retry"]
+
+
+def find_step_node() -> NodeWriter | None:
+    """The node of the step in progress; None when nobody watches it, and outside of steps."""
+    environment = find_environment()
+    return None if environment is None or environment.step is None else environment.step.actor.node
+
+
+def tell_note(text: str) -> None:
+    """Write a note into the transcript of the step in progress.
+
+    Args:
+        text: The note.
+    """
+    node = find_step_node()
+    if node is not None:
+        node.write("note", f"{text}\n")
+
+
+def tell_retry(text: str) -> None:
+    """What is in force is tried again; the step in progress has a note of it as well.
+
+    Args:
+        text: Why, and when.
+    """
+    node = find_node_writer()
+    if node is None:
+        return
+    node.count_retry()
+    node.write("note", f"{text}\n")
+    if find_step_node() is not node:
+        tell_note(text)
+
+
+class ToldStep:
+    """Tells of one step during the `with` statement, from `begin` on.
+
+    What leaves the statement ends the node; one that was never begun, because the step could not be prepared,
+    is told as failed.
+
+    Args:
+        execution_ref: The identity of the step.
+    """
+
+    __slots__ = ("_around", "_execution_ref", "_extent", "_node")
+
+    def __init__(self, execution_ref: ExecutionRef) -> None:
+        self._execution_ref = execution_ref
+        self._around = find_node_writer()
+        self._node: NodeWriter | None = None
+        self._extent: using_node_writer | None = None
+
+    def __enter__(self) -> "ToldStep":
+        return self
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        if self._around is None:
+            return
+        if self._extent is not None:
+            self._extent.__exit__()
+        if exc is None:
+            return
+        step_id = self._execution_ref.step_id or ""
+        node = self._node or self._around.begin_child(
+            "step", step_id, source=step_id, attributes=identity_attributes(self._execution_ref)
+        )
+        node.end(_state_after(exc), error=exc)
+
+    def begin(self, step: Step, attempt: "StepAttempt | None") -> None:
+        """It waits to be admitted, and what it brings about is below it.
+
+        Args:
+            step: The step.
+            attempt: Which of several attempts it is; None for the only one.
+        """
+        if self._around is None:
+            return
+        context = step.context
+        attributes: dict[str, str | int | float | bool] = {
+            **identity_attributes(self._execution_ref),
+            "nighthawk.step.program": step.program,
+        }
+        if attempt is not None:
+            attributes["nighthawk.step.attempt"] = attempt.number
+        self._node = step.actor.node = self._around.begin_child(
+            "step",
+            context.step_id,
+            state="waiting",
+            source=context.step_id,
+            inputs=_read_bindings(context),
+            attributes=attributes,
+            control=step.actor,
+        )
+        self._extent = using_node_writer(self._node)
+        self._extent.__enter__()
+
+    def end(self, outcome: StepOutcome, result: StepResult) -> None:
+        """It has come to its end.
+
+        Args:
+            outcome: How.
+            result: What the generated code commits and acts on.
+        """
+        node = self._node
+        if node is None:
+            return
+        node.set_attributes({"nighthawk.step.outcome_kind": outcome.kind})
+        outputs = dict(result.bindings)
+        if outcome.kind == "return":
+            outputs["return"] = result.return_value
+        state: NodeState = "raised" if isinstance(outcome, RaiseStepOutcome) else "completed"
+        node.end(state, outputs=outputs, error=result.exception)
+
+
+def _read_bindings(context: StepContext) -> Mapping[str, object]:
+    values = (context.step_locals, context.referenced_globals, context.step_globals)
+    return {
+        name: next(each[name] for each in values if name in each)
+        for name in context.read_names
+        if any(name in each for each in values)
+    }
+
+
+def _state_after(error: BaseException) -> NodeState:
+    """A step that was asked to end has not failed."""
+    is_failure = isinstance(error, Exception) and not isinstance(error, TaskCancelledError)
+    return "failed" if is_failure else "cancelled"

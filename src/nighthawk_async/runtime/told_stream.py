@@ -1,0 +1,167 @@
+"""Tells whoever watches of a model request, event by event, as they stream. Floor 3.
+
+Only where somebody watches. Its text goes to the node of the request, and to that of the step which asks.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Self
+
+from ..errors import ModelError
+from ..observation import NodeWriter, TranscriptKind, using_node_writer
+from ..ports import Model
+from ..types.model import (
+    ModelEvent,
+    ReasoningDelta,
+    ResponseFinished,
+    TextDelta,
+    ToolCallArgumentsDelta,
+    ToolCallCompleted,
+    ToolCallStarted,
+    UsageReported,
+)
+from ..types.usage import Usage
+from .budgets.told_usage import usage_so_far
+
+__all__ = ["ToldStream"]
+
+
+class ToldStream(AbstractAsyncContextManager["ToldStream"], AsyncIterator[ModelEvent]):
+    """The events of one response; see `ports.Model.stream`.
+
+    The node of the request is in force only while the response is opened: what the caller does while it
+    streams is not below it.
+
+    Args:
+        stream: What is told of.
+        model: The model.
+        around: What the request is below.
+        step: The node of the step whose model this is; None for none.
+    """
+
+    def __init__(
+        self,
+        stream: AbstractAsyncContextManager[AsyncIterator[ModelEvent]],
+        model: Model,
+        *,
+        around: NodeWriter,
+        step: NodeWriter | None,
+    ) -> None:
+        self._stream = stream
+        self._model_name = model.name
+        self._around = around
+        self._step = step
+        self._node: NodeWriter = around
+        self._events: AsyncIterator[ModelEvent] | None = None
+        self._reported: Usage | None = None
+        self._failure: Exception | None = None
+        self._is_finished = False
+        self._call_keys: dict[int, str] = {}
+        self._calls_with_text: set[int] = set()
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the request consumed so far; see `told_usage.TellsUsage`."""
+        return usage_so_far(self._stream)
+
+    async def __aenter__(self) -> Self:
+        name = self._model_name
+        self._node = self._around.begin_child(
+            "model_request", name, attributes={"gen_ai.request.model": name.partition(":")[2] or name}
+        )
+        try:
+            with using_node_writer(self._node):
+                self._events = await self._stream.__aenter__()
+        except BaseException as error:
+            self._failure = error if isinstance(error, Exception) else None
+            self._end(error)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            is_swallowed = await self._stream.__aexit__(exception_type, exception, traceback)
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self._failure = self._failure or error
+            self._end(error)
+            raise
+        self._end(exception)
+        return is_swallowed
+
+    async def __anext__(self) -> ModelEvent:
+        assert self._events is not None
+        try:
+            event = await self._events.__anext__()
+        except StopAsyncIteration:
+            raise
+        except Exception as error:
+            self._failure = error
+            raise
+        self._tell(event)
+        return event
+
+    def _tell(self, event: ModelEvent) -> None:
+        match event:
+            case TextDelta():
+                self._write("text", event.text)
+            case ReasoningDelta():
+                self._write("reasoning", event.text)
+            case ToolCallStarted():
+                self._call_keys[event.index] = f"{event.name}#{event.id}"
+            case ToolCallArgumentsDelta():
+                self._calls_with_text.add(event.index)
+                self._write("tool_call", event.fragment, key=self._call_keys.get(event.index))
+            case ToolCallCompleted():
+                if event.index not in self._calls_with_text:
+                    key = f"{event.call.name}#{event.call.id}"
+                    self._write("tool_call", event.call.arguments, key=key)
+            case UsageReported():
+                self._reported = event.usage
+                self._node.set_usage(event.usage)
+            case ResponseFinished():
+                self._is_finished = True
+                self._tell_finished(event)
+            case _:
+                pass
+
+    def _write(self, kind: TranscriptKind, text: str, *, key: str | None = None) -> None:
+        self._node.write(kind, text, key=key)
+        if self._step is not None:
+            self._step.write(kind, text, key=key)
+
+    def _tell_finished(self, event: ResponseFinished) -> None:
+        attributes: dict[str, str | int | float | bool] = {"gen_ai.response.finish_reasons": event.reason}
+        if event.response_id is not None:
+            attributes["gen_ai.response.id"] = event.response_id
+        if event.model_name is not None:
+            attributes["gen_ai.response.model"] = event.model_name
+        self._node.set_attributes(attributes)
+
+    def _end(self, leaving: BaseException | None) -> None:
+        """Tell how the request has ended: what its caller broke off was cancelled.
+
+        Args:
+            leaving: What leaves the stream.
+        """
+        failure = self._failure
+        self._node.set_usage(self.usage or self._reported or _unreported(failure))
+        if failure is not None:
+            self._node.set_attributes({"error.type": type(failure).__name__})
+            self._node.end("failed", error=failure)
+        elif self._is_finished:
+            self._node.end("completed")
+        else:
+            self._node.end("cancelled", error=leaving)
+
+
+def _unreported(failure: Exception | None) -> Usage:
+    """The usage of a request of which nothing was told, as executors count it."""
+    retries = failure.retries if isinstance(failure, ModelError) else 0
+    return Usage(requests=1, retries=retries, is_complete=False)

@@ -1,0 +1,46 @@
+"""Who watches: the node and the trace context in force, carried to where something is carried out. Floor 3.
+
+A step actor carries commands out in a task of its own, whose context variables are those of its step. What a
+command brings about belongs below the tool call that posted it.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from msgspec import Struct
+from opentelemetry import context as otel_context
+
+from ..observation import NodeWriter, find_node_writer, using_node_writer
+
+__all__ = ["Watchers", "find_watchers"]
+
+
+class Watchers(Struct, frozen=True, kw_only=True, eq=False):
+    """Who watches in one place.
+
+    Args:
+        node: The node in force; None when nobody watches the tree.
+        trace_context: The trace context in force; empty when nobody traces.
+    """
+
+    node: NodeWriter | None
+    trace_context: otel_context.Context
+
+    @contextmanager
+    def in_force(self) -> Generator[None, None, None]:
+        """Let them watch what happens in the `with` statement, which must not wait."""
+        token = otel_context.attach(self.trace_context) if self.trace_context else None
+        try:
+            with using_node_writer(self.node):
+                yield
+        finally:
+            if token is not None:
+                otel_context.detach(token)
+
+
+def find_watchers() -> Watchers | None:
+    """Who watches the caller; None for nobody."""
+    node, trace_context = find_node_writer(), otel_context.get_current()
+    if node is None and not trace_context:
+        return None
+    return Watchers(node=node, trace_context=trace_context)

@@ -1,0 +1,126 @@
+"""What is not loaded before it is used. Lists of names: how long loading takes, the benchmarks tell."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nighthawk_async.testing import ModelReply, ModelServer, tool_call
+
+FIRST_STEP = """
+import anyio, json, os, sys
+import nighthawk_async as nh
+
+@nh.natural_function
+async def answer(question: str) -> str:
+    '''natural
+    Compute <:result>, the answer to <question>.
+    '''
+    return result
+
+async def main():
+    settings = {"base_url": sys.argv[1], "api_key": "none"}
+    configuration = nh.StepExecutorConfiguration(model="openai-chat:any", model_settings=settings)
+    async with nh.run(nh.AgentStepExecutor.from_configuration(configuration=configuration)):
+        assert await answer("What is six times seven?") == "42"
+        assert nh.get_usage_meter().usage.retries == 1
+
+anyio.run(main, backend=sys.argv[2])
+print(json.dumps(sorted(sys.modules)))
+"""
+
+IMPORT_ALONE = """
+import sys
+before = set(sys.modules)
+import nighthawk_async
+import json
+print(json.dumps(sorted(sys.modules.keys() - before)))
+"""
+
+UNUSED_LIBRARIES = (
+    *("rich", "pygments", "click", "typer", "httpx._main"),  # for command lines
+    *("filelock", "headson", "platformdirs", "tenacity", "yaml", "xllamacpp", "bpe_openai"),
+    *("opentelemetry.sdk", "sqlite3", "multiprocessing"),
+)
+"""What a step does without that calls no tool and has a small prompt, also when its request is sent again."""
+
+UNUSED_MODULES = (
+    *("nighthawk_async.hooks", "nighthawk_async.human", "nighthawk_async.oversight"),
+    *("nighthawk_async.resilience", "nighthawk_async.testing", "nighthawk_async.cli"),
+    *("nighthawk_async.asgi", "nighthawk_async.observe"),
+    *("nighthawk_async.actors.actor", "nighthawk_async.actors.pool", "nighthawk_async.actors.select"),
+    *("nighthawk_async.actors.locks", "nighthawk_async.actors.shared_cells"),
+    *("nighthawk_async.actors.supervisor", "nighthawk_async.actors.channel"),
+    *("nighthawk_async.parallel.combinators", "nighthawk_async.parallel.streaming"),
+    *("nighthawk_async.parallel.tasks", "nighthawk_async.parallel.gathering"),
+    *("nighthawk_async.models.local", "nighthawk_async.models.weights"),
+    "nighthawk_async.prompt.token_estimate",
+    *(
+        "nighthawk_async.wire.anthropic",
+        "nighthawk_async.wire.google",
+        "nighthawk_async.wire.openai_responses",
+    ),
+    *("nighthawk_async.runtime.attempts.attempts", "nighthawk_async.runtime.attempts.retry_policy"),
+    *("nighthawk_async.runtime.attempts.retry_report", "nighthawk_async.runtime.run_policies"),
+    *("nighthawk_async.runtime.budgets.budget", "nighthawk_async.runtime.governed_stream"),
+    *("nighthawk_async.runtime.hooks.calls", "nighthawk_async.runtime.hooks.events"),
+    *("nighthawk_async.runtime.human.approvals", "nighthawk_async.runtime.human.events"),
+    *("nighthawk_async.runtime.human.handler", "nighthawk_async.runtime.human.terminal"),
+    *("nighthawk_async.runtime.oversight.decisions", "nighthawk_async.runtime.oversight.inspection"),
+    *("nighthawk_async.runtime.permissions.gate", "nighthawk_async.runtime.permissions.guarded_calls"),
+    *("nighthawk_async.runtime.permissions.permissions", "nighthawk_async.runtime.scope"),
+    *("nighthawk_async.runtime.telemetry.agent", "nighthawk_async.runtime.telemetry.chat"),
+    *("nighthawk_async.runtime.telemetry.content", "nighthawk_async.runtime.telemetry.instruments"),
+    *("nighthawk_async.runtime.telemetry.names", "nighthawk_async.runtime.telemetry.tool_spans"),
+)
+"""Our own that such a step does without."""
+
+
+@pytest.fixture
+def base_url() -> Iterator[str]:
+    calls = (
+        tool_call("nh_assign", target_path="result", expression="'42'"),
+        tool_call("nh_outcome", kind="pass"),
+    )
+    busy = ModelReply(status=503, headers={"retry-after-ms": "1"}, text="busy")
+    with ModelServer.in_thread([busy, ModelReply(tool_calls=calls)]) as server:
+        yield server.base_url
+
+
+def loaded_by(program: str, *arguments: str, folder: Path) -> set[str]:
+    """The modules that a program prints, run in a fresh interpreter in which a warning is an error."""
+    file = folder / "program.py"
+    file.write_text(program, encoding="utf-8")
+    command = [sys.executable, "-W", "error", str(file), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    return set(json.loads(result.stdout))
+
+
+def test_the_import_alone_loads_nothing_else_of_the_package(tmp_path: Path) -> None:
+    loaded = loaded_by(IMPORT_ALONE, folder=tmp_path)
+    ours = {name for name in loaded if name.startswith("nighthawk_async")}
+    others = {name.partition(".")[0] for name in loaded - ours} - sys.stdlib_module_names
+    assert ours == {"nighthawk_async", "nighthawk_async.lazy_exports"}
+    assert others == {"lazy_loader"}
+
+
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_a_first_step_loads_no_feature_that_it_does_not_use(
+    base_url: str, backend: str, tmp_path: Path
+) -> None:
+    loaded = loaded_by(FIRST_STEP, base_url, backend, folder=tmp_path)
+    assert "nighthawk_async.models.http_transport" in loaded, "the step was not carried out"
+    assert loaded & {*UNUSED_LIBRARIES, *UNUSED_MODULES} == set()
+
+
+def test_what_is_named_here_exists() -> None:
+    """A module that was renamed would be unused for ever."""
+    source = Path(__file__).parents[2] / "src"
+    paths = {name: source / name.replace(".", "/") for name in UNUSED_MODULES}
+    assert [
+        name for name, path in paths.items() if not (path.with_suffix(".py").exists() or path.is_dir())
+    ] == []

@@ -1,0 +1,62 @@
+"""Permissions and what makes a function look like another one."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import nighthawk_async as nh
+from tests.specification.permitted_steps import DENY, SENT, carried_out, send_mail
+from tests.specification.scripted_steps import executing
+
+pytestmark = pytest.mark.anyio
+
+DENYING = nh.permissions(deny=[send_mail, "Postman.*", "os.getpid"], default="allow")
+
+CALLS_OF_CALLS = "f = send_mail\nfor _ in range(40):\n  f = f.__call__\n"
+OBJECTS_IN_OBJECTS = (
+    "class X(str):\n  __call__ = send_mail\nx = X('eve')\n"
+    "for _ in range(40):\n  class Y:\n    __call__ = x\n  x = Y()\nx()"
+)
+CODES = [
+    CALLS_OF_CALLS + "f('eve')",
+    CALLS_OF_CALLS + "list(map(f, ['eve']))",
+    "class E(Exception):\n  __init__ = Postman.__call__\nE('eve')",
+    "send_mail.__globals__['__name__'] = 'builtins'\nsend_mail('eve')",
+    "import os, sys\nsys.modules[os.getpid.__module__].__name__ = 'builtins'\nSENT.append(str(os.getpid()))",
+]
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_sent_or_renamed() -> Iterator[None]:
+    SENT.clear()
+    names = {name: sys.modules[name] for name in (send_mail.__module__, "posix", "nt") if name in sys.modules}
+    yield
+    for name, module in names.items():
+        module.__name__ = name
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("permissions", [DENY, DENYING])
+async def test_a_function_stays_denied_however_it_is_disguised(
+    code: str, permissions: nh.Permissions
+) -> None:
+    result = await carried_out(executing(code), permissions=permissions)
+    assert result.error["kind"] == "oversight"
+    assert SENT == []
+
+
+async def test_a_function_that_is_denied_is_not_reached_by_an_object_in_many_others() -> None:
+    result = await carried_out(executing(OBJECTS_IN_OBJECTS), permissions=DENYING)
+    assert result.error["kind"] == "oversight"
+    assert SENT == []
+
+
+async def test_exceptions_of_the_step_and_of_libraries_are_still_made() -> None:
+    code = (
+        "import json, urllib.error\nclass E(ValueError):\n  def __init__(self, text):\n"
+        "    super().__init__(text)\nclass F(E): pass\nmade = [F('x'), json.JSONDecodeError('x', 'y', 0), "
+        "urllib.error.URLError('x')]"
+    )
+    rules = nh.permissions(allow="E.__init__", default="deny")
+    assert (await carried_out(executing(code), permissions=rules)).error is None

@@ -1,0 +1,145 @@
+"""WebSockets pass, with the run in force and the same admission."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async.asgi import NighthawkMiddleware
+from tests.unit.asgi.applications import Steps, stars
+from tests.unit.asgi.asgi_client import get, http_scope, open_connection, open_lifespan
+
+pytestmark = pytest.mark.anyio
+
+CONNECT = {"type": "websocket.connect"}
+
+
+def socket_scope(**more: Any) -> dict[str, Any]:
+    return http_scope("/talk", type="websocket", **more)
+
+
+async def talk(scope: Any, receive: Any, send: Any) -> None:
+    """Answers each review with its stars, until the client leaves."""
+    assert scope["type"] == "websocket"
+    assert (await receive())["type"] == "websocket.connect"
+    await send({"type": "websocket.accept"})
+    while (message := await receive())["type"] == "websocket.receive":
+        await send({"type": "websocket.send", "text": f"{await stars(message['text'])}"})
+    await send({"type": "left", "code": message["code"], "id": nh.get_execution_ref().scope_id})
+
+
+def review(text: str) -> dict[str, Any]:
+    return {"type": "websocket.receive", "text": text}
+
+
+async def test_a_conversation_calls_natural_functions() -> None:
+    steps = Steps()
+    steps.release.set()
+    middleware = NighthawkMiddleware(talk, executor=steps.executor)
+    asgi_scope = socket_scope(headers={"x-request-id": "seventh"})
+    async with open_connection(middleware, asgi_scope, CONNECT, review("*"), review("**")) as connection:
+        await connection.wait_for_sent(3)
+        connection.feed({"type": "websocket.disconnect", "code": 1005})
+    assert connection.sent == [
+        {"type": "websocket.accept"},
+        {"type": "websocket.send", "text": "3"},
+        {"type": "websocket.send", "text": "3"},
+        {"type": "left", "code": 1005, "id": "seventh"},
+    ]
+
+
+async def test_a_refused_client_learns_that_it_may_try_again_later() -> None:
+    steps = Steps()
+    middleware = NighthawkMiddleware(
+        steps.app, executor=steps.executor, max_concurrent_requests=1, max_queued_requests=0
+    )
+    async with open_connection(middleware, http_scope()):
+        await steps.wait_for_begun(1)
+        async with open_connection(middleware, socket_scope(subprotocols=["v2", "v1"]), CONNECT) as refused:
+            pass
+        steps.release.set()
+    assert refused.sent[0] == {"type": "websocket.accept", "subprotocol": "v2", "headers": []}
+    assert (refused.sent[1]["type"], refused.sent[1]["code"]) == ("websocket.close", 1013)
+
+
+async def test_a_waiting_client_that_leaves_gives_its_place_back() -> None:
+    steps = Steps()
+    middleware = NighthawkMiddleware(steps.app, executor=steps.executor, max_concurrent_requests=1)
+    async with open_connection(middleware, http_scope()):
+        await steps.wait_for_begun(1)
+        async with open_connection(middleware, socket_scope(), CONNECT) as leaving:
+            await anyio.wait_all_tasks_blocked()
+            assert middleware.requests_waiting == 1
+            leaving.feed({"type": "websocket.disconnect", "code": 1006})
+        assert (middleware.requests_waiting, leaving.sent) == (0, [])
+        steps.release.set()
+
+
+async def test_a_conversation_counts_as_a_request_in_progress() -> None:
+    steps = Steps()
+    middleware = NighthawkMiddleware(
+        talk, executor=steps.executor, max_concurrent_requests=1, max_queued_requests=0
+    )
+    async with open_connection(middleware, socket_scope(), CONNECT) as connection:
+        await connection.wait_for_sent(1)
+        assert (await get(middleware)).status == 503
+        connection.feed({"type": "websocket.disconnect", "code": 1000})
+    assert middleware.requests_in_progress == 0
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_listening", [True, False])
+async def test_a_conversation_ends_with_the_service(is_listening: bool) -> None:
+    """An application that listens hears of it, and one that works is cancelled."""
+    steps = Steps()
+    middleware = NighthawkMiddleware(talk, executor=steps.executor, grace_seconds=5)
+    messages = [CONNECT] if is_listening else [CONNECT, review("*")]
+    async with (
+        open_lifespan(middleware) as lifespan,
+        open_connection(middleware, socket_scope(), *messages) as connection,
+    ):
+        await anyio.wait_all_tasks_blocked()
+        await lifespan.stop()
+    if is_listening:
+        assert connection.sent[1]["code"] == 1001
+    else:
+        assert steps.cancelled == 1
+    assert connection.sent[-1] == {"type": "websocket.close", "code": 1001, "reason": ""}
+
+
+async def test_an_error_goes_to_the_server() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise nh.ModelError("theirs")
+
+    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    async with open_connection(middleware, socket_scope(), CONNECT) as connection:
+        pass
+    assert isinstance(connection.error, nh.ModelError)
+    assert connection.sent == []
+
+
+async def test_a_conversation_is_a_root_of_the_tree() -> None:
+    tree = nh.observe.TaskTree()
+    steps = Steps()
+    middleware = NighthawkMiddleware(talk, executor=steps.executor, tree=tree)
+    async with open_connection(middleware, socket_scope(), CONNECT) as connection:
+        await connection.wait_for_sent(1)
+        (node,) = (view for view in tree.snapshot().children if view.kind == "request")
+        assert (node.name, node.state) == ("WEBSOCKET /talk", "running")
+        connection.feed(review("*"))
+        await steps.wait_for_begun(1)
+        tree.cancel(node.id)
+    assert connection.sent[-1] == {"type": "websocket.close", "code": 1001, "reason": ""}
+    assert tree.snapshot(node.id).state == "cancelled"
+
+
+async def test_an_application_that_works_when_its_client_leaves_learns_of_it_afterwards() -> None:
+    steps = Steps()
+    middleware = NighthawkMiddleware(talk, executor=steps.executor)
+    async with open_connection(middleware, socket_scope(), CONNECT, review("*")) as connection:
+        await steps.wait_for_begun(1)
+        connection.feed({"type": "websocket.disconnect", "code": 1001})
+        await anyio.wait_all_tasks_blocked()
+        steps.release.set()
+    assert (steps.cancelled, connection.sent[-1]["type"], connection.sent[-1]["code"]) == (0, "left", 1001)

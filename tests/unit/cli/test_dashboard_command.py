@@ -1,0 +1,116 @@
+"""`nighthawk-async dashboard`: an application with the dashboard beside it."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nighthawk_async.cli.application import run_command_line
+
+APPLICATION = """
+import nighthawk_async as nh
+from nighthawk_async.testing import CallbackExecutor, pass_response
+
+@nh.natural_function
+async def stars(review: str) -> int:
+    count: int
+    \"\"\"natural
+    Set <:count> to the number of stars that <review> gives.
+    \"\"\"
+    return count
+
+async def answer(scope, receive, send):
+    assert scope["type"] == "http", "it takes no part in a lifespan"
+    async with nh.run(CallbackExecutor(lambda call: pass_response(count=3))):
+        body = str(await stars("***")).encode()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+"""
+
+
+@contextmanager
+def served(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
+    """The addresses of the application and of the dashboard, while a process serves them."""
+    (folder / "service.py").write_text(APPLICATION)
+    command = [sys.executable, "-m", "nighthawk_async", "dashboard", *arguments, "--port", "0"]
+    environment = {**os.environ, "NO_PROXY": "*"}
+    process = subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            first, second = process.stdout.readline(), process.stdout.readline()
+            assert second, process.stderr.read()
+            yield first.split()[1], second.split()[1]
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+            assert "Traceback" not in process.stderr.read()
+
+
+def get(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=30) as response:
+        return response.read().decode()
+
+
+def test_an_application_is_served_and_what_it_does_is_shown(tmp_path: Path) -> None:
+    with served(tmp_path, "service:answer") as (application, page):
+        assert get(application) == "3"
+        assert "<!doctype html>" in get(page)
+        tree = json.loads(get(f"{page}api/tree"))
+        assert (tree["title"], tree["can_act"]) == ("service", False)
+        assert tree["tree"]["children"][0]["children"][0]["name"] == "stars"
+        request = urllib.request.Request(f"{page}api/tree", headers={"Host": "evil.example"})
+        with pytest.raises(urllib.error.HTTPError, match="421"):
+            urllib.request.urlopen(request, timeout=30)
+
+
+def test_a_token_is_made_up_for_whoever_reads_the_address(tmp_path: Path) -> None:
+    arguments = [str(tmp_path / "service.py:answer"), "--allow-actions", "--protect-reading", "--path", "/d"]
+    with served(tmp_path, *arguments) as (_, page):
+        matched = re.fullmatch(r"(http://127\.0\.0\.1:\d+/d/)#token=([\w-]{32})", page)
+        assert matched is not None
+        address, token = matched.groups()
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            get(f"{address}api/tree")
+        request = urllib.request.Request(f"{address}api/tree", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request, timeout=30) as response:
+            assert json.load(response)["can_act"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["no_such_module_here:app"], "no_such_module_here"),
+        (["json:no_such_attribute"], "no_such_attribute"),
+        (["json:dumps", "--token", "short"], "at least 16"),
+        (["json:dumps", "--path", "dashboard"], "begins with a slash"),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_a_line(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert run_command_line(["dashboard", *arguments]) != 0
+    error = capsys.readouterr().err
+    assert words in error
+    assert len(error.splitlines()) == 1
+
+
+def test_without_a_server_it_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert run_command_line(["dashboard", "json:dumps"]) == 2
+    assert "nighthawk-async[dashboard]" in capsys.readouterr().err

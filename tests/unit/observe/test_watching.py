@@ -1,0 +1,340 @@
+"""Who watches sees the newest, is told in time, never holds anybody up, and is told the end."""
+
+import gc
+import threading
+import weakref
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import pytest
+from anyio import wait_all_tasks_blocked
+from anyio.abc import TaskStatus
+from anyio.lowlevel import checkpoint
+
+from nighthawk_async import observe
+from nighthawk_async.observation import NodeWriter, observed
+from nighthawk_async.observe import NodeView, ObserveError, TaskTree
+from tests.unit.observe.recorded import begin, only
+
+pytestmark = pytest.mark.anyio
+
+
+async def collect(
+    tree: TaskTree, node_id: str | None, views: list[NodeView], *, task_status: TaskStatus[None]
+) -> None:
+    """Watch until the end; started when the first view is there."""
+    async with tree.watch(node_id, min_interval=0) as changes:
+        async for view in changes:
+            views.append(view)
+            if len(views) == 1:
+                task_status.started()
+
+
+async def test_the_first_view_comes_at_once_and_the_next_with_a_change() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    async with tree.watch(min_interval=0) as changes:
+        first = await anext(changes)
+        assert first is tree.snapshot()
+        run.begin_child("step", "s")
+        second = await anext(changes)
+        assert second is tree.snapshot()
+        assert second.version == first.version + 1
+
+
+async def test_who_waits_is_woken_by_a_change_and_told_the_end() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    views: list[NodeView] = []
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(collect, tree, only(tree).id, views)
+        await wait_all_tasks_blocked()
+        run.begin_child("step", "s").write("text", "hello")
+        await wait_all_tasks_blocked()
+        assert views[-1].children[0].transcript[0].text == "hello"
+        run.end("completed")
+    assert [view.state for view in views] == ["running", "running", "completed"]
+
+
+async def test_changes_in_between_are_passed_over() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    async with tree.watch(min_interval=0) as changes:
+        await anext(changes)
+        for number in range(1_000):
+            run.begin_child("step", str(number))
+        view = await anext(changes)
+        assert len(view.children[0].children) == 1_000
+        run.end("completed")
+        assert (await anext(changes)).version == view.version + 1
+
+
+async def test_a_watched_node_is_not_bothered_by_what_happens_beside_it() -> None:
+    tree = TaskTree()
+    first, second = begin(tree, name="a"), begin(tree, name="b")
+    views: list[NodeView] = []
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(collect, tree, tree.snapshot().children[0].id, views)
+        second.begin_child("step", "beside")
+        second.end("completed")
+        await wait_all_tasks_blocked()
+        assert len(views) == 1
+        first.end("failed")
+    assert [view.state for view in views] == ["running", "failed"]
+
+
+async def test_a_slow_watcher_costs_no_memory_and_holds_nobody_up() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    async with tree.watch(min_interval=0) as changes:
+        await anext(changes)
+        before = sum(type(each) is NodeView for each in gc.get_objects())
+        for number in range(1_000):
+            run.write("text", f"{number} ")
+        assert sum(type(each) is NodeView for each in gc.get_objects()) <= before
+        assert (await anext(changes)).children[0].transcript[0].text.endswith("999 ")
+
+
+async def test_changes_told_in_a_worker_thread_wake_the_watcher() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    views: list[NodeView] = []
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(collect, tree, only(tree).id, views)
+        await wait_all_tasks_blocked()
+        await anyio.to_thread.run_sync(partial(run.end, "completed"))
+    assert views[-1].state == "completed"
+
+
+async def test_changes_told_in_a_thread_without_an_event_loop_wake_the_watcher() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    views: list[NodeView] = []
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(collect, tree, only(tree).id, views)
+        await wait_all_tasks_blocked()
+        thread = threading.Thread(target=run.end, args=("completed",))
+        thread.start()
+        thread.join()
+    assert views[-1].state == "completed"
+
+
+async def test_two_event_loops_watch_the_same_node(anyio_backend_name: str) -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    views: list[NodeView] = []
+    elsewhere: list[NodeView] = []
+    is_watching = threading.Event()
+
+    async def watch_elsewhere() -> None:
+        async with tree.watch(only(tree).id, min_interval=0) as changes:
+            async for view in changes:
+                elsewhere.append(view)
+                is_watching.set()
+
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(collect, tree, only(tree).id, views)
+        tasks.start_soon(anyio.to_thread.run_sync, partial(anyio.run, watch_elsewhere, backend="trio"))
+        await anyio.to_thread.run_sync(is_watching.wait)
+        run.end("completed")
+    assert views[-1] is elsewhere[-1]
+    assert views[-1].is_ended
+
+
+@pytest.mark.virtual_time
+async def test_views_come_no_faster_than_the_interval_allows() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+
+    async def change() -> None:
+        for _ in range(100):
+            await anyio.sleep(0.1)
+            run.write("text", ".")
+        run.end("completed")
+
+    times: list[float] = []
+    views: list[NodeView] = []
+    async with anyio.create_task_group() as tasks, tree.watch(only(tree).id, min_interval=1) as changes:
+        began = anyio.current_time()
+        tasks.start_soon(change)
+        async for view in changes:
+            times.append(anyio.current_time() - began)
+            views.append(view)
+    assert views[-1].state == "completed"
+    assert len(views[-1].transcript[0].text) == 100
+    assert times == pytest.approx([0, *range(1, 11)], abs=0.01)
+
+
+@pytest.mark.virtual_time
+async def test_after_a_quiet_time_a_change_is_told_at_once() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    async with tree.watch(min_interval=5) as changes:
+        await anext(changes)
+        await anyio.sleep(60)
+        run.write("text", "x")
+        began = anyio.current_time()
+        await anext(changes)
+        assert anyio.current_time() == began
+
+
+async def test_who_has_seen_a_version_gets_newer_ones_only() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    seen = tree.snapshot().version
+    async with tree.watch(since=seen, min_interval=0) as changes:
+        with anyio.move_on_after(0):
+            await anext(changes)
+            pytest.fail("there is nothing newer")
+        run.write("text", "x")
+        assert (await anext(changes)).version == seen + 1
+    async with tree.watch(since=seen, min_interval=0) as changes:
+        assert (await anext(changes)).version == seen + 1
+
+
+async def test_who_has_seen_the_end_is_not_kept_waiting() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    run.end("completed")
+    view = only(tree)
+    async with tree.watch(view.id, since=view.version) as changes:
+        assert [each async for each in changes] == []
+    async with tree.watch(view.id, since=view.version - 1) as changes:
+        assert [each async for each in changes] == [view]
+
+
+async def test_a_version_of_another_tree_counts_as_none() -> None:
+    """As a page asks after the service was started anew."""
+    tree = TaskTree()
+    begin(tree)
+    async with tree.watch(since=1_000_000) as changes:
+        assert (await anext(changes)).version == 1
+
+
+async def test_a_node_that_was_dropped_before_its_end_was_seen_is_still_seen_to_end() -> None:
+    tree = TaskTree(max_finished_trees=0)
+    run = begin(tree)
+    step = run.begin_child("step", "s")
+    async with (
+        tree.watch(only(tree).id, min_interval=0) as changes,
+        tree.watch(only(tree).children[0].id, min_interval=0) as changes_below,
+    ):
+        await anext(changes)
+        await anext(changes_below)
+        step.end("raised")
+        run.end("completed", outputs={"result": 1})
+        assert not tree.snapshot().children
+        run.write("text", "too late")
+        (view,) = [each async for each in changes]
+        assert (view.state, view.outputs, view.transcript) == ("completed", {"result": "1"}, ())
+        assert view.children[0].state == "raised"
+        assert [each.state async for each in changes_below] == ["raised"]
+
+
+async def test_nothing_is_left_of_a_watch_that_was_cancelled() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    watches: list[weakref.ref[observe.Watch]] = []
+
+    async def watch() -> None:
+        async with tree.watch(min_interval=0) as changes:
+            watches.append(weakref.ref(changes))
+            async for _ in changes:
+                pass
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        await wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    gc.collect()
+    assert watches[0]() is None
+    run.end("completed")
+    assert only(tree).is_ended
+
+
+async def test_a_cancelled_wait_loses_nothing() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    async with tree.watch(min_interval=0) as changes:
+        await anext(changes)
+        with anyio.move_on_after(0):
+            await anext(changes)
+        run.write("text", "x")
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await anext(changes)
+        assert scope.cancelled_caught
+        assert (await anext(changes)).version == 2
+
+
+async def test_leaving_the_block_ends_the_iteration_in_another_task() -> None:
+    tree = TaskTree()
+    ended: list[str] = []
+
+    async def iterate(changes: observe.Watch) -> None:
+        async for _ in changes:
+            pass
+        ended.append("iterated")
+
+    async with anyio.create_task_group() as tasks, tree.watch(min_interval=0) as changes:
+        tasks.start_soon(iterate, changes)
+        await wait_all_tasks_blocked()
+        with pytest.raises(anyio.BusyResourceError):
+            await anext(changes)
+    assert ended == ["iterated"]
+    assert [view async for view in changes] == []
+
+
+async def test_a_watch_that_was_not_entered_is_refused() -> None:
+    with pytest.raises(ObserveError, match="async with"):
+        await anext(TaskTree().watch())
+    with pytest.raises(ValueError, match="min_interval"):
+        TaskTree().watch(min_interval=-1)
+
+
+async def test_the_tree_in_force_is_watched_from_inside() -> None:
+    with observe.recording():
+        with observed("run", "r"):
+            watch = observe.watch(observe.find_node_id(), min_interval=0)
+        async with watch as changes:
+            assert [view.state async for view in changes] == ["completed"]
+
+
+async def test_many_watchers_see_the_same_views() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    seen: list[list[NodeView]] = [[] for _ in range(20)]
+    async with anyio.create_task_group() as tasks:
+        for views in seen:
+            await tasks.start(collect, tree, only(tree).id, views)
+        await wait_all_tasks_blocked()
+        run.end("completed")
+    assert all(views[-1] is seen[0][-1] for views in seen)
+
+
+async def test_watching_while_threads_publish_ends_with_everything_seen() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+
+    def publish(parent: NodeWriter) -> None:
+        for number in range(300):
+            parent.begin_child("step", str(number)).end("completed")
+
+    versions: list[int] = []
+
+    async def watch() -> None:
+        async with tree.watch(only(tree).id, min_interval=0) as changes:
+            async for view in changes:
+                versions.append(view.version)
+        assert len(view.children) == 900
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        await checkpoint()
+        async with anyio.create_task_group() as publishers:
+            for _ in range(3):
+                publishers.start_soon(anyio.to_thread.run_sync, publish, run)
+        run.end("completed")
+    assert versions == sorted(set(versions))
+    assert versions[-1] == tree.version

@@ -1,36 +1,37 @@
-"""`python -m benchmarks`: measure, show a table, and keep the figures when asked.
+"""`python -m benchmarks`: measure, each benchmark in a process of its own, and tell what was found.
 
-python -m benchmarks                      everything
-python -m benchmarks mailbox              the benchmarks whose name contains "mailbox"
-python -m benchmarks --quick              few operations: does everything still work?
-python -m benchmarks --json results.json  the figures as data, with the machine they were taken on
+python -m benchmarks                       the suite of a few minutes
+python -m benchmarks mailbox burst         the benchmarks whose name contains "mailbox" or "burst"
+python -m benchmarks --quick               few operations: does everything still work?
+python -m benchmarks --full                everything, the largest bursts included
+python -m benchmarks --peers               what others offer for the same work, side by side
+python -m benchmarks --against FILE        flag what is slower than in an earlier run's results.json
+python -m benchmarks --list                the names
+
+The exit status is 1 when a benchmark failed or became worse, and 2 when the arguments make no sense.
 """
 
 import argparse
-import importlib
-import importlib.metadata
-import json
-import os
-import pkgutil
-import platform
+import signal
 import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from . import cases
-from .measure import Benchmark, Measurement, measure
+from .discovery import FoundBenchmark, choose, find_benchmarks
+from .machine import load_average, this_machine
+from .measure import Suite
+from .report.compare import Comparison, compare
+from .report.console import tell_comparison, tell_outcome, tell_report
+from .report.document import BadReportError, Report, read_report, write_report
+from .report.files import write_results
+from .running import Outcome, run_all
 
-__all__ = ["find_benchmarks", "main"]
+__all__ = ["main"]
 
-
-def find_benchmarks() -> list[Benchmark]:
-    """Every benchmark of every module in `benchmarks.cases`."""
-    names = sorted(module.name for module in pkgutil.iter_modules(cases.__path__))
-    modules = [importlib.import_module(f"{cases.__name__}.{name}") for name in names]
-    return [benchmark for module in modules for benchmark in module.BENCHMARKS]
+RESULTS = Path(__file__).parent / "results"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,67 +41,117 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The arguments; None for the command line's.
 
     Returns:
-        The exit status: 2 when no benchmark has such a name.
+        The exit status: 0 when all is well, 1 when a benchmark failed or became worse, 2 for arguments that
+        make no sense.
     """
+    options = _parser().parse_args(arguments)
+    # Where nobody's window limits it, a row stays on its line.
+    console = Console() if sys.stdout.isatty() else Console(width=160)
+    try:
+        before = read_report(options.against) if options.against is not None else None
+        found = choose(
+            find_benchmarks(options.modules),
+            names=options.names,
+            suite=options.suite,
+            with_peers=options.peers,
+        )
+    except (BadReportError, ModuleNotFoundError) as error:
+        if isinstance(error, ModuleNotFoundError) and not _is_asked_for(error, options):
+            raise
+        print(error, file=sys.stderr)
+        return 2
+    if not found:
+        print(_nothing_chosen(options), file=sys.stderr)
+        return 2
+    if options.list:
+        for each in found:
+            console.print(f"{each.benchmark.name}: {each.benchmark.what}", highlight=False, soft_wrap=True)
+        return 0
+    report = run(found, suite=options.suite, console=console)
+    tell_report(console, report)
+    names = {each.benchmark.name for each in found}
+    comparison = compare(before, report, chosen=names) if before is not None else None
+    if comparison is not None:
+        tell_comparison(console, comparison)
+    keep(report, comparison, options, console)
+    return 1 if report.failures or (comparison is not None and not comparison.is_good) else 0
+
+
+def run(found: Sequence[FoundBenchmark], *, suite: Suite, console: Console) -> Report:
+    """Carry out benchmarks and tell of each as it ends.
+
+    Args:
+        found: The benchmarks.
+        suite: How much is measured.
+        console: Where to tell.
+    """
+    taken_at = datetime.now(UTC).isoformat(timespec="seconds")
+    load_before = load_average()
+    outcomes: list[Outcome] = []
+    for number, outcome in enumerate(run_all(found, is_quick=suite == "quick"), 1):
+        tell_outcome(console, outcome, f"[{number}/{len(found)}]")
+        outcomes.append(outcome)
+    return Report(
+        taken_at=taken_at,
+        suite=suite,
+        machine=this_machine(),
+        load_before=load_before,
+        outcomes=tuple(outcomes),
+    )
+
+
+def keep(
+    report: Report, comparison: Comparison | None, options: argparse.Namespace, console: Console
+) -> None:
+    """Write the files of a run, and say where they are."""
+    stamp = datetime.fromisoformat(report.taken_at).strftime("%Y-%m-%d-%H%M%S")
+    folder = options.results or RESULTS / f"{stamp}-{report.suite}"
+    trouble = write_results(report, folder, comparison=comparison)
+    if options.json is not None:
+        write_report(report, options.json)
+    if trouble is not None:
+        console.print(trouble, highlight=False)
+    console.print(f"results: {folder}", highlight=False, soft_wrap=True, markup=False)
+
+
+def _is_asked_for(error: ModuleNotFoundError, options: argparse.Namespace) -> bool:
+    """Whether the module that is missing is one that the arguments name, or a package above it."""
+    return any(f"{module}.".startswith(f"{error.name}.") for module in options.modules or ())
+
+
+def _nothing_chosen(options: argparse.Namespace) -> str:
+    """Why there is nothing to measure."""
+    if not options.names:
+        return "there is nothing to measure"
+    suite = "" if options.suite == "full" and options.peers else "; --full --peers has more"
+    return f"no benchmark of this suite is called {' or '.join(options.names)}{suite}"
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Benchmarks of nighthawk-async."
     )
     parser.add_argument("names", nargs="*", help="measure only benchmarks whose name contains one of these")
-    parser.add_argument("--quick", action="store_true", help="few operations")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to a file")
-    chosen = parser.parse_args(arguments)
-    benchmarks = [
-        each
-        for each in find_benchmarks()
-        if not chosen.names or any(name in each.name for name in chosen.names)
-    ]
-    if not benchmarks:
-        print(f"no benchmark is called {' or '.join(chosen.names)}", file=sys.stderr)
-        return 2
-    measurements: list[Measurement] = []
-    console = Console()
-    for benchmark in benchmarks:
-        with console.status(benchmark.name):
-            measurements.append(measure(benchmark, is_quick=chosen.quick))
-    console.print(as_table(measurements))
-    if chosen.json is not None:
-        chosen.json.parent.mkdir(parents=True, exist_ok=True)
-        chosen.json.write_text(json.dumps(as_report(measurements, is_quick=chosen.quick), indent=2) + "\n")
-    return 0
-
-
-def as_table(measurements: Sequence[Measurement]) -> Table:
-    """The measurements for people."""
-    table = Table(title="per operation", title_justify="left")
-    for heading in ("benchmark", "one operation is"):
-        table.add_column(heading)
-    for heading in ("best", "median", "worst", "per second"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for each in measurements:
-        times = [as_time(seconds) for seconds in (each.best_seconds, each.median_seconds, each.worst_seconds)]
-        table.add_row(each.name, each.what, *times, f"{each.operations_per_second:,.0f}")
-    return table
-
-
-def as_time(seconds: float) -> str:
-    """A duration in the unit that suits it."""
-    for factor, unit in ((1.0, "s"), (1e3, "ms"), (1e6, "µs")):
-        if abs(seconds) * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
-
-
-def as_report(measurements: Sequence[Measurement], *, is_quick: bool) -> dict[str, object]:
-    """The measurements as data, with what they depend on."""
-    return {
-        "version": importlib.metadata.version("nighthawk-async"),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "processors": os.cpu_count(),
-        "is_quick": is_quick,
-        "measurements": [each.as_json() for each in measurements],
-    }
+    suite = parser.add_mutually_exclusive_group()
+    suite.add_argument(
+        "--quick", dest="suite", action="store_const", const="quick", help="few operations, to see crashes"
+    )
+    suite.add_argument("--full", dest="suite", action="store_const", const="full", help="everything")
+    parser.set_defaults(suite="default")
+    parser.add_argument("--peers", action="store_true", help="measure what others offer too")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="compare with an earlier results.json")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to this file too")
+    parser.add_argument(
+        "--results", type=Path, metavar="DIR", help="the folder for results (benchmarks/results/DATE-SUITE)"
+    )
+    parser.add_argument(
+        "--from", dest="modules", action="append", metavar="MODULE", help="measure a module of your own"
+    )
+    parser.add_argument("--list", action="store_true", help="name the benchmarks and measure nothing")
+    return parser
 
 
 if __name__ == "__main__":
+    # Whoever ends the suite ends the processes that it measures too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     sys.exit(main())

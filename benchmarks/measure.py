@@ -1,12 +1,25 @@
-"""What a benchmark is, and how one is measured."""
+"""What a benchmark is, and how one is measured in this process. It starts no process and shows nothing."""
 
 import gc
 import statistics
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-__all__ = ["Benchmark", "Measurement", "measure"]
+from .metrics import Metric, metric_called
+
+__all__ = ["Benchmark", "CannotMeasureHereError", "Figures", "Result", "Suite", "measure"]
+
+Figures: TypeAlias = Mapping[str, float]
+"""The figures of one round: the names of metrics, and their values for one operation."""
+
+Suite: TypeAlias = Literal["quick", "default", "full"]
+"""How much is measured. Each suite holds the benchmarks of those before it."""
+
+
+class CannotMeasureHereError(Exception):
+    """A benchmark cannot be measured on this machine, say because a peer is not to be had; it says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,84 +29,143 @@ class Benchmark:
     Args:
         name: Its name, a few words joined by hyphens.
         what: What one operation is.
-        run: Carries out a number of operations. What it does besides must not grow with that number; it may
-            return the seconds that count, when preparing should not.
+        run: Carries out a number of operations. What it does besides must not grow with that number. It
+            returns None when all of its time counts; the seconds that count for all operations, when
+            preparing should not; or figures, each already for one operation, of the metrics in
+            `benchmarks.metrics`.
         operations: How many operations one round has.
-        quick_operations: The same, for a short run.
-        rounds: How many rounds are measured, after one that is not.
+        quick_operations: The same, for the quick suite, and for the round that warms up.
+        rounds: How many rounds are measured.
+        smallest_suite: The smallest suite that holds it. The quick suite takes half a minute for all
+            benchmarks together, and looks for crashes only.
+        is_peer: Whether it measures something else than this project: then it is measured on request only.
+        is_warmed_up: Whether a round that does not count comes first.
+        collects_garbage: Whether the garbage collector of the measuring process is at work; it is at rest for
+            others, so that it does not strike one round by chance.
+        workload: What the steps of a workload do, the same word for each subject; None for other benchmarks.
+        subject: What carries out the workload: this project in one of its forms, a floor or a peer.
+        concurrency: How many steps of the workload are in flight at once.
+        timeout_seconds: When a whole measurement is given up as hanging.
     """
 
     name: str
     what: str
-    run: Callable[[int], float | None]
+    run: Callable[[int], Figures | float | None]
     operations: int
     quick_operations: int
     rounds: int = 5
+    smallest_suite: Suite = "quick"
+    is_peer: bool = False
+    is_warmed_up: bool = True
+    collects_garbage: bool = False
+    workload: str | None = None
+    subject: str | None = None
+    concurrency: int | None = None
+    timeout_seconds: float = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
-    """What a benchmark took.
+class Result:
+    """What was measured of one metric of one benchmark.
 
     Args:
-        name: The benchmark's name.
+        benchmark: The benchmark's name.
         what: What one operation is.
+        metric: The metric's name.
         operations: Operations in one round.
-        rounds: Rounds measured.
-        best_seconds: Seconds per operation in the fastest round.
-        median_seconds: Seconds per operation in the median round.
-        worst_seconds: Seconds per operation in the slowest round.
+        rounds: The value of each round, in the order of measuring.
+        workload: The benchmark's workload, if it has one.
+        subject: The benchmark's subject, if it has one.
+        concurrency: Steps that were in flight at once, if the benchmark says so.
     """
 
-    name: str
+    benchmark: str
     what: str
+    metric: str
     operations: int
-    rounds: int
-    best_seconds: float
-    median_seconds: float
-    worst_seconds: float
+    rounds: tuple[float, ...]
+    workload: str | None = None
+    subject: str | None = None
+    concurrency: int | None = None
 
     @property
-    def operations_per_second(self) -> float:
-        """Operations per second in the median round."""
-        return 1 / self.median_seconds
+    def kind(self) -> Metric:
+        """What the metric is."""
+        return metric_called(self.metric)
 
-    def as_json(self) -> dict[str, object]:
-        """The measurement as plain data."""
-        return asdict(self)
+    @property
+    def median(self) -> float:
+        """The value of the median round."""
+        return statistics.median(self.rounds)
+
+    @property
+    def best(self) -> float:
+        """The best value; the smallest one for a metric that has none."""
+        return max(self.rounds) if self.kind.better == "higher" else min(self.rounds)
+
+    @property
+    def worst(self) -> float:
+        """The worst value; the largest one for a metric that has none."""
+        return min(self.rounds) if self.kind.better == "higher" else max(self.rounds)
+
+    @property
+    def spread(self) -> float:
+        """The median distance of the rounds from their median (the median absolute deviation)."""
+        middle = self.median
+        return statistics.median(abs(value - middle) for value in self.rounds)
 
 
-def measure(benchmark: Benchmark, *, is_quick: bool = False) -> Measurement:
-    """Measure a benchmark.
-
-    One round to warm up, then the rounds that count, with the garbage collector at rest.
+def measure(benchmark: Benchmark, *, is_quick: bool = False) -> list[Result]:
+    """Measure a benchmark: the rounds that count, after one to warm up.
 
     Args:
         benchmark: The benchmark.
         is_quick: Whether to do fewer operations and rounds, to see that it works rather than how fast.
+
+    Returns:
+        One result for each metric.
+
+    Raises:
+        CannotMeasureHereError: The benchmark says that this machine lacks what it needs.
+        LookupError: A figure belongs to no metric.
+        ValueError: The rounds have figures of different metrics, or none.
     """
     operations = benchmark.quick_operations if is_quick else benchmark.operations
     rounds = min(benchmark.rounds, 2) if is_quick else benchmark.rounds
-    _seconds_of(benchmark, min(operations, benchmark.quick_operations))
-    seconds = sorted(_seconds_of(benchmark, operations) / operations for _ in range(rounds))
-    return Measurement(
-        name=benchmark.name,
-        what=benchmark.what,
-        operations=operations,
-        rounds=rounds,
-        best_seconds=seconds[0],
-        median_seconds=statistics.median(seconds),
-        worst_seconds=seconds[-1],
-    )
+    if benchmark.is_warmed_up:
+        _figures_of(benchmark, min(operations, benchmark.quick_operations))
+    figures = [_figures_of(benchmark, operations) for _ in range(rounds)]
+    # A short run does not bring as many steps into flight as the benchmark's name says.
+    at_once = None if benchmark.concurrency is None else min(benchmark.concurrency, operations)
+    names = list(figures[0])
+    if not names or any(set(each) != set(names) for each in figures):
+        raise ValueError(f"the rounds of {benchmark.name} must have figures of the same metrics")
+    return [
+        Result(
+            benchmark=benchmark.name,
+            what=benchmark.what,
+            metric=metric_called(name).name,
+            operations=operations,
+            rounds=tuple(float(each[name]) for each in figures),
+            workload=benchmark.workload,
+            subject=benchmark.subject,
+            concurrency=at_once,
+        )
+        for name in names
+    ]
 
 
-def _seconds_of(benchmark: Benchmark, operations: int) -> float:
+def _figures_of(benchmark: Benchmark, operations: int) -> Figures:
+    """The figures of one round."""
     gc.collect()
-    gc.disable()
+    if not benchmark.collects_garbage:
+        gc.disable()
     try:
         began = time.perf_counter()
         counted = benchmark.run(operations)
         elapsed = time.perf_counter() - began
     finally:
         gc.enable()
-    return elapsed if counted is None else counted
+    if isinstance(counted, Mapping):
+        return counted
+    return {"wall": (elapsed if counted is None else counted) / operations}

@@ -68,7 +68,7 @@ BENCHMARKS = tuple(
         name=f"{name}-{backend}",
         what=f"acquiring and releasing {what}, on {backend}",
         run=lambda acquisitions, backend=backend, run=run: anyio.run(run, acquisitions, backend=backend),
-        operations=20_000,
+        operations=10_000,
         quick_operations=1_000,
     )
     for backend in ("trio", "asyncio")

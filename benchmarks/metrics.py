@@ -1,0 +1,128 @@
+"""What a benchmark can measure: one table of the metrics, with their units. It knows no benchmark."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+__all__ = ["METRICS", "Direction", "Metric", "Unit", "metric_called"]
+
+Unit: TypeAlias = Literal["seconds", "bytes", "count", "bytes per second", "per second", "ratio"]
+Direction: TypeAlias = Literal["lower", "higher"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One kind of figure.
+
+    Args:
+        name: Its name, a few words joined by underscores.
+        unit: What its values are counted in.
+        better: Which values are better; None for a figure that is only told.
+        what: One sentence that says what is measured.
+        noise: A difference of the medians up to this is never called a regression.
+    """
+
+    name: str
+    unit: Unit
+    better: Direction | None
+    what: str
+    noise: float = 0.0
+
+
+_ALL = (
+    Metric(name="wall", unit="seconds", better="lower", what="Time by the clock for one operation."),
+    Metric(name="cpu", unit="seconds", better="lower", what="Processor time for one operation."),
+    Metric(
+        name="burst_wall",
+        unit="seconds",
+        better="lower",
+        what="Time by the clock from the start of the first step of a burst to the end of its last.",
+    ),
+    Metric(
+        name="over_ideal",
+        unit="ratio",
+        better="lower",
+        what="Time by the clock divided by the time that the server's delays alone take.",
+    ),
+    Metric(
+        name="tool_start",
+        unit="seconds",
+        better="lower",
+        what="Time from the moment the arguments of a tool call are complete to the tool's start.",
+        noise=0.5e-3,
+    ),
+    Metric(
+        name="ready",
+        unit="seconds",
+        better="lower",
+        what="Time from the start of the process until its first request is sent.",
+    ),
+    Metric(
+        name="peak_memory",
+        unit="bytes",
+        better="lower",
+        what="Peak resident memory of the process above what it had before the operations.",
+        noise=1e6,
+    ),
+    Metric(
+        name="memory_per_step",
+        unit="bytes",
+        better="lower",
+        what="Peak memory of a burst divided by its steps.",
+    ),
+    Metric(
+        name="memory_growth",
+        unit="bytes",
+        better="lower",
+        what="Resident memory at the end above that after the first tenth of the operations.",
+        noise=1e6,
+    ),
+    Metric(name="errors", unit="count", better="lower", what="Operations of one round that failed."),
+    Metric(name="round_trips", unit="count", better="lower", what="Requests to the model for one step."),
+    Metric(
+        name="distributions",
+        unit="count",
+        better="lower",
+        what="Distributions that a plain installation brings, the package's own among them.",
+    ),
+    Metric(name="installed_bytes", unit="bytes", better="lower", what="Bytes of all installed files."),
+    Metric(
+        name="throughput",
+        unit="bytes per second",
+        better="higher",
+        what="Bytes that are worked off in one second by the clock.",
+    ),
+    Metric(
+        name="rate",
+        unit="per second",
+        better="higher",
+        what="Operations in one second by the clock.",
+    ),
+    Metric(
+        name="server_cpu",
+        unit="seconds",
+        better=None,
+        what="Processor time of the model server for one request; it must be far below the subject's.",
+    ),
+    Metric(
+        name="server_busy",
+        unit="ratio",
+        better=None,
+        what="Processor time of the model server by the clock's time; near 1 it is the bottleneck.",
+    ),
+)
+
+METRICS: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+
+
+def metric_called(name: str) -> Metric:
+    """The metric of a name.
+
+    Raises:
+        LookupError: The table has no such metric.
+    """
+    try:
+        return METRICS[name]
+    except KeyError:
+        raise LookupError(
+            f"no metric is called {name!r}; benchmarks.metrics has {', '.join(METRICS)}"
+        ) from None

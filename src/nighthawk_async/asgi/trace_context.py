@@ -7,6 +7,7 @@ from opentelemetry import context as otel_context
 from opentelemetry import propagate, trace
 from opentelemetry.propagators.textmap import Getter
 
+from ..runtime.tracing import leave_trace_context
 from .protocol import AsgiScope, header_values
 
 __all__ = ["continued_trace"]
@@ -44,4 +45,4 @@ class continued_trace:  # noqa: N801  (a context manager that reads as a functio
 
     def __exit__(self, *exc_details: object) -> None:
         if self._token is not None:
-            otel_context.detach(self._token)
+            leave_trace_context(self._token)

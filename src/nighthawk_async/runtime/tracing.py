@@ -26,6 +26,7 @@ from ..types.outcomes import RaiseStepOutcome, StepOutcome
 
 __all__ = [
     "identity_attributes",
+    "leave_trace_context",
     "record_failed",
     "record_failed_attempt",
     "record_outcome",
@@ -56,11 +57,24 @@ def start_span(name: str, *, kind: SpanKind, attributes: Mapping[str, AttributeV
     return _TRACER.start_span(name, kind=kind, attributes=attributes)
 
 
+def leave_trace_context(token: Token[otel_context.Context]) -> None:
+    """Make the trace context current again that was so before another was attached.
+
+    What began in one context may be closed in another, as a generator or a coroutine that nobody has ended.
+    That other context stays as it is, and nobody is told.
+
+    Args:
+        token: What `opentelemetry.context.attach` gave.
+    """
+    with suppress(ValueError):  # with which `otel_context.detach` fills the log
+        token.var.reset(token)
+
+
 class using_span:  # noqa: N801  (a context manager that reads as a function at its call)
     """Make a span the current one for the extent of the `with` statement, which does not end it.
 
     It must not surround a `yield`: a generator may be closed in another context than that in which it began.
-    Where that happens all the same, the other context stays as it is, and nobody is told.
+    What happens then, `leave_trace_context` says.
 
     Args:
         span: The span; one that nobody made changes nothing.
@@ -79,8 +93,7 @@ class using_span:  # noqa: N801  (a context manager that reads as a function at 
 
     def __exit__(self, *exc_details: object) -> None:
         if self._token is not None:
-            with suppress(ValueError):  # with which `otel_context.detach` fills the log
-                self._token.var.reset(self._token)
+            leave_trace_context(self._token)
 
 
 class span:  # noqa: N801  (a context manager that reads as a function at its call)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from opentelemetry import context as otel_context
 
 from ..observation import NodeWriter, find_node_writer, using_node_writer
+from .tracing import leave_trace_context
 
 __all__ = ["Watchers", "find_watchers"]
 
@@ -35,7 +36,7 @@ class Watchers(Struct, frozen=True, kw_only=True, eq=False):
                 yield
         finally:
             if token is not None:
-                otel_context.detach(token)
+                leave_trace_context(token)
 
 
 def find_watchers() -> Watchers | None:

@@ -6,14 +6,12 @@ What a control offers besides ending the node is found by its methods: `steer`, 
 
 import logging
 from collections.abc import Callable
-from typing import Any
-
-from anyio.lowlevel import current_token
 
 from ..errors import NighthawkError
 from ..observation import NodeControl, NodeState
-from ..parallel.clocks import is_loop_thread
+from ..parallel.clocks import find_running_loop
 from ..parallel.errors import ParallelError
+from ..runtime.loop_event import call_soon, is_running_here
 from .errors import NotControllableError
 from .views import ControlName
 
@@ -42,7 +40,8 @@ class HeldControl:
 
     def __init__(self, control: NodeControl) -> None:
         self._control = control
-        self._loop: Any = current_token().native_token if is_loop_thread() else None
+        running = find_running_loop()
+        self._loop = None if running is None else running.native_token
         self._offered: frozenset[ControlName] = frozenset(
             name for name, method in _METHODS.items() if hasattr(type(control), method)
         )
@@ -61,26 +60,20 @@ class HeldControl:
         if name not in self._offered:
             raise NotControllableError(node_id, f"it cannot be asked to {name}")
         method: Callable[..., object] = getattr(self._control, _METHODS[name])
-        if self._loop is None or (is_loop_thread() and current_token().native_token is self._loop):
+        if self._loop is None or is_running_here(self._loop):
             try:
                 method(*arguments)
             except (NighthawkError, ParallelError) as error:
                 raise NotControllableError(node_id, f"it refuses to {name}: {error}") from error
             return
         try:
-            _call_soon(self._loop, lambda: _call_guarded(node_id, name, method, arguments))
+            call_soon(self._loop, lambda: _call_guarded(node_id, name, method, arguments))
         except RuntimeError:
             raise NotControllableError(node_id, "its event loop has ended") from None
 
 
 _POINTLESS: dict[NodeState, frozenset[ControlName]] = {"suspended": frozenset({"suspend"})}
 _POINTLESS_WHILE_RUNNING: frozenset[ControlName] = frozenset({"resume"})
-
-
-def _call_soon(loop: Any, call: Callable[[], object]) -> None:
-    """Call something on an event loop: a Trio token or an asyncio loop. Does not wait for it."""
-    name = next(name for name in ("run_sync_soon", "call_soon_threadsafe") if hasattr(loop, name))
-    getattr(loop, name)(call)
 
 
 def _call_guarded(

@@ -6,7 +6,7 @@ import anyio
 from anyio import NoEventLoopError, from_thread
 from anyio.lowlevel import EventLoopToken, current_token
 
-__all__ = ["Clock", "is_loop_thread", "is_worker_thread"]
+__all__ = ["Clock", "find_running_loop", "is_loop_thread", "is_worker_thread"]
 
 
 class Clock:
@@ -34,20 +34,24 @@ class Clock:
         """
         if self._loop is None:
             return time.monotonic()
-        if is_loop_thread() and current_token() == self._loop:
+        if find_running_loop() == self._loop:
             return anyio.current_time()
         if self.is_of_loop_thread and _find_loop() not in (None, self._loop):
             raise RuntimeError("a deadline of one event loop cannot be read in a thread of another")
         return from_thread.run_sync(anyio.current_time, token=self._loop)
 
 
+def find_running_loop() -> EventLoopToken | None:
+    """The event loop that runs on the present thread; None when none does."""
+    try:
+        return current_token()
+    except RuntimeError:  # NoEventLoopError, or what AnyIO raises in a thread with the context of a loop's
+        return None
+
+
 def is_loop_thread() -> bool:
     """Whether an event loop runs on the present thread."""
-    try:
-        current_token()
-    except RuntimeError:  # NoEventLoopError, or what AnyIO raises in a thread with the context of a loop's
-        return False
-    return True
+    return find_running_loop() is not None
 
 
 def is_worker_thread() -> bool:
@@ -65,8 +69,9 @@ def is_worker_thread() -> bool:
 
 def _find_loop() -> EventLoopToken | None:
     """The event loop that the present thread runs, or works for; None for a thread without one."""
-    if is_loop_thread():
-        return current_token()
+    running = find_running_loop()
+    if running is not None:
+        return running
     try:
         return from_thread.run_sync(current_token)
     except NoEventLoopError:

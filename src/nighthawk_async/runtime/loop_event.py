@@ -1,4 +1,4 @@
-"""An event that is awaited on one event loop and set from any thread. Floor 3."""
+"""What an event loop is told from any thread: a call, or an event that is awaited there. Floor 3."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 from anyio.lowlevel import current_token
 
-from ..parallel.clocks import is_loop_thread
+from ..parallel.clocks import find_running_loop
 
-__all__ = ["LoopEvent"]
+__all__ = ["LoopEvent", "call_soon", "is_running_here"]
 
 
 class LoopEvent:
@@ -19,7 +19,7 @@ class LoopEvent:
 
     def __init__(self) -> None:
         self._event = anyio.Event()
-        self._loop: Any = current_token().native_token
+        self._loop = current_token().native_token
 
     async def wait(self) -> None:
         """Wait until it is set."""
@@ -27,13 +27,32 @@ class LoopEvent:
 
     def set(self) -> None:
         """Set it, without waiting for the event loop to notice."""
-        if is_loop_thread() and current_token().native_token is self._loop:
+        if is_running_here(self._loop):
             self._event.set()
             return
-        # A Trio token or an asyncio loop: AnyIO's own way would wait for the loop.
-        names = ("run_sync_soon", "call_soon_threadsafe")
-        call_soon: Callable[[Callable[[], object]], object] = next(
-            getattr(self._loop, name) for name in names if hasattr(self._loop, name)
-        )
         with suppress(RuntimeError):  # the loop has ended, and whoever waited on it with it
-            call_soon(self._event.set)
+            call_soon(self._loop, self._event.set)
+
+
+def is_running_here(loop: object) -> bool:
+    """Whether an event loop is the one that runs on the present thread.
+
+    Args:
+        loop: A Trio token or an asyncio loop.
+    """
+    running = find_running_loop()
+    return running is not None and running.native_token is loop
+
+
+def call_soon(loop: Any, call: Callable[[], object]) -> None:
+    """Call something on an event loop. Does not wait for it, as AnyIO's own way would.
+
+    Args:
+        loop: A Trio token or an asyncio loop.
+        call: What is called. What it raises may end the event loop.
+
+    Raises:
+        RuntimeError: The event loop has ended.
+    """
+    name = next(name for name in ("run_sync_soon", "call_soon_threadsafe") if hasattr(loop, name))
+    getattr(loop, name)(call)

@@ -6,10 +6,10 @@ from typing import TypeVarTuple
 
 import anyio
 from anyio import from_thread
-from anyio.lowlevel import EventLoopToken, current_token
+from anyio.lowlevel import current_token
 
 from ...errors import NighthawkError
-from ...parallel.clocks import is_loop_thread
+from ...parallel.clocks import find_running_loop
 
 __all__ = ["HomeLoop"]
 
@@ -31,7 +31,7 @@ class HomeLoop:
 
     def current_time(self) -> float:
         """What `anyio.current_time` gives on this event loop, in seconds. For every thread."""
-        if _find_loop() == self._token:
+        if find_running_loop() == self._token:
             return anyio.current_time()
         return time.monotonic() + self._clock_offset
 
@@ -42,7 +42,7 @@ class HomeLoop:
             anyio.RunFinishedError: The event loop has ended.
             NighthawkError: Another event loop is running in the present thread.
         """
-        here = _find_loop()
+        here = find_running_loop()
         if here == self._token:
             function(*args)
         elif here is None:
@@ -52,7 +52,3 @@ class HomeLoop:
                 "A request is answered on the event loop on which it was made, or from a thread without one; "
                 "go through `anyio.to_thread.run_sync`."
             )
-
-
-def _find_loop() -> EventLoopToken | None:
-    return current_token() if is_loop_thread() else None

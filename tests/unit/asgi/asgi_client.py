@@ -57,6 +57,8 @@ class Connection:
         self.asked_for += 1
         self._change()
         while not self._incoming:
+            if self._is_over:
+                return {"type": "http.disconnect"}  # as servers say to whoever asks after the response
             await self._changed.wait()
         return self._incoming.pop(0)
 
@@ -90,6 +92,11 @@ class Connection:
     @property
     def is_complete(self) -> bool:
         return len(self.sent) > 1 and not self.sent[-1].get("more_body", False)
+
+    @property
+    def _is_over(self) -> bool:
+        last = self.sent[-1] if self.sent else {"type": ""}
+        return last["type"] == "http.response.body" and not last.get("more_body", False)
 
     def _change(self) -> None:
         self._changed.set()

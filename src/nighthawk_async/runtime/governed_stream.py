@@ -2,8 +2,7 @@
 
     BeforeModelRequest -> reserve -> the model … events … -> settle -> AfterModelRequest
 
-Not a generator: no cancel scope is open while the caller holds the stream. However the request ends, what it
-reserved is settled at once, before anything else is waited for.
+However the request ends, what it reserved is settled at once, before anything else is waited for.
 """
 
 import logging
@@ -25,6 +24,7 @@ from .environment import Environment
 from .hooks.calls import emit
 from .hooks.events import AfterModelRequest, BeforeModelRequest
 from .hooks.shown_request import as_answered, as_shown
+from .noted_stream import NotedStream
 
 __all__ = ["GovernedStream", "OpenStream"]
 
@@ -37,7 +37,7 @@ OpenStream: TypeAlias = Callable[
 _LOGGER = logging.getLogger("nighthawk")
 
 
-class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterator[ModelEvent]):
+class GovernedStream(NotedStream):
     """The events of one response; see `ports.Model.stream`.
 
     Args:
@@ -56,10 +56,8 @@ class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterato
         self._open_stream = open_stream
         self._budgeted: BudgetedRequest | None = None
         self._stream: AbstractAsyncContextManager[AsyncIterator[ModelEvent]] | None = None
-        self._events: AsyncIterator[ModelEvent] | None = None
         self._reported: Usage | None = None
         self._finish_reason: FinishReason | None = None
-        self._failure: Exception | None = None
         self._settled: Usage | None = None
         self._pricing_error: Exception | None = None
 
@@ -108,22 +106,13 @@ class GovernedStream(AbstractAsyncContextManager["GovernedStream"], AsyncIterato
             raise self._pricing_error
         return is_swallowed
 
-    async def __anext__(self) -> ModelEvent:
-        assert self._events is not None
-        try:
-            event = await self._events.__anext__()
-        except StopAsyncIteration:
-            raise
-        except Exception as error:
-            self._failure = error
-            raise
+    def _note(self, event: ModelEvent) -> None:
         if isinstance(event, UsageReported):
             self._reported = event.usage
         elif isinstance(event, ResponseFinished):
             self._finish_reason = event.reason
         if self._budgeted is not None:
             self._budgeted.note(event)
-        return event
 
     async def _before(self) -> ModelRequest:
         if not self._environment.policies.hooks:

@@ -23,11 +23,12 @@ from ..types.model import (
 )
 from ..types.usage import Usage
 from .budgets.told_usage import usage_so_far
+from .noted_stream import NotedStream
 
 __all__ = ["ToldStream"]
 
 
-class ToldStream(AbstractAsyncContextManager["ToldStream"], AsyncIterator[ModelEvent]):
+class ToldStream(NotedStream):
     """The events of one response; see `ports.Model.stream`.
 
     The node of the request is in force only while the response is opened: what the caller does while it
@@ -53,9 +54,7 @@ class ToldStream(AbstractAsyncContextManager["ToldStream"], AsyncIterator[ModelE
         self._around = around
         self._step = step
         self._node: NodeWriter = around
-        self._events: AsyncIterator[ModelEvent] | None = None
         self._reported: Usage | None = None
-        self._failure: Exception | None = None
         self._is_finished = False
         self._call_keys: dict[int, str] = {}
         self._calls_with_text: set[int] = set()
@@ -95,19 +94,7 @@ class ToldStream(AbstractAsyncContextManager["ToldStream"], AsyncIterator[ModelE
         self._end(exception)
         return is_swallowed
 
-    async def __anext__(self) -> ModelEvent:
-        assert self._events is not None
-        try:
-            event = await self._events.__anext__()
-        except StopAsyncIteration:
-            raise
-        except Exception as error:
-            self._failure = error
-            raise
-        self._tell(event)
-        return event
-
-    def _tell(self, event: ModelEvent) -> None:
+    def _note(self, event: ModelEvent) -> None:
         match event:
             case TextDelta():
                 self._write("text", event.text)

@@ -15,6 +15,7 @@ from anyio.lowlevel import checkpoint
 
 from ..errors import ConfigurationError, ModelError
 from ..runtime.model_access import usage_so_far
+from ..runtime.noted_stream import NotedStream
 from ..types.model import ModelEvent, ResponseFinished
 from ..types.usage import Usage
 from .cassette_errors import CassetteMissError
@@ -53,7 +54,7 @@ class ResponseRecord:
         return is_finished or self.has_ended or self.error is not None or self.is_broken
 
 
-class RecordingStream(AbstractAsyncContextManager["RecordingStream"], AsyncIterator[ModelEvent]):
+class RecordingStream(NotedStream):
     """Hands a response on and keeps what it was.
 
     Args:
@@ -71,7 +72,6 @@ class RecordingStream(AbstractAsyncContextManager["RecordingStream"], AsyncItera
         self._record = ResponseRecord()
         self._began = 0.0
         self._stream: AbstractAsyncContextManager[AsyncIterator[ModelEvent]] | None = None
-        self._events: AsyncIterator[ModelEvent]
 
     @property
     def usage(self) -> Usage | None:
@@ -103,17 +103,14 @@ class RecordingStream(AbstractAsyncContextManager["RecordingStream"], AsyncItera
         finally:
             self._finish()
 
-    async def __anext__(self) -> ModelEvent:
-        try:
-            event = await self._events.__anext__()
-        except StopAsyncIteration:
-            self._record.has_ended = True
-            raise
-        except BaseException as error:
-            self._note_failure(error)
-            raise
+    def _note(self, event: ModelEvent) -> None:
         self._record.events.append(event)
-        return event
+
+    def _note_end(self, error: BaseException) -> None:
+        if isinstance(error, StopAsyncIteration):
+            self._record.has_ended = True
+        else:
+            self._note_failure(error)
 
     def _finish(self) -> None:
         self._record.consumed = self.usage

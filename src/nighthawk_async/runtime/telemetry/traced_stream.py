@@ -17,7 +17,7 @@ __all__ = ["TracedStream", "traced_stream"]
 class TracedStream(AbstractAsyncContextManager["TracedStream"], AsyncIterator[ModelEvent]):
     """The events of one response; see `ports.Model.stream`. Made by `traced_stream`.
 
-    Not a generator: the span is the current one only while the response is waited for.
+    Not a generator, and no `NotedStream`: the span is the current one only while the response is waited for.
 
     Args:
         stream: The response.

@@ -6,19 +6,15 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from ..actors import BareTaskGroup
-from ..observation import NodeWriter, observed
+from ..observation import NodeWriter
 from .admission import RefusedError
-from .inbox import Inbox
 from .outbox import Outbox
 from .problems import CANCELLED, SHUTTING_DOWN, TIMED_OUT, Problem, find_problem, problem_messages
 from .protocol import Application, AsgiScope, Receive, Send
 from .request_ids import choose_request_id
 from .request_in_force import RequestInForce, using_request
 from .service import Service
-from .serving import find_path_template, serve, shown_path
-from .settings import Settings
-from .trace_context import continued_trace
+from .serving import Connection, find_path_template
 from .work import EndReason, Work
 
 __all__ = ["Exchange"]
@@ -31,53 +27,30 @@ _PROBLEMS_OF_REASONS: Mapping[EndReason, Problem] = MappingProxyType(
 _SERVER_ERROR = 500
 
 
-class Exchange:
+class Exchange(Connection):
     """A request and its response.
 
     Args:
         service: What the application serves with.
-        settings: What the middleware was told.
         asgi_scope: The connection.
         receive: Gives the next message of the server.
         send: Takes the messages for the server.
     """
 
-    def __init__(
-        self, service: Service, settings: Settings, asgi_scope: AsgiScope, receive: Receive, send: Send
-    ) -> None:
-        self._service = service
-        self._settings = settings
-        self._asgi_scope = asgi_scope
-        self._request_id = choose_request_id(asgi_scope)
-        self._outbox = outbox = Outbox(send, self._request_id)
-        self._work = Work(
-            {"type": "http.disconnect"}, is_complete=lambda: outbox.is_complete, on_end=outbox.close
+    def __init__(self, service: Service, asgi_scope: AsgiScope, receive: Receive, send: Send) -> None:
+        request_id = choose_request_id(asgi_scope)
+        self._outbox = outbox = Outbox(send, request_id)
+        work = Work({"type": "http.disconnect"}, is_complete=lambda: outbox.is_complete, on_end=outbox.close)
+        super().__init__(
+            service,
+            asgi_scope,
+            receive,
+            method=asgi_scope["method"],
+            request_id=request_id,
+            work=work,
+            on_disconnect=partial(work.ask_to_end, "disconnected"),
         )
-        self._inbox = Inbox(asgi_scope, receive, on_disconnect=partial(self._work.ask_to_end, "disconnected"))
-        self._work.inbox = self._inbox
-
-    async def carry_out(self, app: Application) -> None:
-        """Let the application answer.
-
-        Args:
-            app: The application.
-
-        Raises:
-            Exception: What the application raises, unless the client could be told of it.
-        """
-        with (
-            self._service.recording(),
-            observed("request", self._name(), attributes=self._attributes, control=self._work) as node,
-            continued_trace(self._asgi_scope),
-        ):
-            async with BareTaskGroup() as helpers:
-                helpers.start_soon(self._inbox.read_ahead)
-                if self._settings.request_timeout_seconds is not None:
-                    helpers.start_soon(self._work.end_after, self._settings.request_timeout_seconds)
-                try:
-                    await self._answer(app, node)
-                finally:
-                    helpers.cancel_scope.cancel()
+        self._time_limit_seconds = service.settings.request_timeout_seconds
 
     async def _answer(self, app: Application, node: NodeWriter | None) -> None:
         error = await self._carry_out(app)
@@ -101,14 +74,7 @@ class Exchange:
         request = RequestInForce(request_id=self._request_id, work=self._work, streams=self._service.streams)
         try:
             with self._work.scope, using_request(request):
-                await serve(
-                    self._service,
-                    self._settings,
-                    self._asgi_scope,
-                    request_id=self._request_id,
-                    work=self._work,
-                    call=call,
-                )
+                await self._serve(call)
         except Exception as error:  # answered, or raised again
             return error
         return None
@@ -121,13 +87,10 @@ class Exchange:
             return None if error is None else find_problem(error)
         if problem is TIMED_OUT:
             return problem
-        return replace(problem, retry_after_seconds=self._settings.retry_after_seconds)
-
-    def _name(self) -> str:
-        return f"{self._asgi_scope['method']} {shown_path(self._asgi_scope)}"
+        return replace(problem, retry_after_seconds=self._service.settings.retry_after_seconds)
 
     def _attributes(self) -> Mapping[str, str]:
-        return {"http.request.method": self._asgi_scope["method"], "nighthawk.request.id": self._request_id}
+        return {"http.request.method": self._method, "nighthawk.request.id": self._request_id}
 
     def _tell_watchers(
         self, node: NodeWriter | None, problem: Problem | None, error: Exception | None

@@ -122,7 +122,7 @@ class NighthawkMiddleware:
         )
         make_run()  # so that bad arguments are refused here
         self._app = app
-        self._settings = Settings(
+        settings = Settings(
             make_run=make_run,
             request_timeout_seconds=_seconds_or_none(request_timeout_seconds, "request_timeout_seconds"),
             budget=checked_budget(budget),
@@ -132,7 +132,7 @@ class NighthawkMiddleware:
             tree=tree,
         )
         self._service = Service(
-            self._settings,
+            settings,
             Admission(
                 max_concurrent=_count_or_none(max_concurrent_requests, "max_concurrent_requests"),
                 max_queued=checked_count(max_queued_requests, "max_queued_requests", least=0),
@@ -168,10 +168,9 @@ class NighthawkMiddleware:
         """
         match scope["type"]:
             case "http":
-                await Exchange(self._service, self._settings, scope, receive, send).carry_out(self._app)
+                await Exchange(self._service, scope, receive, send).carry_out(self._app)
             case "websocket":
-                connection = SocketConnection(self._service, self._settings, scope, receive, send)
-                await connection.carry_out(self._app)
+                await SocketConnection(self._service, scope, receive, send).carry_out(self._app)
             case "lifespan":
                 lifespan = Lifespan(receive, send, stop=self._service.drain)
                 async with self._service.lifespan():

@@ -36,7 +36,7 @@ class Service:
     """
 
     def __init__(self, settings: Settings, admission: Admission) -> None:
-        self._settings = settings
+        self.settings = settings
         self.admission = admission
         self.streams = KeptStreams()
         self._run: Run | None = None
@@ -53,7 +53,7 @@ class Service:
     async def lifespan(self) -> AsyncGenerator[None, None]:
         """Serve with one run; requests in progress are cancelled when it is left."""
         with self.recording():
-            async with self._settings.make_run() as self._run:
+            async with self.settings.make_run() as self._run:
                 self.admission.open()
                 try:
                     yield
@@ -69,7 +69,7 @@ class Service:
             async with self._run.extent("request"):
                 yield self._run
             return
-        shared = self._shared = self._shared or _SharedRun(self._settings)
+        shared = self._shared = self._shared or _SharedRun(self.settings)
         shared.users += 1
         try:
             async with shared.run.extent("request"):
@@ -97,12 +97,12 @@ class Service:
 
     def recording(self) -> AbstractContextManager[object]:
         """Record what goes on in the `with` statement, if something was given that does."""
-        return _recording(self._settings)
+        return _recording(self.settings)
 
     async def drain(self) -> None:
         """Let nobody in any more, and wait for the requests in progress: a grace, then they are cancelled."""
         self.admission.close()
-        await self._wait_until_gone(self._settings.grace_seconds)
+        await self._wait_until_gone(self.settings.grace_seconds)
         self._cancel_all()
         await self._wait_until_gone(_CLEANUP_SECONDS)
         if self._works:

@@ -1,58 +1,115 @@
 """What surrounds the application in a connection: a place, the run, and a scope of its own. Floor 5."""
 
-from collections.abc import Awaitable, Callable
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping
 
+from ..actors import BareTaskGroup
+from ..observation import NodeWriter, observed
 from ..parallel.task_current import find_node
 from ..runtime.scope import scope
-from .protocol import AsgiScope
+from .inbox import Inbox
+from .protocol import Application, AsgiScope, Receive
 from .service import Service
-from .settings import Settings
+from .trace_context import continued_trace
 from .work import Work
 
-__all__ = ["find_path_template", "serve", "shown_path"]
+__all__ = ["Connection", "find_path_template"]
 
 _MAX_PATH_CHARACTERS = 200
 
 
-async def serve(
-    service: Service,
-    settings: Settings,
-    asgi_scope: AsgiScope,
-    *,
-    request_id: str,
-    work: Work,
-    call: Callable[[], Awaitable[object]],
-) -> None:
-    """Call the application when it is the connection's turn.
+class Connection(ABC):
+    """One connection: a request and its response, or a WebSocket.
 
     Args:
         service: What the application serves with.
-        settings: What the middleware was told.
         asgi_scope: The connection.
-        request_id: The id of the scope.
+        receive: Gives the next message of the server.
+        method: What it is shown with, before its path.
+        request_id: The id of its scope.
         work: How it is made to end.
-        call: Calls the application.
-
-    Raises:
-        RefusedError: The connection is not let in. The application was not called.
-        Exception: Whatever the application raises.
+        on_disconnect: Is called when the client has left.
     """
-    client = None if settings.client_of is None else settings.client_of(asgi_scope)
-    with service.in_progress(work):
-        turn = service.admission.ask(client)
-        try:
-            await turn.wait()
-            budget = None if settings.budget is None else settings.budget.fresh()
-            async with service.extent(), scope(scope_id=request_id, budget=budget):
-                work.task_node = find_node()
-                await call()
-        finally:
-            service.admission.leave(turn)
 
+    _time_limit_seconds: float | None = None
 
-def shown_path(asgi_scope: AsgiScope) -> str:
-    """The path of a connection, for showing."""
-    return str(asgi_scope.get("path", ""))[:_MAX_PATH_CHARACTERS]
+    def __init__(
+        self,
+        service: Service,
+        asgi_scope: AsgiScope,
+        receive: Receive,
+        *,
+        method: str,
+        request_id: str,
+        work: Work,
+        on_disconnect: Callable[[], object],
+    ) -> None:
+        self._service = service
+        self._asgi_scope = asgi_scope
+        self._method = method
+        self._request_id = request_id
+        self._work = work
+        self._inbox = work.inbox = Inbox(asgi_scope, receive, on_disconnect=on_disconnect)
+
+    async def carry_out(self, app: Application) -> None:
+        """Let the application talk with the client.
+
+        Args:
+            app: The application.
+
+        Raises:
+            Exception: What the application raises, unless the client could be told of it.
+        """
+        name = f"{self._method} {str(self._asgi_scope.get('path', ''))[:_MAX_PATH_CHARACTERS]}"
+        with (
+            self._service.recording(),
+            observed("request", name, attributes=self._attributes, control=self._work) as node,
+            continued_trace(self._asgi_scope),
+        ):
+            async with BareTaskGroup() as helpers:
+                helpers.start_soon(self._inbox.read_ahead)
+                if self._time_limit_seconds is not None:
+                    helpers.start_soon(self._work.end_after, self._time_limit_seconds)
+                try:
+                    await self._answer(app, node)
+                finally:
+                    helpers.cancel_scope.cancel()
+
+    @abstractmethod
+    async def _answer(self, app: Application, node: NodeWriter | None) -> None:
+        """Let the application talk with the client, and tell of it.
+
+        Args:
+            app: The application.
+            node: The node of the connection; None when nobody watches.
+        """
+
+    def _attributes(self) -> Mapping[str, str]:
+        """What is known of the connection, under the names that traces use."""
+        return {}
+
+    async def _serve(self, call: Callable[[], Awaitable[object]]) -> None:
+        """Call the application when it is the connection's turn, with the run, in a scope of its own.
+
+        Args:
+            call: Calls the application.
+
+        Raises:
+            RefusedError: The connection is not let in. The application was not called.
+            Exception: Whatever the application raises.
+        """
+        service, settings = self._service, self._service.settings
+        client = None if settings.client_of is None else settings.client_of(self._asgi_scope)
+        with service.in_progress(self._work):
+            turn = service.admission.ask(client)
+            try:
+                await turn.wait()
+                budget = None if settings.budget is None else settings.budget.fresh()
+                async with service.extent(), scope(scope_id=self._request_id, budget=budget):
+                    self._work.task_node = find_node()
+                    await call()
+            finally:
+                service.admission.leave(turn)
 
 
 def find_path_template(asgi_scope: AsgiScope) -> str | None:

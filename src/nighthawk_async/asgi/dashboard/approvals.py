@@ -70,14 +70,9 @@ class DashboardHandler:
         Raises:
             NoHumanError: Nobody at the dashboard could see or answer it.
         """
-        node_id = self._find_place()
         pending: _Pending[Question, object] = _Pending(question)
-        self._questions[node_id] = pending
-        with _answerable():
-            try:
-                return await pending.take()
-            finally:
-                self._questions.pop(node_id, None)
+        with self._answerable(self._questions, pending):
+            return await pending.take()
 
     async def approve(self, request: ApprovalRequest) -> None:
         """Take answers until a request is answered.
@@ -85,15 +80,10 @@ class DashboardHandler:
         Raises:
             NoHumanError: Nobody at the dashboard could see or answer it.
         """
-        node_id = self._find_place()
         pending: _Pending[ApprovalRequest, _Vote] = _Pending(request)
-        self._requests[node_id] = pending
-        with _answerable():
-            try:
-                while request.is_pending:
-                    _count_vote(request, await pending.take())
-            finally:
-                self._requests.pop(node_id, None)
+        with self._answerable(self._requests, pending):
+            while request.is_pending:
+                _count_vote(request, await pending.take())
 
     def describe(self, node_id: str) -> Brief | None:
         """What can be answered at a node; None for nothing."""
@@ -120,6 +110,27 @@ class DashboardHandler:
             _answer_request(request, body, actor)
         else:
             raise RefusalError(not_now("Nothing is asked here, or no more."))
+
+    @contextmanager
+    def _answerable(
+        self, asked: "dict[str, _Pending[Subject, Answer]]", pending: "_Pending[Subject, Answer]"
+    ) -> Generator[None, None, None]:
+        """Let the node in force be answered.
+
+        Args:
+            asked: What is asked at which node.
+            pending: What is asked at this one.
+        """
+        node_id, writer = self._find_place(), find_node_writer()
+        asked[node_id] = pending
+        if writer is not None:
+            writer.set_attributes({ANSWERABLE: True})
+        try:
+            yield
+        finally:
+            asked.pop(node_id, None)
+            if writer is not None:
+                writer.set_attributes({ANSWERABLE: False})
 
     def _find_place(self) -> str:
         node_id = find_node_id()
@@ -149,19 +160,6 @@ class _Pending(Generic[Subject, Answer]):
             if not self._answers:  # one may have come just before that event was there
                 await event.wait()
         return self._answers.popleft()
-
-
-@contextmanager
-def _answerable() -> Generator[None, None, None]:
-    """Say that the node in force can be answered."""
-    writer = find_node_writer()
-    if writer is not None:
-        writer.set_attributes({ANSWERABLE: True})
-    try:
-        yield
-    finally:
-        if writer is not None:
-            writer.set_attributes({ANSWERABLE: False})
 
 
 def _count_vote(request: ApprovalRequest, vote: _Vote) -> None:

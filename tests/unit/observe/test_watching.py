@@ -3,13 +3,14 @@
 import gc
 import threading
 import weakref
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from functools import partial
 
 import anyio
 import anyio.to_thread
 import pytest
 from anyio import wait_all_tasks_blocked
-from anyio.abc import TaskStatus
 from anyio.lowlevel import checkpoint
 
 from nighthawk_async import observe
@@ -20,15 +21,22 @@ from tests.unit.observe.recorded import begin, only
 pytestmark = pytest.mark.anyio
 
 
-async def collect(
-    tree: TaskTree, node_id: str | None, views: list[NodeView], *, task_status: TaskStatus[None]
-) -> None:
-    """Watch until the end; started when the first view is there."""
-    async with tree.watch(node_id, min_interval=0) as changes:
-        async for view in changes:
-            views.append(view)
-            if len(views) == 1:
-                task_status.started()
+@asynccontextmanager
+async def watching(tree: TaskTree, watchers: int = 1) -> AsyncGenerator[list[list[NodeView]], None]:
+    """What each of some tasks sees that watch the first node until its end; leaving waits for that."""
+    node_id = tree.snapshot().children[0].id
+    seen: list[list[NodeView]] = [[] for _ in range(watchers)]
+
+    async def watch(views: list[NodeView]) -> None:
+        async with tree.watch(node_id, min_interval=0) as changes:
+            async for view in changes:
+                views.append(view)
+
+    async with anyio.create_task_group() as tasks:
+        for views in seen:
+            tasks.start_soon(watch, views)
+        await wait_all_tasks_blocked()
+        yield seen
 
 
 async def test_the_first_view_comes_at_once_and_the_next_with_a_change() -> None:
@@ -46,10 +54,7 @@ async def test_the_first_view_comes_at_once_and_the_next_with_a_change() -> None
 async def test_who_waits_is_woken_by_a_change_and_told_the_end() -> None:
     tree = TaskTree()
     run = begin(tree)
-    views: list[NodeView] = []
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(collect, tree, only(tree).id, views)
-        await wait_all_tasks_blocked()
+    async with watching(tree) as (views,):
         run.begin_child("step", "s").write("text", "hello")
         await wait_all_tasks_blocked()
         assert views[-1].children[0].transcript[0].text == "hello"
@@ -73,9 +78,7 @@ async def test_changes_in_between_are_passed_over() -> None:
 async def test_a_watched_node_is_not_bothered_by_what_happens_beside_it() -> None:
     tree = TaskTree()
     first, second = begin(tree, name="a"), begin(tree, name="b")
-    views: list[NodeView] = []
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(collect, tree, tree.snapshot().children[0].id, views)
+    async with watching(tree) as (views,):
         second.begin_child("step", "beside")
         second.end("completed")
         await wait_all_tasks_blocked()
@@ -99,10 +102,7 @@ async def test_a_slow_watcher_costs_no_memory_and_holds_nobody_up() -> None:
 async def test_changes_told_in_a_worker_thread_wake_the_watcher() -> None:
     tree = TaskTree()
     run = begin(tree)
-    views: list[NodeView] = []
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(collect, tree, only(tree).id, views)
-        await wait_all_tasks_blocked()
+    async with watching(tree) as (views,):
         await anyio.to_thread.run_sync(partial(run.end, "completed"))
     assert views[-1].state == "completed"
 
@@ -110,10 +110,7 @@ async def test_changes_told_in_a_worker_thread_wake_the_watcher() -> None:
 async def test_changes_told_in_a_thread_without_an_event_loop_wake_the_watcher() -> None:
     tree = TaskTree()
     run = begin(tree)
-    views: list[NodeView] = []
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(collect, tree, only(tree).id, views)
-        await wait_all_tasks_blocked()
+    async with watching(tree) as (views,):
         thread = threading.Thread(target=run.end, args=("completed",))
         thread.start()
         thread.join()
@@ -123,7 +120,6 @@ async def test_changes_told_in_a_thread_without_an_event_loop_wake_the_watcher()
 async def test_two_event_loops_watch_the_same_node(anyio_backend_name: str) -> None:
     tree = TaskTree()
     run = begin(tree)
-    views: list[NodeView] = []
     elsewhere: list[NodeView] = []
     is_watching = threading.Event()
 
@@ -133,8 +129,7 @@ async def test_two_event_loops_watch_the_same_node(anyio_backend_name: str) -> N
                 elsewhere.append(view)
                 is_watching.set()
 
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(collect, tree, only(tree).id, views)
+    async with watching(tree) as (views,), anyio.create_task_group() as tasks:
         tasks.start_soon(anyio.to_thread.run_sync, partial(anyio.run, watch_elsewhere, backend="trio"))
         await anyio.to_thread.run_sync(is_watching.wait)
         run.end("completed")
@@ -304,11 +299,7 @@ async def test_the_tree_in_force_is_watched_from_inside() -> None:
 async def test_many_watchers_see_the_same_views() -> None:
     tree = TaskTree()
     run = begin(tree)
-    seen: list[list[NodeView]] = [[] for _ in range(20)]
-    async with anyio.create_task_group() as tasks:
-        for views in seen:
-            await tasks.start(collect, tree, only(tree).id, views)
-        await wait_all_tasks_blocked()
+    async with watching(tree, watchers=20) as seen:
         run.end("completed")
     assert all(views[-1] is seen[0][-1] for views in seen)
 

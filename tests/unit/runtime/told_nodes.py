@@ -36,21 +36,9 @@ class ToldNode:
         """Where it stands."""
         return self.states[-1]
 
-    def begin_child(
-        self,
-        kind: NodeKind,
-        name: str,
-        *,
-        state: NodeState = "running",
-        source: str | None = None,
-        inputs: Mapping[str, object] | None = None,
-        attributes: Mapping[str, str | int | float | bool] | None = None,
-        control: NodeControl | None = None,
-    ) -> "ToldNode":
+    def begin_child(self, kind: NodeKind, name: str, **told: Any) -> "ToldNode":
         """See `NodeWriter`."""
-        child = ToldNode(
-            kind, name, state=state, source=source, inputs=inputs, attributes=attributes, control=control
-        )
+        child = ToldNode(kind, name, **told)
         self.children.append(child)
         return child
 

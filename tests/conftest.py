@@ -32,10 +32,10 @@ _OUTCOME = pytest.StashKey[bool]()
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# The same inputs on every run, and no verdict on how fast a machine is. `--hypothesis-profile=explore` looks
-# further.
+# The same inputs on every run, so few of them, and no verdict on how fast a machine is.
+# `--hypothesis-profile=explore` looks further.
 settings.register_profile(
-    "house", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "house", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("explore", settings.get_profile("house"), derandomize=False, max_examples=2_000)
 settings.load_profile("house")

@@ -97,7 +97,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(schedule=st.lists(ACTIONS, max_size=40))
 async def test_no_schedule_loses_a_permit_or_lets_anybody_overtake(schedule: list[tuple[str, int]]) -> None:
     world = World()
@@ -154,7 +154,7 @@ VISITS = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(visits=st.lists(VISITS, min_size=1, max_size=12))
 @pytest.mark.virtual_time
 async def test_timeouts_releases_and_cancellations_in_the_same_moment_keep_every_permit(

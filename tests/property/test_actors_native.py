@@ -54,7 +54,7 @@ events = st.one_of(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(schedule=st.lists(events, min_size=8, max_size=40))
 def test_a_cancelled_send_has_sent_nothing_unless_its_message_was_received(schedule: list[Event]) -> None:
     queues = [Mailbox[Message](capacity=1), Mailbox[Message](capacity=2), Channel[Message]()]
@@ -137,7 +137,7 @@ class Visitors:
         assert sum(each.released for each in figures) == self.entries
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(steps=STEPS)
 def test_locks_get_every_permit_back(steps: list[tuple[str, int]]) -> None:
     asyncio.run(Visitors().play(steps))

@@ -97,7 +97,7 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(
     max_concurrent=st.integers(1, 3),
     order=ORDERS,
@@ -326,7 +326,7 @@ async def settle() -> None:
         await checkpoint()
 
 
-@settings(max_examples=120)
+@settings(max_examples=60)
 @given(
     max_concurrent=st.integers(1, 2),
     order=ORDERS,

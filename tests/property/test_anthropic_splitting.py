@@ -166,7 +166,7 @@ wild_events: st.SearchStrategy[list[tuple[str, dict[str, Any]]]] = st.lists(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(wild=wild_events)
 def test_any_events_in_any_order_end_in_events_or_in_the_typed_error(
     wild: list[tuple[str, dict[str, Any]]],

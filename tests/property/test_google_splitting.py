@@ -159,7 +159,7 @@ odd_chunks = st.builds(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(shape=shapes | odd_chunks)
 def test_any_json_ends_in_events_or_in_the_typed_error(shape: Any) -> None:
     data = json.dumps(shape).encode()

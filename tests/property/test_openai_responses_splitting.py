@@ -200,7 +200,7 @@ strange_events = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(stream=st.lists(strange_events, max_size=10))
 def test_events_in_any_order_end_in_sound_events_or_in_the_typed_error(stream: list[dict[str, Any]]) -> None:
     try:

@@ -44,7 +44,7 @@ def attempts_of(endings: Sequence[str], retries: int, models: Sequence[str]) -> 
     return asked, "gone"
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(
     steps=st.lists(ENDINGS, min_size=1, max_size=4),
     retries=st.integers(0, 2),

@@ -270,7 +270,7 @@ def requests(draw: st.DrawFn) -> tuple[list[int], int, list[int], int, int | Non
 
 
 @given(plan=st.lists(requests(), min_size=1, max_size=10))
-@settings(max_examples=100)
+@settings(max_examples=50)
 async def test_under_every_schedule_nobody_waits_for_ever_and_nothing_is_overspent(plan: Any) -> None:
     accounts = [account(tokens=limit) for limit in (100, 60, 40)]
     refused: list[nh.BudgetExceededError] = []

@@ -71,11 +71,12 @@ class Service:
         return json.loads(dechunked(*self.ask("/state")[1:]))
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Ask again and again while patience lasts: a process tells nobody of its sockets and tasks."""
         give_up_at = time.monotonic() + PATIENCE_SECONDS
         while not condition():
             assert time.monotonic() < give_up_at, "it did not come to be"
             assert self.process.poll() is None, "the service has ended"
-            time.sleep(0.02)
+            time.sleep(0.02)  # so that the process gets to work
 
     def end(self) -> None:
         self.process.send_signal(signal.SIGTERM)

@@ -83,7 +83,7 @@ async def test_newcomers_wait_behind_those_whom_the_server_refused() -> None:
     model = server.model(Pacer())
     async with anyio.create_task_group() as task_group:
         task_group.start_soon(ask_all, model, 10)
-        await anyio.sleep(0.3)  # nine were refused and wait for a second or more
+        await anyio.sleep(0.3)  # of the clock that jumps: nine were refused and wait for a second or more
         server.most = 100
         task_group.start_soon(collect, model, request_for(99))
     assert len(server.asked) == 10 + 9 + 1
@@ -96,7 +96,7 @@ async def test_successes_make_room_for_more_at_once() -> None:
     model = server.model(Pacer())
     async with anyio.create_task_group() as task_group:
         task_group.start_soon(ask_all, model, 50)
-        await anyio.sleep(0.3)
+        await anyio.sleep(0.3)  # of the clock that jumps: all but one were refused and wait
         server.most = 1_000
     later = [when for when, _ in server.asked[50:]]
     assert len(later) == 49

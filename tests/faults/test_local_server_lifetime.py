@@ -26,6 +26,7 @@ SOURCES = Path(nighthawk_async.errors.__file__).parents[1]
 PARENT = """
 import os, subprocess, sys, time
 import anyio
+from anyio import to_thread
 from pathlib import Path
 from nighthawk_async.models.local_process import LocalServerLaunch, ServerProcess
 
@@ -36,7 +37,7 @@ async def main():
     process = await ServerProcess.spawn(launch)
     print(await process.wait_until_ready(), flush=True)
     exec(sys.argv[3])
-    await anyio.sleep(60)
+    await to_thread.run_sync(sys.stdin.read)  # until it is killed, or the test is no more
 
 anyio.run(main, backend=sys.argv[2])
 """

@@ -27,7 +27,7 @@ from ..types.model import OutcomeTransport
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent
 from .direct import answer_at_once, answer_piecemeal
-from .foreign_turns import budgeted_task
+from .foreign_turns import foreign_task
 from .instructions import outcome_instructions, tool_instructions, variable_instructions
 from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
@@ -225,8 +225,8 @@ class AgentStepExecutor:
             _check_mentioned_tools(step, ())
             return await self._answer_directly(environment, step, prompt, agent_span)
         task = self._task(environment, step, prompt, transport, agent_span)
-        if not isinstance(self.agent, ModelAgent):  # the requests of that one are budgeted one by one
-            task = budgeted_task(task, environment)
+        if not isinstance(self.agent, ModelAgent):  # each request of that one is told and budgeted
+            task = foreign_task(task, environment, step.actor.node)
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 

@@ -1,14 +1,16 @@
-"""Budgets for agents of the user's own, which reach models by their own ways. Floor 4.
+"""What agents of the user's own consume, who reach models by their own ways: told, and charged. Floor 4.
 
 Their requests cannot be measured before they are sent: a task or a turn is refused when a budget has nothing
 left, and what they report is charged afterwards, so that one turn can exceed a budget.
 """
 
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from msgspec import Struct
 
+from ..observation import NodeWriter
 from ..runtime.budgets.request import charge_foreign_usage
 from ..runtime.budgets.steps import begin_foreign_turn, check_foreign_turn
 from ..runtime.environment import Environment
@@ -16,7 +18,7 @@ from ..types.content import UserContent
 from ..types.usage import Usage
 from .agent_protocol import AgentTask
 
-__all__ = ["budgeted_task", "unbudgeted_task"]
+__all__ = ["foreign_task", "plain_task"]
 
 
 class _BudgetedTurns(Struct, frozen=True, eq=False):
@@ -42,17 +44,41 @@ class _ChargedUsage(Struct, frozen=True, eq=False):
         charge_foreign_usage(self.environment.policies.budgets, model_name, usage)
 
 
-def budgeted_task(task: AgentTask, environment: Environment) -> AgentTask:
-    """The task, with turns and usage that are charged to the budgets in force; the same one without budgets.
+class _ToldUsage:
+    """Counts usage and tells whoever watches the step. The requests have no nodes that would tell it."""
+
+    def __init__(self, plain: Callable[[str, Usage], None], node: NodeWriter) -> None:
+        self.plain = plain
+        self._node = node
+        self._usage = Usage()
+        self._lock = threading.Lock()
+
+    def __call__(self, model_name: str, usage: Usage) -> None:
+        self.plain(model_name, usage)
+        with self._lock:
+            self._usage += usage
+            self._node.set_usage(self._usage)
+
+
+def foreign_task(task: AgentTask, environment: Environment, node: NodeWriter | None) -> AgentTask:
+    """The task as an agent of the user's own gets it.
 
     Args:
         task: The task.
         environment: The environment of the step.
+        node: The node of the step; None when nobody watches it.
 
     Raises:
         BudgetExceededError: A budget allows no turn, or has nothing left; the agent may never ask.
         ConfigurationError: Under a budget of cost, an agent used a model that nobody knows the price of.
     """
+    if node is not None:
+        task = replace(task, report_usage=_ToldUsage(task.report_usage, node))
+    return _budgeted_task(task, environment)
+
+
+def _budgeted_task(task: AgentTask, environment: Environment) -> AgentTask:
+    """The task, its turns and usage charged to the budgets in force; the same one without budgets."""
     if not environment.policies.budgets:
         return task
     check_foreign_turn(environment)
@@ -63,14 +89,14 @@ def budgeted_task(task: AgentTask, environment: Environment) -> AgentTask:
     )
 
 
-def unbudgeted_task(task: AgentTask) -> AgentTask:
-    """The task as it was: an agent of the user's own handed it on to one whose requests are budgeted anyway.
+def plain_task(task: AgentTask) -> AgentTask:
+    """The task as it was: an agent of the user's own handed it on to one whose requests are told and charged.
 
     Args:
         task: The task.
     """
     if isinstance(task.turn_boundary, _BudgetedTurns):
         task = replace(task, turn_boundary=task.turn_boundary.plain)
-    if isinstance(task.report_usage, _ChargedUsage):
+    while isinstance(task.report_usage, _ChargedUsage | _ToldUsage):
         task = replace(task, report_usage=task.report_usage.plain)
     return task

@@ -16,7 +16,7 @@ from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome
 from .agent_protocol import AgentTask
-from .foreign_turns import unbudgeted_task
+from .foreign_turns import plain_task
 from .host_errors import find_host_error
 from .request_usage import usage_of_request
 
@@ -35,7 +35,7 @@ class ModelAgent:
 
     async def run(self, task: AgentTask) -> StepOutcome:
         """Carry out a step; see `StepExecutionAgent.run`."""
-        task = unbudgeted_task(task)
+        task = plain_task(task)
         loop = AgentLoop(task)
         while True:
             await self._run_turn(task, loop, loop.next_request(await task.turn_boundary()))

@@ -547,6 +547,43 @@ async def test_a_call_that_an_agent_of_its_own_never_awaits_ends_with_its_step()
     assert watched.find("tool_call").state == "cancelled"
 
 
+@pytest.mark.parametrize("is_budgeted", [False, True])
+async def test_what_an_agent_of_its_own_reports_is_the_usage_of_its_step(is_budgeted: bool) -> None:
+    class Reporting:
+        async def run(self, task: Any) -> nh.StepOutcome:
+            task.report_usage("mine:model", Usage(requests=1, input_tokens=100))
+            task.report_usage("mine:model", Usage(requests=1, output_tokens=50))
+            return nh.PassStepOutcome()
+
+    watched = root()
+    budget = nh.budget(tokens=1_000) if is_budgeted else None
+    with watched.watching():
+        async with nh.run(nh.AgentStepExecutor.from_agent(agent=Reporting()), budget=budget) as run:
+            await decide(1)
+    assert watched.find("step").usages[-1] == run.usage_meter.usage
+    assert run.usage_meter.usage.requests == 2
+
+
+@pytest.mark.parametrize("is_budgeted", [False, True])
+async def test_requests_of_a_model_that_an_agent_hands_its_step_on_to_are_told_once(
+    is_budgeted: bool,
+) -> None:
+    class HandingOn:
+        async def run(self, task: Any) -> nh.StepOutcome:
+            task.report_usage("mine:model", Usage(requests=1, input_tokens=100))
+            return await inner.agent.run(task)
+
+    inner = scripted(model_response(PASS))
+    watched = root()
+    budget = nh.budget(tokens=100_000, max_output_tokens=100) if is_budgeted else None
+    with watched.watching():
+        async with nh.run(nh.AgentStepExecutor.from_agent(agent=HandingOn()), budget=budget) as run:
+            await decide(1)
+    told = [node.usages[-1] for node in watched.walk() if node.usages]
+    assert len(told) == 2
+    assert sum(told, Usage()) == run.usage_meter.usage
+
+
 async def test_code_in_the_actors_task_has_the_trace_context_of_the_tool_call() -> None:
     seen: list[int] = []
 

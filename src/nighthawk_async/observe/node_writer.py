@@ -10,12 +10,14 @@ from itertools import count
 from msgspec import Struct
 
 from ..observation import NodeControl, NodeKind, NodeState, TranscriptKind
+from ..prompt.introspection import type_name
 from ..prompt.plain_text import clean_text
 from ..types.usage import Usage
 from .controls import HeldControl
 from .node import Node
-from .previews import preview_attributes, preview_error, preview_name, preview_values, shorten
+from .previews import UNSPEAKABLE, preview_attributes, preview_error, preview_name, preview_values, shorten
 from .shared_tree import SharedTree
+from .views import ErrorView
 
 __all__ = ["Recorder", "TreeNodeWriter"]
 
@@ -124,5 +126,9 @@ class TreeNodeWriter:
         tree, limit = self._recorder.tree, self._recorder.max_preview_characters
         if self._node.ended_at is not None:
             return
-        shown, told = preview_values(outputs, limit), preview_error(error, limit)
-        tree.change(tree.state.end, self._node, state, time.time(), shown, told)
+        shown = preview_values(outputs, limit)
+        told = None if error is None else ErrorView(type=type_name(type(error)), message=UNSPEAKABLE)
+        try:
+            told = preview_error(error, limit)
+        finally:  # an error may end the program where it is asked what it says
+            tree.change(tree.state.end, self._node, state, time.time(), shown, told)

@@ -1,6 +1,7 @@
 """Values as short texts, at the moment when they are told. Floor 4.
 
-No code of the values runs, and no more of a value is looked at than can be shown. What is told stays text:
+No code of the values runs, and no more of a value is looked at than can be shown. The one exception is the
+`__str__` that the class of an error defines: nothing else knows what the error says. What is told stays text:
 nothing is escaped here, and whoever shows it escapes it for where it is shown.
 """
 
@@ -9,18 +10,22 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import islice
 from types import MappingProxyType
+from typing import cast
+
+from pydantic import ValidationError
 
 from ..prompt.containers import to_bounded_value
-from ..prompt.introspection import type_name
+from ..prompt.introspection import find_class_attribute, has_base, type_name
 from ..prompt.plain_text import clean_text, single_line
 from ..prompt.scalars import BIG_INTEGER_MARK
-from ..runtime.error_text import describe_error
+from ..runtime.error_text import describe_validation_error
 from ..types.json import JsonableValue
 from .views import NO_VALUES, ErrorView
 
 __all__ = [
     "MAX_NAMES",
     "MAX_NAME_CHARACTERS",
+    "UNSPEAKABLE",
     "preview_attributes",
     "preview_error",
     "preview_name",
@@ -33,11 +38,17 @@ MAX_NAMES = 64
 
 MAX_NAME_CHARACTERS = 200
 
+UNSPEAKABLE = "its message cannot be shown"
+"""What is shown of an error that fails to say something."""
+
 _CHARACTERS_PER_CELL = 2
+_MAX_WRAPPED_ERRORS = 4
 _OMITTED = "…"
 
 _BIG_INTEGER = re.compile(rf'"{BIG_INTEGER_MARK}(-?\d+)"')
 
+_str_of_errors = BaseException.__dict__["__str__"]
+_args_of_errors = BaseException.__dict__["args"]
 _to_json: Callable[[JsonableValue], str] = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -72,7 +83,7 @@ def preview_error(error: BaseException | None, max_characters: int) -> ErrorView
     """An error, with at most so many characters of what it says."""
     if error is None:
         return None
-    said = describe_error(error).removeprefix(type(error).__name__).removeprefix(": ")
+    said = _words_of(error, max_characters)
     return ErrorView(type=type_name(type(error)), message=shorten(said, max_characters))
 
 
@@ -88,6 +99,37 @@ def shorten(text: str, max_characters: int) -> str:
     if len(text) > max_characters:
         return clean_text(text[: max_characters - 1]) + _OMITTED
     return clean_text(text)
+
+
+def _words_of(error: BaseException, max_characters: int) -> str:
+    """What an error says: by its arguments when it has no way of its own to say it."""
+    for _ in range(_MAX_WRAPPED_ERRORS):
+        if find_class_attribute(type(error), "__str__")[1] is not _str_of_errors:
+            return _own_words_of(error, max_characters)
+        arguments: tuple[object, ...] = _args_of_errors.__get__(error)
+        if len(arguments) != 1:
+            return _preview(arguments, max_characters) if arguments else ""
+        (said,) = arguments
+        if has_base(type(said), str):
+            return _beginning(cast("str", said), max_characters)
+        if not has_base(type(said), BaseException):
+            return _preview(said, max_characters)
+        error = cast("BaseException", said)  # `raise RuntimeError(error)` says what that one says
+    return UNSPEAKABLE
+
+
+def _own_words_of(error: BaseException, max_characters: int) -> str:
+    try:
+        if isinstance(error, ValidationError):
+            return f"{error.title}: {describe_validation_error(error)}"
+        return _beginning(str(error), max_characters)
+    except Exception:  # `__str__` of the user's exception may raise anything
+        return UNSPEAKABLE
+
+
+def _beginning(text: str, max_characters: int) -> str:
+    """One character more than is shown, as a plain text whatever class the text is of."""
+    return str.__getitem__(text, slice(max_characters + 1))
 
 
 def _preview(value: object, max_characters: int) -> str:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nighthawk_async import observe, parallel
 from nighthawk_async.observe import NodeView, TaskTree, view_as_json
 from tests.unit.observe.recorded import begin, only, top_writer
 
@@ -177,6 +178,87 @@ def test_an_error_that_cannot_be_shown_is_still_an_error() -> None:
     error = only(tree).error
     assert error is not None
     assert (error.type, error.message) == ("UnspeakableError", "its message cannot be shown")
+
+
+class OddText(str):
+    def removeprefix(self, prefix: str, /) -> NoReturn:
+        raise AssertionError("code of the text was run")
+
+    __getitem__ = __len__ = __str__ = removeprefix  # type: ignore[assignment]
+
+
+class OddNames(type):
+    @property
+    def __name__(cls) -> NoReturn:  # type: ignore[override]
+        raise AssertionError("code of the class was run")
+
+
+class OddError(Exception, metaclass=OddNames):
+    def __str__(self) -> str:
+        return OddText("odd")
+
+
+def error_view(error: BaseException, *, max_characters: int = 200) -> observe.ErrorView:
+    tree = TaskTree(max_preview_characters=max_characters)
+    begin(tree).end("failed", error=error)
+    view = only(tree).error
+    assert view is not None
+    return view
+
+
+def test_an_error_is_shown_whatever_its_class_makes_of_texts_and_names() -> None:
+    assert error_view(OddError()) == observe.ErrorView(type="OddError", message="odd")
+
+
+@pytest.mark.anyio
+async def test_recording_does_not_change_what_a_program_raises() -> None:
+    async def fail(number: int) -> None:
+        raise OddError
+
+    with observe.recording() as tree:
+        (outcome,) = await parallel.settle(fail, [1])
+    assert isinstance(outcome, parallel.Failed)
+    assert type(outcome.error) is OddError
+    assert all(view.is_ended for view in tree.snapshot().children)
+
+
+class Interrupting(Exception):  # noqa: N818
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+def test_a_node_ends_also_when_the_program_is_ended_while_its_error_is_looked_at() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    with pytest.raises(KeyboardInterrupt):
+        run.end("failed", error=Interrupting())
+    assert only(tree).state == "failed"
+    assert only(tree).error == observe.ErrorView(type="Interrupting", message="its message cannot be shown")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError(), ""),
+        (ValueError("no"), "no"),
+        (ValueError(BoobyText("no")), "no"),
+        (ValueError(Booby()), '{"size": 3}'),
+        (ValueError("a", 1), '["a", 1]'),
+        (RuntimeError(ValueError("inner")), "inner"),
+        (OSError(2, "gone", "a.txt"), "[Errno 2] gone: 'a.txt'"),
+        (ValueError("x" * 1_000), "x" * 199 + "…"),
+    ],
+)
+def test_an_error_says_what_its_arguments_say(error: BaseException, message: str) -> None:
+    assert error_view(error).message == message
+
+
+def test_an_error_that_says_much_is_shown_in_part() -> None:
+    class LoudError(Exception):
+        def __str__(self) -> str:
+            return "z" * 1_000_000
+
+    assert error_view(LoudError()).message == "z" * 199 + "…"
 
 
 def test_an_error_is_shown_by_its_type_and_message() -> None:

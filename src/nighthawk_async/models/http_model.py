@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from ..catalog.providers import RetryRules
 from ..types.model import ModelCapabilities, ModelRequest
-from ..wire.codec import Codec, EncodedRequest
+from ..wire.codec import Codec, DemandsMaxTokens, EncodedRequest
 from .endpoint import Endpoint
 from .fitting import fit_request
 from .http_plan import HttpRequestPlan
@@ -95,6 +95,20 @@ class HttpModel:
             ConfigurationError: A setting is bad.
         """
         return self._memory.prepare(settings).endpoint
+
+    def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The settings that a request is sent with, for telemetry: the model's and protocol's as well.
+
+        Args:
+            settings: The settings of the request.
+
+        Raises:
+            ConfigurationError: A setting is bad.
+        """
+        merged = self._memory.prepare(settings).merged
+        if merged.get("max_tokens") is not None or not isinstance(self._codec, DemandsMaxTokens):
+            return merged
+        return {**merged, "max_tokens": self._codec.max_tokens_of(merged, self._capabilities)}
 
     def stream(self, request: ModelRequest) -> HttpResponseStream:
         """Send a request and stream its response; see `ports.Model.stream`.

@@ -5,6 +5,7 @@ Not a generator: no cancel scope is open while the caller holds the stream, only
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -41,6 +42,8 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
         self._attempts: HttpAttempts | None = None
         self._response: BegunResponse | None = None
         self._events: Iterator[ModelEvent] = iter(())
+        self.arrived_at = 0.0
+        """When the last piece of the response arrived; see `runtime.telemetry.responses`."""
         self._entered: list[AbstractAsyncContextManager[Any]] = []
 
     @property
@@ -61,6 +64,7 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
             attempts = HttpAttempts(self._plan, pool=pool, pacer=pacer, limits=limits)
             self._attempts = await self._enter(attempts)
             self._response = await attempts.begin()
+            self.arrived_at = perf_counter()
             self._events = iter(_with_usage_first(self._response, attempts))
         except BaseException as error:
             await self._leave(type(error), error, error.__traceback__)
@@ -97,6 +101,7 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
                 event = next(self._events, None)
                 if event is None:
                     self._events = iter(await self._next_events(self._attempts, self._response))
+                    self.arrived_at = perf_counter()
                     event = next(self._events, None)
                 if event is not None:
                     return raise_failure(event)

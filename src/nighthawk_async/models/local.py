@@ -151,6 +151,14 @@ class LocalModel:
         """What the model can do."""
         return self._capabilities
 
+    def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The settings that a request is sent with, for telemetry: the model's own as well.
+
+        Args:
+            settings: The settings of the request.
+        """
+        return {**self._settings, **settings}
+
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelEvent]]:
         """Send a request and stream its response; see `ports.Model.stream`.

@@ -21,6 +21,7 @@ class PreparedSettings:
     """What follows from the settings of a model and of a request together.
 
     Args:
+        merged: All settings.
         endpoint: Where requests go, with the headers that the settings add.
         transport: How requests are sent.
         for_codec: All settings, as the endpoint calls them.
@@ -30,6 +31,7 @@ class PreparedSettings:
         idempotency_header: The header that carries the key of a request.
     """
 
+    merged: Mapping[str, Any]
     endpoint: Endpoint
     transport: TransportSettings
     for_codec: Mapping[str, Any]
@@ -87,6 +89,7 @@ class SettingsMemory:
         if idempotency_header is not None:
             check_header(idempotency_header, "key")
         return PreparedSettings(
+            merged=settings,
             endpoint=endpoint,
             transport=transport,
             for_codec={self._setting_names.get(name, name): value for name, value in settings.items()},

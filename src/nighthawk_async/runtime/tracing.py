@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
+from .telemetry.library import LIBRARY, library_version
 
 __all__ = [
     "identity_attributes",
@@ -35,7 +36,7 @@ __all__ = [
     "using_span",
 ]
 
-_TRACER = trace.get_tracer("nighthawk_async")
+_TRACER = trace.get_tracer(LIBRARY, library_version())
 
 
 def identity_attributes(execution_ref: ExecutionRef) -> dict[str, str]:

@@ -137,6 +137,9 @@ class ReplayStream(AbstractAsyncContextManager["ReplayStream"], AsyncIterator[Mo
         exchange: The recording.
     """
 
+    is_replay = True
+    """No model is asked; see `runtime.telemetry.responses`."""
+
     def __init__(self, exchange: RecordedExchange) -> None:
         self._exchange = exchange
         self._events = deque(replay_events(exchange))

@@ -3,7 +3,8 @@
 Compatible servers, llama.cpp among them, speak it as well.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ..types.content import MultimodalContent, UploadedFile, UserContent
 from ..types.messages import ToolResultsMessage, UserMessage
@@ -13,6 +14,7 @@ from .anthropic_content import FILE_PROVIDERS, find_refusal
 from .anthropic_messages import PROTOCOL_NAME
 from .anthropic_request import encode_body
 from .anthropic_response import AnthropicResponseDecoder
+from .anthropic_thinking import plan_thinking
 from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
 from .setting_checks import checked_settings
 
@@ -47,6 +49,10 @@ class AnthropicCodec:
         betas = _betas(request)
         headers = _HEADERS | {"anthropic-beta": ",".join(betas)} if betas else _HEADERS
         return EncodedRequest(path="/messages", headers=headers, body=body)
+
+    def max_tokens_of(self, settings: Mapping[str, Any], capabilities: ModelCapabilities) -> int:
+        """The tokens that a response may hold; see `wire.codec.DemandsMaxTokens`."""
+        return plan_thinking(checked_settings(settings, AnthropicSettings), capabilities).max_tokens
 
     def decoder(self) -> AnthropicResponseDecoder:
         """A decoder for one streamed response."""

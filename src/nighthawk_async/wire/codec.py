@@ -6,13 +6,13 @@ makes. Who sends the bytes, waits and tries again is the business of `models.htt
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ..types.content import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .sse import ServerSentEvent
 
-__all__ = ["UNKNOWN_CAPABILITIES", "Codec", "EncodedRequest", "ResponseDecoder"]
+__all__ = ["UNKNOWN_CAPABILITIES", "Codec", "DemandsMaxTokens", "EncodedRequest", "ResponseDecoder"]
 
 UNKNOWN_CAPABILITIES = ModelCapabilities()
 """What is assumed of a model of which nothing is known."""
@@ -105,5 +105,22 @@ class Codec(Protocol):
 
         Raises:
             ModelProtocolError: The body is not what the protocol promises.
+        """
+        ...
+
+
+@runtime_checkable
+class DemandsMaxTokens(Protocol):
+    """What a codec offers as well whose protocol demands to be told how many tokens a response may hold."""
+
+    def max_tokens_of(self, settings: Mapping[str, Any], capabilities: ModelCapabilities) -> int:
+        """The tokens that a response may hold, thinking included.
+
+        Args:
+            settings: The settings of the request.
+            capabilities: What the model can do.
+
+        Raises:
+            ConfigurationError: A setting is bad.
         """
         ...

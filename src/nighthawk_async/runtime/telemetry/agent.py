@@ -13,9 +13,18 @@ from ...types.tools import ToolDefinition
 from ...types.usage import Usage
 from ...wire.redaction import find_secrets
 from ..tracing import start_span
-from .attributes import Attributes, find_endpoint, model_attributes, usage_attributes
+from .attributes import (
+    Attributes,
+    error_attributes,
+    find_endpoint,
+    find_settings,
+    model_attributes,
+    settings_attributes,
+    usage_attributes,
+)
 from .endings import end_span, error_type_of
 from .instruments import record_duration
+from .names import AGENT_SECONDS, OWN_AGENT
 from .settings import get_settings
 from .tool_spans import ToolSpans
 from .watching import is_measured
@@ -43,13 +52,19 @@ class AgentSpan:
         endpoint = find_endpoint(model, settings)
         function = address.split(":")[1] if address.count(":") > 1 else address
         self._attributes: Attributes = {names.operation: names.invoke_agent, names.agent_name: function}
-        if model is not None:
+        if model is None:
+            self._attributes[names.provider] = OWN_AGENT
+        else:
             self._attributes |= model_attributes(names, model.name, endpoint)
         self._secrets = (*find_secrets(settings), *(() if endpoint is None else endpoint.secrets()))
         self.span: Span = start_span(
             f"{names.invoke_agent} {function}",
             kind=SpanKind.INTERNAL,
-            attributes={**self._attributes, names.agent_id: address},
+            attributes={
+                **self._attributes,
+                **settings_attributes(names, find_settings(model, settings)),
+                names.agent_id: address,
+            },
         )
         self._usage = Usage()
         self._tools: ToolSpans | None = None
@@ -100,7 +115,7 @@ class AgentSpan:
         if self._usage.requests:
             self.span.set_attributes(usage_attributes(names, self._usage))
         if names.agent_duration_metric is not None and is_measured():
-            outcome = {} if error_type is None else {names.error_type: error_type}
             seconds = time.perf_counter() - self._began
-            record_duration(names.agent_duration_metric, seconds, {**self._attributes, **outcome})
+            told = {**self._attributes, **error_attributes(names, error_type)}
+            record_duration(names.agent_duration_metric, seconds, told, bounds=AGENT_SECONDS)
         end_span(self.span, names.error_type, error_type)

@@ -2,26 +2,32 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 from urllib.parse import SplitResult
 
 from ...errors import ConfigurationError
 from ...ports import Model
-from ...types.model import ModelRequest
 from ...types.usage import Usage
+from ..budgets.request_bound import find_output_limit
 from .names import PROVIDERS, Names
 
 __all__ = [
+    "AttributeItem",
     "Attributes",
     "HasEndpoint",
+    "HasSettings",
     "SomeEndpoint",
+    "error_attributes",
     "find_endpoint",
+    "find_settings",
     "model_attributes",
-    "request_attributes",
+    "settings_attributes",
     "usage_attributes",
 ]
 
-Attributes: TypeAlias = dict[str, str | bool | int | float | Sequence[str]]
+AttributeItem: TypeAlias = str | bool | int | float | Sequence[str]
+Attributes: TypeAlias = dict[str, AttributeItem]
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -50,6 +56,34 @@ class HasEndpoint(Protocol):
             ConfigurationError: A setting is bad.
         """
         ...
+
+
+@runtime_checkable
+class HasSettings(Protocol):
+    """What a model may offer beside what `ports.Model` asks for."""
+
+    def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The settings that a request with these is sent with: those of the model itself as well.
+
+        Raises:
+            ConfigurationError: A setting is bad.
+        """
+        ...
+
+
+def find_settings(model: Model | None, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings that a request is sent with, as far as its model tells; see `HasSettings`.
+
+    What stands in `extra_body` has the last word, as it has in what is sent.
+
+    Args:
+        model: The model; None for an agent of the user's own.
+        settings: The settings of the request.
+    """
+    with suppress(ConfigurationError):  # which sending the request raises as well
+        settings = model.settings_of(settings) if isinstance(model, HasSettings) else settings
+    extra: object = settings.get("extra_body")
+    return {**settings, **cast("Mapping[str, Any]", extra)} if isinstance(extra, Mapping) else settings
 
 
 def find_endpoint(model: Model | None, settings: Mapping[str, Any]) -> SomeEndpoint | None:
@@ -85,23 +119,22 @@ def model_attributes(names: Names, model_id: str, endpoint: SomeEndpoint | None)
     return attributes
 
 
-def request_attributes(names: Names, request: ModelRequest) -> Attributes:
-    """What a request asks for. A setting of another type than its endpoint takes is left out.
+def settings_attributes(names: Names, settings: Mapping[str, Any]) -> Attributes:
+    """What requests ask for. A setting of another type than its endpoint takes is left out.
 
     Args:
         names: The names to use.
-        request: The request.
+        settings: What `find_settings` gave.
     """
-    settings = request.settings
-    attributes: Attributes = {names.request_stream: settings.get("stream") is not False}
-    if request.response_format is not None:
-        attributes[names.output_type] = "json"
+    attributes: Attributes = {}
     for setting, name in names.request_numbers:
         if (number := _number(settings.get(setting))) is not None:
             attributes[name] = float(number)
     for setting, name in names.request_integers:
         if (number := _number(settings.get(setting))) is not None:
             attributes[name] = int(number)
+    if limit := find_output_limit(settings):
+        attributes[names.request_max_tokens] = limit
     stop: object = settings.get("stop")
     texts = [stop] if isinstance(stop, str) else stop
     if isinstance(texts, list | tuple) and texts:
@@ -110,6 +143,16 @@ def request_attributes(names: Names, request: ModelRequest) -> Attributes:
     if names.request_reasoning is not None and isinstance(effort, str):
         attributes[names.request_reasoning] = effort
     return attributes
+
+
+def error_attributes(names: Names, error_type: str | None) -> Attributes:
+    """What tells of how something ended.
+
+    Args:
+        names: The names to use.
+        error_type: The class of the error that ended it; None when all went well.
+    """
+    return {} if error_type is None else {names.error_type: error_type}
 
 
 def usage_attributes(names: Names, usage: Usage | None) -> dict[str, int]:

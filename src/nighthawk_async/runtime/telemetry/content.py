@@ -1,4 +1,6 @@
-"""Messages, instructions and tools as the JSON texts that the conventions define. Floor 3. Pure.
+"""Messages, instructions and tools in the shapes that the conventions define. Floor 3. Pure.
+
+Spans hold them as JSON texts, events as what those texts say.
 
 Source: the JSON Schemas beside the conventions' pages. Media stand by their kind, type and address; bytes are
 left out.
@@ -12,12 +14,12 @@ import msgspec
 
 from ...types.content import AudioUrl, BinaryContent, FileUrl, ImageUrl, UploadedFile, UserContent, VideoUrl
 from ...types.messages import AssistantMessage, Message, ToolCall, ToolResult, UserMessage
-from ...types.model import FinishReason, ModelRequest
+from ...types.model import ModelRequest
 from ...types.tools import ToolDefinition
 from ...wire.redaction import redact
-from .names import FINISH_REASONS, Names
+from .names import Names
 
-__all__ = ["output_content", "redacted_json", "request_content", "result_content"]
+__all__ = ["output_content", "redacted_json", "request_content", "result_content", "structured"]
 
 _Part = dict[str, Any]
 
@@ -54,19 +56,19 @@ def request_content(names: Names, request: ModelRequest, secrets: Sequence[str])
 
 
 def output_content(
-    names: Names, message: AssistantMessage, reason: FinishReason | None, secrets: Sequence[str]
+    names: Names, message: AssistantMessage, reason: str | None, secrets: Sequence[str]
 ) -> dict[str, str]:
     """What a model answered, by attribute.
 
     Args:
         names: The names to use.
         message: The answer, as far as it arrived.
-        reason: Why it ended; None when it broke off.
+        reason: Why it ended, as its span says; None when it broke off.
         secrets: The secrets that are known.
     """
     output = _message(message)
     if names.messages_tell_finish_reason:
-        output["finish_reason"] = "error" if reason is None else FINISH_REASONS.get(reason, reason)
+        output["finish_reason"] = "error" if reason is None else reason
     return {names.output_messages: _json([output], secrets)}
 
 
@@ -80,11 +82,27 @@ def result_content(result: ToolResult, secrets: Sequence[str]) -> str:
     return _json(_response(result), secrets)
 
 
+def structured(content: Mapping[str, str]) -> dict[str, Any]:
+    """Content as events hold it.
+
+    Args:
+        content: JSON texts, by attribute.
+    """
+    return {name: _decoded(text) for name, text in content.items()}
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:  # where what was redacted was more than a text in it
+        return text
+
+
 def _json(value: object, secrets: Sequence[str]) -> str:
     try:
         text = msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # half a character, which models write now and then
-        text = json.dumps(value)
+    except UnicodeEncodeError:  # half a character, which models write now and then, and no JSON holds
+        text = json.dumps(value, ensure_ascii=False).encode(errors="replace").decode()
     return redacted_json(text, secrets)
 
 

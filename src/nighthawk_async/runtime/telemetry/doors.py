@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ...ports import Model
 from ...types.model import ModelEvent, ModelRequest
 from ..tracing import using_span
-from .watching import is_measured, is_traced
+from .watching import is_logged, is_measured, is_traced
 
 if TYPE_CHECKING:
     from .agent import AgentSpan
@@ -18,14 +18,14 @@ Response: TypeAlias = AbstractAsyncContextManager[AsyncIterator[ModelEvent]]
 
 
 def traced_response(response: Response, model: Model, request: ModelRequest) -> Response:
-    """A response to a request, with a span and metrics where somebody wants them.
+    """A response to a request, with a span, metrics and events where somebody wants them.
 
     Args:
         response: The response.
         model: The model.
         request: The request.
     """
-    if not (is_traced() or is_measured()):
+    if not (is_traced() or is_measured() or is_logged()):
         return response
     from .traced_stream import traced_stream
 

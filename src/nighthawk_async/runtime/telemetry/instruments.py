@@ -10,21 +10,25 @@ from opentelemetry import metrics
 from opentelemetry.metrics import Counter, Histogram, MeterProvider
 
 from .attributes import Attributes
+from .library import LIBRARY, library_version
 from .names import SECONDS, TOKENS, Names
 
 __all__ = ["record_chunk", "record_duration", "record_tokens"]
 
 
-def record_duration(name: str | None, seconds: float, attributes: Attributes) -> None:
+def record_duration(
+    name: str | None, seconds: float, attributes: Attributes, *, bounds: Sequence[float] = SECONDS
+) -> None:
     """Record how long something took.
 
     Args:
         name: The metric; None for one that the conventions in force lack.
         seconds: How long.
         attributes: What it was.
+        bounds: The bounds of its buckets.
     """
     if name is not None:
-        _histogram(metrics.get_meter_provider(), name, "s", SECONDS).record(seconds, attributes)
+        _histogram(metrics.get_meter_provider(), name, "s", bounds).record(seconds, attributes)
 
 
 def record_chunk(names: Names, seconds: float, attributes: Attributes, *, is_first: bool) -> None:
@@ -39,32 +43,37 @@ def record_chunk(names: Names, seconds: float, attributes: Attributes, *, is_fir
     record_duration(names.first_chunk_metric if is_first else names.next_chunk_metric, seconds, attributes)
 
 
-def record_tokens(names: Names, tokens: Mapping[str, int], attributes: Attributes) -> None:
+def record_tokens(
+    names: Names, tokens: Mapping[str, int], attributes: Attributes, outcome: Attributes
+) -> None:
     """Record what a request consumed.
 
     Args:
         names: The names to use.
         tokens: The numbers of tokens, by the attribute of the span that tells them.
         attributes: What the request was.
+        outcome: The `error.type` of one that failed.
     """
     provider = metrics.get_meter_provider()
+    if names.token_metric is not None:
+        histogram = _histogram(provider, names.token_metric, "{token}", TOKENS)
+        for attribute, kind in ((names.input_tokens, "input"), (names.output_tokens, "output")):
+            if attribute in tokens:
+                histogram.record(tokens[attribute], {**attributes, names.token_type: kind})
+    told = {names.input_tokens: 0, names.output_tokens: 0, **tokens}  # of a request that told nothing as well
     for attribute, counter in names.token_counters.items():
-        if attribute in tokens:
-            _counter(provider, counter).add(tokens[attribute], attributes)
-    if names.token_metric is None:
-        return
-    histogram = _histogram(provider, names.token_metric, "{token}", TOKENS)
-    for attribute, kind in ((names.input_tokens, "input"), (names.output_tokens, "output")):
-        if attribute in tokens:
-            histogram.record(tokens[attribute], {**attributes, names.token_type: kind})
+        if attribute in told:
+            _counter(provider, counter).add(told[attribute], {**attributes, **names.unknown_modality})
+    for attribute, metric in names.token_histograms.items():
+        _histogram(provider, metric, "{token}", TOKENS).record(told[attribute], {**attributes, **outcome})
 
 
 @lru_cache(maxsize=64)
 def _histogram(provider: MeterProvider, name: str, unit: str, bounds: Sequence[float]) -> Histogram:
-    meter = provider.get_meter("nighthawk_async")
+    meter = provider.get_meter(LIBRARY, library_version())
     return meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=bounds)
 
 
 @lru_cache(maxsize=64)
 def _counter(provider: MeterProvider, name: str) -> Counter:
-    return provider.get_meter("nighthawk_async").create_counter(name, "{token}")
+    return provider.get_meter(LIBRARY, library_version()).create_counter(name, "{token}")

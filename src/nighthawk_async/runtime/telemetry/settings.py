@@ -11,13 +11,22 @@ from msgspec import Struct
 from ...errors import ConfigurationError
 from .names import BASELINE, LATEST, Names
 
-__all__ = ["SemanticConventions", "TelemetrySettings", "configure_telemetry", "get_settings"]
+__all__ = [
+    "ContentCapture",
+    "SemanticConventions",
+    "TelemetrySettings",
+    "configure_telemetry",
+    "get_settings",
+]
 
 SemanticConventions: TypeAlias = Literal["baseline", "latest"]
 """Version 1.41.1 of OpenTelemetry's conventions for generative AI, or what their repository says since."""
 
+ContentCapture: TypeAlias = Literal["no_content", "span_only", "event_only", "span_and_event"]
+"""Where content is shown."""
+
 _NAMES: dict[str, Names] = {"baseline": BASELINE, "latest": LATEST}
-_CAPTURING_WORDS = frozenset({"true", "1", "span_only", "span_and_event"})
+_CAPTURE_WORDS = {"true": "span_and_event", "1": "span_and_event"}
 
 
 class TelemetrySettings(Struct, frozen=True, kw_only=True):
@@ -25,12 +34,14 @@ class TelemetrySettings(Struct, frozen=True, kw_only=True):
 
     Args:
         names: The names that it uses.
-        captures_content: Whether spans hold messages, arguments and results.
+        spans_hold_content: Whether spans hold messages, arguments and results, and errors what they quote.
+        events_hold_content: Whether the events of requests hold messages; without them, there are none.
         propagates: Whether providers are told of the trace.
     """
 
     names: Names
-    captures_content: bool
+    spans_hold_content: bool
+    events_hold_content: bool
     propagates: bool
 
 
@@ -48,7 +59,7 @@ def get_settings() -> TelemetrySettings:
 def configure_telemetry(
     *,
     semantic_conventions: SemanticConventions | None = None,
-    capture_content: bool | None = None,
+    capture_content: bool | ContentCapture | None = None,
     propagate_context: bool = True,
 ) -> None:
     """Choose what OpenTelemetry's spans and metrics show, for the whole program.
@@ -61,14 +72,16 @@ def configure_telemetry(
             of OpenTelemetry's conventions for generative AI, `latest` what the conventions' own repository
             says since. None for what `OTEL_SEMCONV_STABILITY_OPT_IN` says: `latest` when
             `gen_ai_latest_experimental` is among its values, else `baseline`.
-        capture_content: Whether spans hold messages, system instructions, tool definitions, and the arguments
-            and results of tool calls. They are whatever users and data say; keys of providers are redacted.
-            None for what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; without it, they do not.
-        propagate_context: Whether requests to providers carry the header `traceparent` while a span is
-            recorded, so that a gateway or a server of your own can continue the trace.
+        capture_content: Where messages, system instructions, tool definitions, the arguments and results of
+            tool calls, and what errors quote of them are shown: on spans (`span_only`), in the event of each
+            request that `latest` knows (`event_only`), in both (`span_and_event`, or True), or nowhere
+            (`no_content`, or False). They are whatever users and data say; keys of providers are redacted.
+            None for what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; without it, nowhere.
+        propagate_context: Whether requests to providers carry the header `traceparent` where there is a
+            trace, so that a gateway or a server of your own can continue it.
 
     Raises:
-        ConfigurationError: There are no such conventions.
+        ConfigurationError: There are no such conventions, or content cannot be shown there.
     """
     global _settings
     if semantic_conventions is None:
@@ -78,14 +91,25 @@ def configure_telemetry(
             f"semantic_conventions must be one of {get_args(SemanticConventions)}, "
             f"not {semantic_conventions!r}."
         )
-    if capture_content is None:
-        word = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "")
-        capture_content = word.strip().lower() in _CAPTURING_WORDS
+    shown = _capture_of_environment() if capture_content is None else capture_content
+    if isinstance(shown, bool):
+        shown = "span_and_event" if shown else "no_content"
+    if shown not in get_args(ContentCapture):
+        raise ConfigurationError(
+            f"capture_content must be True, False or one of {get_args(ContentCapture)}, not {shown!r}."
+        )
     _settings = TelemetrySettings(
         names=_NAMES[semantic_conventions],
-        captures_content=capture_content,
+        spans_hold_content=shown in ("span_only", "span_and_event"),
+        events_hold_content=shown in ("event_only", "span_and_event"),
         propagates=propagate_context,
     )
+
+
+def _capture_of_environment() -> str:
+    word = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().lower()
+    word = _CAPTURE_WORDS.get(word, word)
+    return word if word in get_args(ContentCapture) else "no_content"
 
 
 def _conventions_of_environment() -> SemanticConventions:

@@ -15,7 +15,7 @@ from ...errors import ErrorKind
 from ...types.messages import ToolCall, ToolResult
 from ...types.tools import ToolDefinition
 from ..tracing import start_span, using_span
-from .attributes import Attributes
+from .attributes import Attributes, error_attributes
 from .content import redacted_json, result_content
 from .endings import CANCELLED, end_span, error_type_of
 from .instruments import record_duration
@@ -95,17 +95,18 @@ class ToolSpans:
             names.operation: names.execute_tool,
             names.tool_name: call.name,
             names.tool_type: "function",
+            names.agent_name: self._agent[names.agent_name],
         }
         details: Attributes = {names.tool_call_id: call.id}
         if description := self._descriptions.get(call.name):
             details[names.tool_description] = description
-        if settings.captures_content:
-            details[names.tool_arguments] = redacted_json(call.arguments, self._secrets)
         span = start_span(
             f"{names.execute_tool} {call.name}",
             kind=SpanKind.INTERNAL,
-            attributes={**attributes, names.agent_name: self._agent[names.agent_name], **details},
+            attributes={**attributes, **details},
         )
+        if settings.spans_hold_content and span.is_recording():
+            span.set_attribute(names.tool_arguments, redacted_json(call.arguments, self._secrets))
         return _OpenCall(call=call, span=span, attributes=attributes, began=time.perf_counter())
 
     async def _finish(self, opened: _OpenCall, result: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
@@ -116,7 +117,7 @@ class ToolSpans:
                 self._end(opened, error_type_of(error))
                 raise
         settings = get_settings()
-        if settings.captures_content and opened.span.is_recording():
+        if settings.spans_hold_content and opened.span.is_recording():
             content = result_content(answer, self._secrets)
             opened.span.set_attribute(settings.names.tool_result, content)
         self._end(opened, (opened.error_type or _OTHER) if answer.is_error else None)
@@ -127,7 +128,7 @@ class ToolSpans:
             return
         names = get_settings().names
         if names.tool_duration_metric is not None and is_measured():
-            outcome = {} if error_type is None else {names.error_type: error_type}
             seconds = time.perf_counter() - opened.began
-            record_duration(names.tool_duration_metric, seconds, {**opened.attributes, **outcome})
+            told = {**opened.attributes, **error_attributes(names, error_type)}
+            record_duration(names.tool_duration_metric, seconds, told)
         end_span(opened.span, names.error_type, error_type)

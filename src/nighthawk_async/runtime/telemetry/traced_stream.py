@@ -1,5 +1,6 @@
-"""A response whose request has a span and metrics. Floor 3. Only where somebody traces or measures."""
+"""A response whose request has a span, metrics and events. Floor 3. Only where somebody wants them."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -10,6 +11,7 @@ from ...types.model import ModelEvent, ModelRequest
 from ...types.usage import Usage
 from ..budgets.told_usage import TellsConsumption, TellsUsage, may_have_consumed, usage_so_far
 from .chat import ChatSpan
+from .responses import arrived_at, is_replay
 
 __all__ = ["TracedStream", "traced_stream"]
 
@@ -39,7 +41,7 @@ class TracedStream(AbstractAsyncContextManager["TracedStream"], AsyncIterator[Mo
         self._failure: Exception | None = None
 
     async def __aenter__(self) -> Self:
-        chat = self._chat = ChatSpan(self._model, self._request)
+        chat = self._chat = ChatSpan(self._model, self._request, is_replay=is_replay(self._stream))
         try:
             with chat.current():
                 self._events = await self._stream.__aenter__()
@@ -61,6 +63,7 @@ class TracedStream(AbstractAsyncContextManager["TracedStream"], AsyncIterator[Mo
     async def __anext__(self) -> ModelEvent:
         assert self._chat is not None
         assert self._events is not None
+        waited_since = time.perf_counter()
         try:
             with self._chat.current():
                 event = await self._events.__anext__()
@@ -69,7 +72,7 @@ class TracedStream(AbstractAsyncContextManager["TracedStream"], AsyncIterator[Mo
         except Exception as error:
             self._failure = error
             raise
-        self._chat.note(event)
+        self._chat.note(event, waited_since=waited_since, arrived_at=arrived_at(self._stream))
         return event
 
 
@@ -94,7 +97,7 @@ class _TellsBoth(_TellsUsage, _TellsConsumption):
 def traced_stream(
     stream: AbstractAsyncContextManager[AsyncIterator[ModelEvent]], model: Model, request: ModelRequest
 ) -> TracedStream:
-    """The response with a span and metrics; it tells what the response tells, and no more.
+    """The response with a span, metrics and events; it tells what the response tells, and no more.
 
     Args:
         stream: The response.

@@ -4,7 +4,7 @@ import sys
 
 from opentelemetry import trace
 
-__all__ = ["is_measured", "is_traced"]
+__all__ = ["is_logged", "is_measured", "is_traced"]
 
 
 def is_traced() -> bool:
@@ -17,8 +17,17 @@ def is_traced() -> bool:
 
 
 def is_measured() -> bool:
-    """Whether somebody collects metrics: the providers of the API itself, which are no-ops, do not."""
+    """Whether somebody collects metrics."""
     metrics = sys.modules.get("opentelemetry.metrics")  # which nobody has set up who has not loaded it
-    if metrics is None:
-        return False
-    return not type(metrics.get_meter_provider()).__module__.startswith("opentelemetry.metrics.")
+    return metrics is not None and _is_set_up(metrics.get_meter_provider())
+
+
+def is_logged() -> bool:
+    """Whether somebody collects log records."""
+    logs = sys.modules.get("opentelemetry._logs")
+    return logs is not None and _is_set_up(logs.get_logger_provider())
+
+
+def _is_set_up(provider: object) -> bool:
+    """Whether it is none of the providers of the API itself, which are no-ops."""
+    return not type(provider).__module__.startswith(("opentelemetry.metrics.", "opentelemetry._logs."))

@@ -215,3 +215,49 @@ async def test_a_request_whose_settings_are_bad_fails_as_it_does_without_traces(
             await act()
     traces.check()
     assert traces.attributes("invoke_agent")["error.type"] == "ConfigurationError"
+
+
+async def test_a_request_tells_the_settings_of_its_model_too(traces: Traces) -> None:
+    async with ModelServer([ModelReply(tool_calls=(OUTCOME,))]) as server:
+        model = endpoint_of(server, stream=False, temperature=0.5, extra_body={"top_p": 0.25}).model
+        async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+            await act()
+        (sent,) = (request.body for request in server.requests)
+    assert (sent["stream"], sent["temperature"], sent["top_p"]) == (False, 0.5, 0.25)
+    told, agent_told = traces.attributes("chat"), traces.attributes("invoke_agent")
+    assert told["gen_ai.request.stream"] is False
+    assert "gen_ai.response.time_to_first_chunk" not in told
+    for each in (told, agent_told):
+        assert (each["gen_ai.request.temperature"], each["gen_ai.request.top_p"]) == (0.5, 0.25)
+
+
+async def test_a_whole_response_is_no_stream_for_the_latest_conventions(traces: Traces) -> None:
+    with telemetry(semantic_conventions="latest"):
+        told = await chat_attributes(traces, {"stream": False})
+    assert "gen_ai.request.stream" not in told
+
+
+async def test_a_request_tells_the_limit_that_its_protocol_demands(traces: Traces) -> None:
+    async with ModelServer([ModelReply(tool_calls=(OUTCOME,))]) as server:
+        async with nh.run(endpoint_of(server, "anthropic:claude")):
+            await act()
+        (request,) = server.requests
+    assert traces.attributes("chat")["gen_ai.request.max_tokens"] == request.body["max_tokens"]
+
+
+class OwnAgent:
+    """Has nothing to do."""
+
+    async def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+        return nh.PassStepOutcome()
+
+
+async def test_an_agent_of_the_users_own_has_a_provider_too(traces: Traces) -> None:
+    async with nh.run(nh.AgentStepExecutor.from_agent(agent=OwnAgent())):
+        await act()
+    assert traces.attributes("invoke_agent") == {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": "nighthawk_async",
+        "gen_ai.agent.name": "act",
+        "gen_ai.agent.id": f"{act.__module__}:act:1",
+    }

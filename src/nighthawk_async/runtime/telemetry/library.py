@@ -1,0 +1,17 @@
+"""Who tells: the name and the version by which backends know what comes from this library. Floor 3."""
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+
+__all__ = ["LIBRARY", "library_version"]
+
+LIBRARY = "nighthawk_async"
+
+
+@cache
+def library_version() -> str | None:
+    """The version of the library; None where it is not installed but imported from its source."""
+    try:
+        return version("nighthawk-async")
+    except PackageNotFoundError:
+        return None

@@ -25,7 +25,7 @@ from ..measure import Benchmark
 from ..server.limits import raise_file_limit
 from ..server.running import ROOT, running_server
 from ..stopwatch import Stopwatch
-from ..subjects.server_client import put_script
+from ..subjects.server_client import counts, put_script
 from .steps import EXPECTED, assign, canned_model, executor_of
 
 __all__ = ["MIDDLEWARE_BENCHMARKS", "SERVICE_BENCHMARKS"]
@@ -111,7 +111,7 @@ def load_service(server: str, leaving: bool, requests: int) -> Mapping[str, floa
     """
     raise_file_limit()
     with running_server() as model, running_service(server, model, leaving) as port:
-        return anyio.run(Load(port, leaving=leaving, requests=requests).carry_out)
+        return anyio.run(Load(port, model, leaving=leaving, requests=requests).carry_out)
 
 
 @contextmanager
@@ -134,12 +134,14 @@ class Load:
 
     Args:
         port: Where it listens.
+        model: URL of the model server.
         leaving: Whether each third client leaves at a random moment.
         requests: How many clients.
     """
 
-    def __init__(self, port: int, *, leaving: bool, requests: int) -> None:
+    def __init__(self, port: int, model: str, *, leaving: bool, requests: int) -> None:
         self._port = port
+        self._model = model
         self._leaving = leaving
         self._requests = requests
         self._answered: set[str] = set()
@@ -203,12 +205,19 @@ class Load:
                 await anyio.sleep(0.05)
 
     def _check(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """Usage adds up: each answer that came is counted once, and nothing that did not come."""
+        """Usage adds up: each answer that came is counted once, and nothing that did not come.
+
+        The model server keeps its own count. It has sent every answer that the service has used, and
+        nobody asked it for what the service does not count.
+        """
         of_one = before["used"]
         used_by: dict[str, int] = after["used_by"]
         assert {used_by[name] for name in self._answered} <= {of_one}
         assert set(used_by.values()) <= {0, of_one}
         assert after["used"] == sum(used_by.values())
+        of_server = counts(self._model)
+        assert len(self._answered) <= after["used"] // of_one <= of_server["turns"]
+        assert of_server["turns"] <= of_server["requests"] <= after["asked"]
 
 
 async def _read(stream: ByteReceiveStream) -> bytes:

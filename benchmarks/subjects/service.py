@@ -80,6 +80,7 @@ class Service:
             "sockets": _count_sockets(),
             "in_progress": self.middleware.requests_in_progress,
             "going_on": sum(not view.is_ended for view in requests),
+            "asked": run.usage_meter.usage.requests,
             "used": run.usage_meter.usage.input_tokens,
             "used_by": {
                 view.attributes["nighthawk.request.id"]: view.subtree_usage.input_tokens for view in requests

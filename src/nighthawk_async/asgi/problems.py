@@ -27,7 +27,7 @@ from ..errors import (
     StepLimitError,
     StepRejectedError,
 )
-from ..parallel import DeadlineExceededError
+from ..parallel import DeadlineExceededError, TaskCancelledError
 from .protocol import Message
 
 __all__ = [
@@ -114,7 +114,7 @@ CANCELLED = Problem(
     status=503,
     name="cancelled",
     title="The request was cancelled",
-    detail="Somebody who watches the service cancelled the request.",
+    detail="Somebody cancelled the request, or a part of it.",
 )
 
 _MODEL_UNAVAILABLE = Problem(
@@ -141,6 +141,7 @@ _TABLE: tuple[tuple[tuple[type[Exception], ...], Problem], ...] = (
         ),
     ),
     ((DeadlineExceededError,), TIMED_OUT),
+    ((TaskCancelledError,), CANCELLED),
     (
         (AnswerTimeoutError, ApprovalExpiredError),
         Problem(
@@ -223,6 +224,7 @@ def find_problem(error: BaseException) -> Problem | None:
     | `DeadlineExceededError`, `ModelTimeoutError`, an answer or approval that came too late | 504 |
     | another `ModelError` | 503 when it is transient, with `Retry-After` when the provider said; else 502 |
     | `ApprovalDeniedError`, `StepRejectedError`, `StepAbortedError` | 403 |
+    | `TaskCancelledError`, as of a step that somebody cancels who watches it | 503 |
     | every other `NighthawkError` | 500 |
 
     A failed step counts as what made it fail. Of a group, the problem with the highest status counts.

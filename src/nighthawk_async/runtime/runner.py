@@ -107,7 +107,7 @@ async def _carry_out_once(
             if attempt is not None:
                 attempt.prepare(step.actor, step_span)
             run_in_task_group = partial(_run_in_task_group, outer, step, block.address, attempt)
-            outcome, result = await begin_in_time(outer.policies.budgets, run_in_task_group)
+            outcome, result = await told.carry_out(begin_in_time(outer.policies.budgets, run_in_task_group))
         except Exception as error:
             record_failed(step_span, error)
             raise

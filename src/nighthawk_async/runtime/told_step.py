@@ -3,16 +3,20 @@
 Nobody watches by default, and then this looks once whether somebody does.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
 
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
-from ..parallel import TaskCancelledError
+from ..parallel import TaskCancelledError, current_task
+from ..types.content import UserContent
 from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
 from .conclude import StepResult
 from .environment import find_environment
 from .step import Step
+from .step_actor import StepActor
 from .step_context import StepContext
 from .tracing import identity_attributes
 
@@ -20,6 +24,8 @@ if TYPE_CHECKING:
     from .attempts.attempts import StepAttempt
 
 __all__ = ["ToldStep", "find_step_node", "tell_note", "tell_retry"]
+
+Result = TypeVar("Result")
 
 
 def find_step_node() -> NodeWriter | None:
@@ -64,11 +70,12 @@ class ToldStep:
         execution_ref: The identity of the step.
     """
 
-    __slots__ = ("_around", "_execution_ref", "_extent", "_node")
+    __slots__ = ("_around", "_control", "_execution_ref", "_extent", "_node")
 
     def __init__(self, execution_ref: ExecutionRef) -> None:
         self._execution_ref = execution_ref
         self._around = find_node_writer()
+        self._control: _ControlledStep | None = None
         self._node: NodeWriter | None = None
         self._extent: using_node_writer | None = None
 
@@ -104,6 +111,7 @@ class ToldStep:
         }
         if attempt is not None:
             attributes["nighthawk.step.attempt"] = attempt.number
+        self._control = _ControlledStep(step.actor)
         self._node = step.actor.node = self._around.begin_child(
             "step",
             context.step_id,
@@ -111,10 +119,21 @@ class ToldStep:
             source=context.step_id,
             inputs=_read_bindings(context),
             attributes=attributes,
-            control=step.actor,
+            control=self._control,
         )
         self._extent = using_node_writer(self._node)
         self._extent.__enter__()
+
+    def carry_out(self, work: Awaitable[Result]) -> Awaitable[Result]:
+        """Carry it out, unless whoever watches cancels it.
+
+        Args:
+            work: Carries it out.
+
+        Raises:
+            TaskCancelledError: Whoever watches has cancelled it.
+        """
+        return work if self._control is None else self._control.carry_out(work)
 
     def end(self, outcome: StepOutcome, result: StepResult) -> None:
         """It has come to its end.
@@ -132,6 +151,39 @@ class ToldStep:
             outputs["return"] = result.return_value
         state: NodeState = "raised" if isinstance(outcome, RaiseStepOutcome) else "completed"
         node.end(state, outputs=outputs, error=result.exception)
+
+
+class _ControlledStep:
+    """How whoever watches influences a step: as the handle of its task would, but the step alone.
+
+    Args:
+        actor: The actor of the step.
+    """
+
+    __slots__ = ("_actor", "_reason", "_scope")
+
+    def __init__(self, actor: StepActor) -> None:
+        self._actor = actor
+        self._scope = anyio.CancelScope()
+        self._reason: str | None = None
+
+    async def carry_out(self, work: Awaitable[Result]) -> Result:
+        with self._scope:
+            return await work
+        raise TaskCancelledError(task_id=current_task().id, reason=self._reason, forced=False)
+
+    def request_cancel(self, reason: str | None) -> None:
+        self._reason = self._reason or reason
+        self._scope.cancel()
+
+    def steer(self, *content: UserContent) -> None:
+        self._actor.steer(*content)
+
+    def suspend(self) -> None:
+        self._actor.suspend()
+
+    def resume(self, input: UserContent | None = None) -> None:
+        self._actor.resume(input)
 
 
 def _read_bindings(context: StepContext) -> Mapping[str, object]:

@@ -82,6 +82,7 @@ class NodeWriter(Protocol):
         inputs: Inputs | None = None,
         attributes: Mapping[str, str | int | float | bool] | None = None,
         control: NodeControl | None = None,
+        speaks_above: bool = False,
     ) -> "NodeWriter":
         """Something begins below the node.
 
@@ -94,6 +95,8 @@ class NodeWriter(Protocol):
             attributes: What else is known of it, under the names that traces use.
             control: How it can be influenced, on the present event loop. What it offers beyond cancelling is
                 found by its methods: `steer(text)`, `suspend()`, `resume()`.
+            speaks_above: Whether what is written to it belongs to the transcript of this node, of which it
+                shows its own part.
         """
         ...
 

@@ -18,6 +18,7 @@ def recording(
     max_finished_trees: int = 1_000,
     max_preview_characters: int = 2_000,
     max_transcript_characters: int = 65_536,
+    max_total_transcript_characters: int = 67_108_864,
 ) -> AbstractContextManager[TaskTree]:
     """Record what goes on during the `with` statement, also in the tasks and threads that it starts.
 
@@ -26,6 +27,7 @@ def recording(
         max_finished_trees: How many finished trees are kept, of those that have nothing above them.
         max_preview_characters: How many characters of each input, output, attribute and error are kept.
         max_transcript_characters: How many characters of the transcript of each node are kept.
+        max_total_transcript_characters: How many characters of all transcripts together are kept.
 
     Returns:
         A context manager that gives the tree.
@@ -38,6 +40,7 @@ def recording(
         max_finished_trees=max_finished_trees,
         max_preview_characters=max_preview_characters,
         max_transcript_characters=max_transcript_characters,
+        max_total_transcript_characters=max_total_transcript_characters,
     ).recording()
 
 

@@ -13,7 +13,7 @@ from .children import ChildList, Chunk
 from .controls import HeldControl
 from .transcript import Transcript
 from .usage_sums import NO_AMOUNTS, NO_USAGE, Amounts, amounts_of, usage_of
-from .views import NO_CHILDREN, NO_CONTROLS, NO_VALUES, ErrorView, NodeView, ViewedKind
+from .views import NO_CHILDREN, NO_CONTROLS, NO_VALUES, ErrorView, NodeView, TranscriptPart, ViewedKind
 
 __all__ = ["Node", "Watcher"]
 
@@ -50,6 +50,7 @@ class Node:
         view: What there is to see of it; None when something has changed since.
         watchers: Who waits for changes in it and below it.
         is_dropped: Whether it is in the tree no longer.
+        speaks_in: The node in whose transcript stands what is said here; None for a transcript of its own.
     """
 
     __slots__ = (
@@ -73,6 +74,7 @@ class Node:
         "parent",
         "retries",
         "source",
+        "speaks_in",
         "state",
         "subtree_retries",
         "transcript",
@@ -108,6 +110,7 @@ class Node:
         self.error: ErrorView | None = None
         self.ended_at: float | None = None
         self.transcript: Transcript | None = None
+        self.speaks_in: Node | None = None
         self.usage = NO_USAGE
         self.retries = 0
         self._begin_subtree()
@@ -192,13 +195,19 @@ class Node:
             subtree_usage=self._subtree_usage(),
             retries=self.retries,
             subtree_retries=self.subtree_retries,
-            transcript=() if self.transcript is None else self.transcript.view(),
+            transcript=self._transcript_view(),
             children=NO_CHILDREN if self.children is None else self.children.view(),
             dropped_children=self.dropped_children,
             attributes=self.attributes,
             controls=NO_CONTROLS if self.control is None else self.control.offered(self.state),
             version=self.version,
         )
+
+    def _transcript_view(self) -> tuple[TranscriptPart, ...]:
+        if self.speaks_in is None:
+            return () if self.transcript is None else self.transcript.view()
+        transcript = self.speaks_in.transcript
+        return () if transcript is None else transcript.view_of(self.id)
 
     def _subtree_usage(self) -> Usage:
         if self.amounts is NO_AMOUNTS:

@@ -5,6 +5,7 @@ Whatever takes long, above all looking at values, happens here, before the tree 
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from itertools import count
 
 from msgspec import Struct
@@ -29,11 +30,13 @@ class Recorder(Struct, frozen=True, kw_only=True, eq=False):
         tree: The tree.
         ids: Gives the ids of nodes.
         max_preview_characters: How many characters of a value are kept.
+        max_transcript_characters: How many characters of a transcript are kept.
     """
 
     tree: SharedTree
     ids: "count[int]"
     max_preview_characters: int
+    max_transcript_characters: int
 
 
 class TreeNodeWriter:
@@ -65,6 +68,7 @@ class TreeNodeWriter:
         inputs: Mapping[str, object] | None = None,
         attributes: Mapping[str, str | int | float | bool] | None = None,
         control: NodeControl | None = None,
+        speaks_above: bool = False,
     ) -> "TreeNodeWriter":
         """Something begins below the node."""
         recorder = self._recorder
@@ -80,7 +84,7 @@ class TreeNodeWriter:
             attributes=preview_attributes(attributes, limit),
             control=None if control is None else HeldControl(control),
         )
-        recorder.tree.change(recorder.tree.state.begin, node, self._node)
+        recorder.tree.change(partial(recorder.tree.state.begin, speaks_above=speaks_above), node, self._node)
         return TreeNodeWriter(recorder, node)
 
     def change_state(self, state: NodeState) -> None:
@@ -103,6 +107,9 @@ class TreeNodeWriter:
         """Continue its transcript."""
         tree = self._recorder.tree
         shown_key = None if key is None else preview_name(key)
+        limit = self._recorder.max_transcript_characters
+        if len(text) > 2 * limit:  # the rest would be left out
+            text = text[:limit] + text[-limit:]
         tree.change(tree.state.write, self._node, kind, clean_text(text), shown_key)
 
     def set_usage(self, usage: Usage) -> None:

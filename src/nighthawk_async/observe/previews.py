@@ -43,6 +43,7 @@ UNSPEAKABLE = "its message cannot be shown"
 
 _CHARACTERS_PER_CELL = 2
 _MAX_WRAPPED_ERRORS = 4
+_MAX_BITS = 64
 _OMITTED = "…"
 
 _BIG_INTEGER = re.compile(rf'"{BIG_INTEGER_MARK}(-?\d+)"')
@@ -73,10 +74,18 @@ def preview_attributes(
         return NO_VALUES
     return MappingProxyType(
         {
-            preview_name(name): shorten(value, max_characters) if isinstance(value, str) else value
+            preview_name(name): _preview_attribute(value, max_characters)
             for name, value in islice(attributes.items(), MAX_NAMES)
         }
     )
+
+
+def _preview_attribute(value: str | int | float | bool, max_characters: int) -> str | int | float | bool:
+    if isinstance(value, str):
+        return shorten(value, max_characters)
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return _preview(value, max_characters)
+    return value
 
 
 def preview_error(error: BaseException | None, max_characters: int) -> ErrorView | None:

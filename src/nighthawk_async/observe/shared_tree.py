@@ -60,12 +60,11 @@ class SharedTree:
     def _carry_out(self, call: Callable[[*Given], Seen], *args: *Given) -> Seen:
         self._is_busy = True
         try:
-            result = call(*args)
-            while self._told_amid:
-                self._told_amid.popleft()()
+            return call(*args)
         finally:
             self._is_busy = False
-        return result
+            while self._told_amid:
+                self._carry_out(self._told_amid.popleft())
 
     def _take_woken(self) -> tuple[Watcher, ...]:
         if not self.state.woken:

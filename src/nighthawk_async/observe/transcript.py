@@ -1,8 +1,15 @@
-"""What was said in a node: its beginning and its end within a number of characters. Floor 4."""
+"""What was said in a node: its beginning and its end within a number of characters. Floor 4.
+
+Nodes below may speak in it too: what the requests of a step say is in the transcript of the step, and they
+show their parts of it.
+"""
 
 from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ..observation import TranscriptKind
+from .transcript_part import Part
 from .views import TranscriptPart
 
 __all__ = ["LEAST_CHARACTERS", "PART_CHARACTERS", "Transcript"]
@@ -13,8 +20,7 @@ PART_CHARACTERS = 64
 LEAST_CHARACTERS = 4 * PART_CHARACTERS
 """The least that a transcript may be allowed to keep."""
 
-_MOST_FRAGMENTS = 64
-"""More of them are put together, which takes less room."""
+_NOTHING_KEPT = (TranscriptPart(kind="note", text="", is_cut=True),)
 
 
 class Transcript:
@@ -24,56 +30,117 @@ class Transcript:
 
     Args:
         max_characters: How many characters are kept at most.
+
+    Attributes:
+        cut_speakers: The ids of the nodes below of which something was left out, for the caller to take.
     """
 
-    __slots__ = ("_beginning", "_end", "_end_characters", "_half", "_is_cut", "_room")
+    __slots__ = (
+        "_beginning",
+        "_beginning_characters",
+        "_end",
+        "_end_characters",
+        "_half",
+        "_is_cut",
+        "_lost_speakers",
+        "cut_speakers",
+    )
 
     def __init__(self, max_characters: int) -> None:
         self._half = max_characters // 2
-        self._room = self._half
-        self._beginning: list[_Part] = []
-        self._end: deque[_Part] = deque()
+        self._beginning: list[Part] = []
+        self._beginning_characters = 0
+        self._end: deque[Part] = deque()
         self._end_characters = 0
         self._is_cut = False
+        self._lost_speakers: set[str | None] = set()  # of parts that were left out whole
+        self.cut_speakers: set[str] = set()
 
-    def write(self, kind: TranscriptKind, text: str, key: str | None) -> None:
-        """Go on with the last part when it has this kind and key, else begin one."""
-        rest = text if self._end else self._fill_beginning(kind, text, key)
+    @property
+    def characters(self) -> int:
+        """How many characters it counts at present."""
+        return self._beginning_characters + self._end_characters
+
+    def write(self, kind: TranscriptKind, text: str, key: str | None, speaker: str | None = None) -> None:
+        """Go on with the last part when it has this kind, key and speaker, else begin one.
+
+        Args:
+            kind: What it is.
+            text: More of it.
+            key: The name and id of a tool call, for its parts.
+            speaker: The id of the node below that says it; None for the node itself.
+        """
+        is_in_end = self._end or self._is_cut
+        rest = text if is_in_end else self._fill_beginning(kind, text, key, speaker)
         if rest is None:
             return
-        if not self._end or not self._end[-1].goes_on_with(kind, key):
-            self._end.append(_Part(kind, key))
+        if not self._end or not self._end[-1].goes_on_with(kind, key, speaker):
+            self._end.append(Part(kind, key, speaker))
             self._end_characters += PART_CHARACTERS
         self._end[-1].add(rest)
         self._end_characters += len(rest)
         self._shorten_end()
 
-    def view(self) -> tuple[TranscriptPart, ...]:
-        """The parts that are kept, in order."""
-        before = tuple(part.view() for part in self._beginning)
-        if not self._end:
-            return before
-        after = tuple(part.view() for part in self._end)
-        last, first = before[-1], after[0]
-        is_one = not self._is_cut and (last.kind, last.key) == (first.kind, first.key)
-        seam = TranscriptPart(
-            kind=first.kind,
-            text=last.text + first.text if is_one else first.text,
-            key=first.key,
-            is_cut=self._is_cut,
-        )
-        return (*(before[:-1] if is_one else before), seam, *after[1:])
+    def shorten(self, max_characters: int) -> None:
+        """Leave out so much that at most so many characters are kept. It may grow again."""
+        if self.characters <= max_characters:
+            return
+        kept = Transcript(max_characters)
+        kept._lost_speakers = self._lost_speakers
+        kept._rewrite(self._beginning)
+        kept._is_cut |= self._is_cut
+        kept._rewrite(self._end)
+        speakers = {part.speaker for part in (*self._beginning, *self._end) if part.speaker is not None}
+        self._beginning, self._beginning_characters = kept._beginning, kept._beginning_characters
+        self._end, self._end_characters = kept._end, kept._end_characters
+        self._is_cut = kept._is_cut
+        self.cut_speakers |= speakers
 
-    def _fill_beginning(self, kind: TranscriptKind, text: str, key: str | None) -> str | None:
+    def view(self) -> tuple[TranscriptPart, ...]:
+        """The parts that are kept, in order; an empty note that says so where none is."""
+        return tuple(shown for _, shown in self._shown()) or (_NOTHING_KEPT if self._is_cut else ())
+
+    def view_of(self, speaker: str) -> tuple[TranscriptPart, ...]:
+        """The parts of one speaker that are kept, in order."""
+        has_lost = speaker in self._lost_speakers
+        shown: list[TranscriptPart] = []
+        for part, view in self._shown():
+            if part.speaker == speaker:
+                is_others_cut = view.is_cut and not part.is_cut and not has_lost
+                shown.append(replace(view, is_cut=False) if is_others_cut else view)
+        if has_lost and not any(view.is_cut for view in shown):
+            shown += _NOTHING_KEPT
+        return tuple(shown)
+
+    def _shown(self) -> Iterator[tuple[Part, TranscriptPart]]:
+        shown = [(part, part.view()) for part in self._beginning]
+        if self._end:
+            first = self._end[0]
+            seam = first.view()
+            if self._is_cut:
+                seam = replace(seam, is_cut=True)
+            elif shown and shown[-1][0].goes_on_with(first.kind, first.key, first.speaker):
+                seam = replace(seam, text=shown.pop()[1].text + seam.text)
+            shown.append((first, seam))
+        yield from shown
+        for number, part in enumerate(self._end):
+            if number:
+                yield part, part.view()
+
+    def _fill_beginning(
+        self, kind: TranscriptKind, text: str, key: str | None, speaker: str | None
+    ) -> str | None:
         """Add as much as there is room for; gives what is left for the end, None for nothing."""
-        if not self._beginning or not self._beginning[-1].goes_on_with(kind, key):
-            if self._room <= PART_CHARACTERS:
+        room = self._half - self._beginning_characters
+        if not self._beginning or not self._beginning[-1].goes_on_with(kind, key, speaker):
+            if room <= PART_CHARACTERS:
                 return text
-            self._beginning.append(_Part(kind, key))
-            self._room -= PART_CHARACTERS
-        taken = text[: self._room]
+            self._beginning.append(Part(kind, key, speaker))
+            self._beginning_characters += PART_CHARACTERS
+            room -= PART_CHARACTERS
+        taken = text[:room]
         self._beginning[-1].add(taken)
-        self._room -= len(taken)
+        self._beginning_characters += len(taken)
         return text[len(taken) :] or None
 
     def _shorten_end(self) -> None:
@@ -85,45 +152,13 @@ class Transcript:
             else:
                 self._end.popleft()
                 self._end_characters -= first.characters + PART_CHARACTERS
+                self._lost_speakers.add(first.speaker)
             self._is_cut = True
+            if first.speaker is not None:
+                self.cut_speakers.add(first.speaker)
 
-
-class _Part:
-    """Some text of one kind, as it comes."""
-
-    __slots__ = ("_fragments", "_key", "_kind", "_view", "characters")
-
-    def __init__(self, kind: TranscriptKind, key: str | None) -> None:
-        self._kind: TranscriptKind = kind
-        self._key = key
-        self._fragments: list[str] = []
-        self._view: TranscriptPart | None = None
-        self.characters = 0
-
-    def goes_on_with(self, kind: TranscriptKind, key: str | None) -> bool:
-        return kind == self._kind and key == self._key
-
-    def add(self, text: str) -> None:
-        if not text:
-            return
-        self._fragments.append(text)
-        self.characters += len(text)
-        self._view = None
-        if len(self._fragments) > _MOST_FRAGMENTS:
-            self._put_together()
-
-    def cut(self, characters: int) -> None:
-        """Leave out so many characters where it begins."""
-        self._fragments = [self._put_together()[characters:]]
-        self.characters -= characters
-        self._view = None
-
-    def view(self) -> TranscriptPart:
-        if self._view is None:
-            self._view = TranscriptPart(kind=self._kind, text=self._put_together(), key=self._key)
-        return self._view
-
-    def _put_together(self) -> str:
-        text = "".join(self._fragments)
-        self._fragments = [text]
-        return text
+    def _rewrite(self, parts: Iterable[Part]) -> None:
+        for part in parts:
+            self.write(part.kind, part.view().text, part.key, part.speaker)
+            if part.is_cut and self._end:
+                self._end[-1].is_cut = True

@@ -14,6 +14,7 @@ from .node_writer import Recorder, TreeNodeWriter
 from .retention import Retention
 from .shared_tree import SharedTree
 from .transcript import LEAST_CHARACTERS
+from .transcript_room import TranscriptRoom
 from .tree_state import TreeState
 from .views import ControlName, NodeView
 from .watching import Watch
@@ -36,6 +37,8 @@ class TaskTree:
         max_preview_characters: How many characters of each input, output, attribute and error are kept.
         max_transcript_characters: How many characters of the transcript of each node are kept: half of them
             from its beginning, half from its end. A part counts 64 besides its text.
+        max_total_transcript_characters: How many characters of all transcripts together are kept. Those of
+            what has ended are left out first, the oldest before others.
 
     Raises:
         ValueError: A limit is not a whole number, or too small.
@@ -48,19 +51,31 @@ class TaskTree:
         max_finished_trees: int = 1_000,
         max_preview_characters: int = 2_000,
         max_transcript_characters: int = 65_536,
+        max_total_transcript_characters: int = 67_108_864,
     ) -> None:
         check_whole_number("max_nodes", max_nodes, least=1)
         check_whole_number("max_finished_trees", max_finished_trees, least=0)
         check_whole_number("max_preview_characters", max_preview_characters, least=16)
         check_whole_number("max_transcript_characters", max_transcript_characters, least=LEAST_CHARACTERS)
+        check_whole_number(
+            "max_total_transcript_characters", max_total_transcript_characters, least=LEAST_CHARACTERS
+        )
         root = Node(id="0", kind="tree", name="", state="running", began_at=time.time())
         state = TreeState(
             root=root,
             retention=Retention(max_nodes=max_nodes, max_finished_trees=max_finished_trees),
-            max_transcript_characters=max_transcript_characters,
+            transcripts=TranscriptRoom(
+                max_characters=max_transcript_characters,
+                max_total_characters=max_total_transcript_characters,
+            ),
         )
         self._shared = SharedTree(state)
-        recorder = Recorder(tree=self._shared, ids=count(1), max_preview_characters=max_preview_characters)
+        recorder = Recorder(
+            tree=self._shared,
+            ids=count(1),
+            max_preview_characters=max_preview_characters,
+            max_transcript_characters=max_transcript_characters,
+        )
         self._writer = TreeNodeWriter(recorder, root)
 
     @contextmanager

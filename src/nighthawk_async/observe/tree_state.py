@@ -5,14 +5,16 @@ above it, never those beside it.
 """
 
 from collections.abc import Mapping
+from itertools import islice
 from types import MappingProxyType
 
 from ..observation import NodeState, TranscriptKind
 from ..types.usage import Usage
 from .controls import HeldControl
 from .node import Node, Watcher
+from .previews import MAX_NAMES
 from .retention import Retention
-from .transcript import Transcript
+from .transcript_room import TranscriptRoom
 from .usage_sums import amounts_of, difference, total
 from .views import ErrorView
 
@@ -28,7 +30,7 @@ class TreeState:
     Args:
         root: The node above everything.
         retention: What says which nodes are dropped.
-        max_transcript_characters: How much of the transcript of a node is kept.
+        transcripts: What writes transcripts.
 
     Attributes:
         version: The number of changes so far.
@@ -36,18 +38,26 @@ class TreeState:
         woken: The watchers that have something new to see, for the caller to take.
     """
 
-    __slots__ = ("_max_transcript_characters", "_retention", "nodes", "root", "version", "woken")
+    __slots__ = ("_retention", "_transcripts", "nodes", "root", "version", "woken")
 
-    def __init__(self, *, root: Node, retention: Retention, max_transcript_characters: int) -> None:
+    def __init__(self, *, root: Node, retention: Retention, transcripts: TranscriptRoom) -> None:
         self._retention = retention
-        self._max_transcript_characters = max_transcript_characters
+        self._transcripts = transcripts
         self.root = root
         self.nodes: dict[str, Node] = {root.id: root}
         self.version = 0
         self.woken: dict[Watcher, None] = {}
 
-    def begin(self, node: Node, parent: Node) -> None:
-        """A node begins below another; of one that was dropped, below what that was below."""
+    def begin(self, node: Node, parent: Node, *, speaks_above: bool) -> None:
+        """A node begins below another; of one that was dropped, below what that was below.
+
+        Args:
+            node: The node.
+            parent: What brought it about.
+            speaks_above: Whether what it says stands in the transcript of that.
+        """
+        if speaks_above and not parent.is_dropped:
+            node.speaks_in = parent
         while parent.is_dropped or parent.depth >= MAX_DEPTH:
             assert parent.parent is not None, "the node above everything is neither"
             parent = parent.parent
@@ -55,7 +65,7 @@ class TreeState:
         self.nodes[node.id] = node
         for above in parent.path():
             if not above.open_nodes:
-                self._retention.remove(above)
+                self._retention.reopen(above)
             above.open_nodes += 1
         self._changed(node)
         self._drop_what_is_too_much()
@@ -68,7 +78,8 @@ class TreeState:
 
     def set_attributes(self, node: Node, attributes: Mapping[str, str | int | float | bool]) -> None:
         """More is known of it."""
-        node.attributes = MappingProxyType({**node.attributes, **attributes})
+        merged = {**node.attributes, **attributes}
+        node.attributes = MappingProxyType(dict(islice(merged.items(), MAX_NAMES)))
         self._changed(node)
 
     def set_control(self, node: Node, control: HeldControl | None) -> None:
@@ -79,10 +90,18 @@ class TreeState:
 
     def write(self, node: Node, kind: TranscriptKind, text: str, key: str | None) -> None:
         """Its transcript goes on."""
-        if node.transcript is None:
-            node.transcript = Transcript(self._max_transcript_characters)
-        node.transcript.write(kind, text, key)
+        above = node.speaks_in
+        speaker = node if above is None else above
+        if speaker.is_dropped:
+            return
+        shortened = self._transcripts.write(speaker, kind, text, key, None if above is None else node.id)
         self._changed(node)
+        if node.parent is not above and above is not None:  # as deep as nodes stand beside what began them
+            self._mark_way_up(above)
+        self._mark_cut(speaker)
+        for each in shortened:
+            self._mark_way_up(each)
+            self._mark_cut(each)
 
     def set_usage(self, node: Node, usage: Usage) -> None:
         """What it has consumed itself is now this much; what is above it has consumed the difference more."""
@@ -112,6 +131,7 @@ class TreeState:
             return
         node.state, node.ended_at, node.control = state, ended_at, None
         node.outputs, node.error = outputs, error
+        self._transcripts.end(node)
         finished: Node | None = None
         for each in node.path():
             each.open_nodes -= 1
@@ -135,6 +155,15 @@ class TreeState:
             if each.watchers is not None:
                 self.woken.update(each.watchers)
 
+    def _mark_cut(self, node: Node) -> None:
+        """What was left out of a transcript is left out of what the nodes below show of it."""
+        if node.transcript is None or not node.transcript.cut_speakers:
+            return
+        for node_id in node.transcript.cut_speakers:
+            if (speaker := self.nodes.get(node_id)) is not None:
+                self._mark_way_up(speaker)
+        node.transcript.cut_speakers.clear()
+
     def _drop_what_is_too_much(self) -> None:
         while (node := self._retention.next_to_drop(len(self.nodes) - 1)) is not None:
             self._drop(node)
@@ -152,5 +181,6 @@ class TreeState:
             if each.watchers is None:
                 each.view = None
             del self.nodes[each.id]
-            self._retention.remove(each)
+            self._retention.drop(each)
+            self._transcripts.drop(each)
         self._mark_way_up(parent)

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from ..actors.argument_checks import check_seconds
 from ..runtime.loop_event import LoopEvent
-from .errors import ObserveError
+from .errors import NodeNotFoundError, ObserveError
 from .node import Node
 from .shared_tree import SharedTree
 from .views import NodeView
@@ -24,6 +24,8 @@ class Watch(AsyncIterator[NodeView]):
 
     Each view is the newest there is when it is asked for. It ends after the view in which the node has ended.
     Only one task may iterate at a time.
+
+    Entering it raises `NodeNotFoundError` when the node was dropped meanwhile.
 
     Args:
         tree: The tree.
@@ -83,6 +85,8 @@ class Watch(AsyncIterator[NodeView]):
         event.set()
 
     def _begin(self) -> None:
+        if self._node.is_dropped:
+            raise NodeNotFoundError(self._node.id)
         if self._seen > self._tree.state.version:
             self._seen = -1
         if self._node.watchers is None:

@@ -1,6 +1,6 @@
 """Tells whoever watches of a model request, event by event, as they stream. Floor 3.
 
-Only where somebody watches. Its text goes to the node of the request, and to that of the step which asks.
+Only where somebody watches.
 """
 
 from collections.abc import AsyncIterator
@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from ..errors import ModelError
-from ..observation import NodeWriter, TranscriptKind, using_node_writer
+from ..observation import NodeWriter, using_node_writer
 from ..ports import Model
 from ..types.model import (
     ModelEvent,
@@ -38,7 +38,8 @@ class ToldStream(NotedStream):
         stream: What is told of.
         model: The model.
         around: What the request is below.
-        step: The node of the step whose model this is; None for none.
+        is_of_step: Whether that is the step whose model this is: then its text is part of the transcript of
+            the step.
     """
 
     def __init__(
@@ -47,12 +48,12 @@ class ToldStream(NotedStream):
         model: Model,
         *,
         around: NodeWriter,
-        step: NodeWriter | None,
+        is_of_step: bool,
     ) -> None:
         self._stream = stream
         self._model_name = model.name
         self._around = around
-        self._step = step
+        self._is_of_step = is_of_step
         self._node: NodeWriter = around
         self._reported: Usage | None = None
         self._is_finished = False
@@ -67,7 +68,10 @@ class ToldStream(NotedStream):
     async def __aenter__(self) -> Self:
         name = self._model_name
         self._node = self._around.begin_child(
-            "model_request", name, attributes={"gen_ai.request.model": name.partition(":")[2] or name}
+            "model_request",
+            name,
+            attributes={"gen_ai.request.model": name.partition(":")[2] or name},
+            speaks_above=self._is_of_step,
         )
         try:
             with using_node_writer(self._node):
@@ -97,18 +101,18 @@ class ToldStream(NotedStream):
     def _note(self, event: ModelEvent) -> None:
         match event:
             case TextDelta():
-                self._write("text", event.text)
+                self._node.write("text", event.text)
             case ReasoningDelta():
-                self._write("reasoning", event.text)
+                self._node.write("reasoning", event.text)
             case ToolCallStarted():
                 self._call_keys[event.index] = f"{event.name}#{event.id}"
             case ToolCallArgumentsDelta():
                 self._calls_with_text.add(event.index)
-                self._write("tool_call", event.fragment, key=self._call_keys.get(event.index))
+                self._node.write("tool_call", event.fragment, key=self._call_keys.get(event.index))
             case ToolCallCompleted():
                 if event.index not in self._calls_with_text:
                     key = f"{event.call.name}#{event.call.id}"
-                    self._write("tool_call", event.call.arguments, key=key)
+                    self._node.write("tool_call", event.call.arguments, key=key)
             case UsageReported():
                 self._reported = event.usage
                 self._node.set_usage(event.usage)
@@ -117,11 +121,6 @@ class ToldStream(NotedStream):
                 self._tell_finished(event)
             case _:
                 pass
-
-    def _write(self, kind: TranscriptKind, text: str, *, key: str | None = None) -> None:
-        self._node.write(kind, text, key=key)
-        if self._step is not None:
-            self._step.write(kind, text, key=key)
 
     def _tell_finished(self, event: ResponseFinished) -> None:
         attributes: dict[str, str | int | float | bool] = {"gen_ai.response.finish_reasons": event.reason}

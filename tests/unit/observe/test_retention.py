@@ -160,3 +160,38 @@ def test_memory_is_flat_over_many_small_trees() -> None:
         assert carry_out(100) == carry_out(5_000)
     finally:
         gc.enable()
+
+
+def test_what_was_finished_in_a_subtree_that_goes_on_again_is_dropped_before_what_is_newer() -> None:
+    tree = TaskTree(max_nodes=20)
+    run = begin(tree)
+    group = run.begin_child("group", "g")
+    for number in range(10):
+        group.begin_child("task", f"old{number}").end("completed")
+    for number in range(8):
+        run.begin_child("step", str(number)).end("completed")
+    group.end("completed")
+    for number in range(5):
+        run.begin_child("step", str(number)).end("completed")
+    assert sum(view.name.startswith("old") for view in only(tree).walk()) == 10
+    late = group.begin_child("task", "late")
+    for number in range(100):
+        run.begin_child("step", f"new{number}").end("completed")
+    kept = [view.name for view in only(tree).walk()]
+    assert [name for name in kept if name.startswith("old")] == []
+    assert [name for name in kept if name.startswith("new")] == [f"new{number}" for number in range(83, 100)]
+    late.end("completed")
+
+
+def test_a_subtree_that_goes_on_again_and_again_is_dropped_in_the_end() -> None:
+    tree = TaskTree(max_nodes=10)
+    run = begin(tree)
+    group = run.begin_child("group", "g")
+    group.end("completed")
+    for number in range(100):
+        group.begin_child("task", str(number)).end("completed")
+        run.begin_child("step", "s").end("completed")
+        assert sum(1 for _ in tree.snapshot().walk()) <= 12
+    for _ in range(20):
+        run.begin_child("step", "s").end("completed")
+    assert names(only(tree)) == ["s"] * 9

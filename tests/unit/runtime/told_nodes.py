@@ -30,6 +30,7 @@ class ToldNode:
         self.usages: list[Usage] = []
         self.retries = 0
         self.ended_at = 0
+        self.speaks_in: ToldNode | None = None
 
     @property
     def state(self) -> NodeState:
@@ -39,6 +40,7 @@ class ToldNode:
     def begin_child(self, kind: NodeKind, name: str, **told: Any) -> "ToldNode":
         """See `NodeWriter`."""
         child = ToldNode(kind, name, **told)
+        child.speaks_in = self if told.get("speaks_above") else None
         self.children.append(child)
         return child
 
@@ -58,6 +60,8 @@ class ToldNode:
     def write(self, kind: TranscriptKind, text: str, *, key: str | None = None) -> None:
         """See `NodeWriter`."""
         assert self.state not in ENDS, f"{self.kind} {self.name} has ended"
+        if self.speaks_in is not None:
+            self.speaks_in.write(kind, text, key=key)
         if self.written and self.written[-1][:2] == (kind, key):
             text = self.written.pop()[2] + text
         self.written.append((kind, key, text))

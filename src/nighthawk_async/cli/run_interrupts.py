@@ -1,91 +1,105 @@
 """Counts Ctrl-C: the first is the program's own business, the second ends the process at once. Floor 5.
 
-An event loop takes the handling of SIGINT over for as long as it runs, and only when it finds Python's own
-handler there. So the functions that set and get handlers are replaced meanwhile: whatever handler is set is
-called as ever, after the count, and looks as if nobody had touched it.
+A handler in Python has to wait while the main thread is in a call into C, and then takes several signals for
+one. So a thread counts what the interpreter itself writes of each signal to its wakeup descriptor. Event
+loops need that too: what comes is handed on to the descriptor that they have set.
 """
 
 import os
 import signal
 import threading
 from collections.abc import Callable
-from types import FrameType
+from contextlib import suppress
 from typing import Any
 
 __all__ = ["EXIT_INTERRUPTED", "Interrupts"]
 
 EXIT_INTERRUPTED = 130
 
+_NO_DESCRIPTOR = -1
+_END = b"\0"  # no signal has this number
+
 
 class Interrupts:
-    """Counts Ctrl-C during the `with` statement. In the main thread.
+    """Counts Ctrl-C during the `with` statement. In the main thread; elsewhere it does nothing.
+
+    What ignores the signal, as `nohup` wants it, goes on doing so.
 
     Args:
-        on_first: Called at the first one; must return at once.
+        on_first: Called at the first one, in another thread.
     """
 
     def __init__(self, on_first: Callable[[], None]) -> None:
         self._on_first = on_first
         self._count = 0
-        self._is_over = False
-
-    @property
-    def has_come(self) -> bool:
-        """Whether there was any."""
-        return self._count > 0
+        self._given = _NO_DESCRIPTOR
+        self._lock = threading.Lock()  # nothing is handed on to a descriptor that was taken back
+        self._is_counting = False
+        self._handler: Any = None
 
     def __enter__(self) -> "Interrupts":
-        self._set, self._get = signal.signal, signal.getsignal
-        self._is_counting = (
-            threading.current_thread() is threading.main_thread()
-            and self._get(signal.SIGINT) is not signal.SIG_IGN  # somebody wants it ignored, as `nohup` does
-        )
-        if self._is_counting:
-            _replace(self._set_counted, self._get_uncounted)
-            signal.signal(signal.SIGINT, self._get(signal.SIGINT))
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        self._set = signal.set_wakeup_fd
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        self._given = self._set(self._writer, warn_on_full_buffer=False)
+        signal.set_wakeup_fd = self._set_given
+        self._is_counting = True
+        os.register_at_fork(after_in_child=self._leave_to_parent)
+        self._thread = threading.Thread(target=self._watch, name="interrupts", daemon=True)
+        self._thread.start()
         return self
 
     def __exit__(self, *exc_details: object) -> None:
-        if self._is_counting:
-            _replace(self._set, self._get)
-            self._set(signal.SIGINT, _uncounted(self._get(signal.SIGINT)))
+        if not self._is_counting:
+            return
+        self._is_counting = False
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+        signal.set_wakeup_fd = self._set
+        self._set(self._given)
+        os.write(self._writer, _END)
+        self._thread.join()
+        os.close(self._writer)
+        os.close(self._reader)
 
     def finish(self) -> None:
         """The program has ended: the first one that comes from now on disturbs nothing."""
-        self._is_over = True
+        if self._is_counting and callable(signal.getsignal(signal.SIGINT)):
+            self._handler = signal.signal(signal.SIGINT, _do_nothing)
 
-    def _set_counted(self, signalnum: int, handler: Any) -> Any:
-        if signalnum == signal.SIGINT and callable(handler) and not isinstance(handler, signal.Handlers):
-            handler = _Counted(self, handler)
-        return _uncounted(self._set(signalnum, handler))
+    def _watch(self) -> None:
+        while (data := os.read(self._reader, 4_096)) and _END not in data:
+            with self._lock:
+                if self._given != _NO_DESCRIPTOR:
+                    with suppress(OSError):  # it is full, or closed
+                        os.write(self._given, data)
+            self._tell(data.count(signal.SIGINT))
 
-    def _get_uncounted(self, signalnum: int) -> Any:
-        return _uncounted(self._get(signalnum))
-
-    def handle(self, handler: Callable[[int, FrameType | None], Any], number: int, frame: Any) -> None:
-        """Count one, and let the program's handler handle the first."""
-        self._count += 1
+    def _tell(self, number: int) -> None:
+        is_first = self._count == 0 and number > 0
+        self._count += number
         if self._count > 1:
             os._exit(EXIT_INTERRUPTED)
-        self._on_first()
-        if not self._is_over:
-            handler(number, frame)
+        if is_first:
+            self._on_first()
+
+    def _set_given(self, fd: int, /, *, warn_on_full_buffer: bool = True) -> int:
+        """What `signal.set_wakeup_fd` is meanwhile."""
+        self._set(fd, warn_on_full_buffer=warn_on_full_buffer)  # which refuses what is none
+        self._set(self._writer, warn_on_full_buffer=False)
+        with self._lock:
+            before, self._given = self._given, fd
+        return before
+
+    def _leave_to_parent(self) -> None:
+        """A child process tells the thread of its parent nothing."""
+        if self._is_counting:
+            self._is_counting = False
+            signal.set_wakeup_fd = self._set
+            self._set(self._given)
 
 
-class _Counted:
-    """A handler that is called after the count."""
-
-    def __init__(self, interrupts: Interrupts, handler: Callable[[int, FrameType | None], Any]) -> None:
-        self._interrupts = interrupts
-        self.handler = handler
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        self._interrupts.handle(self.handler, number, frame)
-
-
-def _uncounted(handler: Any) -> Any:
-    return handler.handler if isinstance(handler, _Counted) else handler
-
-
-def _replace(set_handler: Any, get_handler: Any) -> None:
-    signal.signal, signal.getsignal = set_handler, get_handler
+def _do_nothing(number: int, frame: Any) -> None:
+    return

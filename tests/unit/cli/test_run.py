@@ -261,6 +261,87 @@ def test_ctrl_c_twice_ends_a_script_that_does_not_come_to_its_end(folder: Path, 
     assert "clean\n" not in terminal.shown
 
 
+@pytest.mark.parametrize("backend", ["trio", "asyncio", "none"])
+def test_ctrl_c_twice_ends_a_script_in_a_call_that_no_handler_interrupts(folder: Path, backend: str) -> None:
+    script = """
+import hashlib, sys, anyio
+
+def compute():
+    print("ready", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
+
+async def main():
+    compute()
+
+if sys.argv[1] == "none":
+    compute()
+else:
+    anyio.run(main, backend=sys.argv[1])
+"""
+    (folder / "script.py").write_text(script, encoding="utf-8")
+    with Terminal(["run", "script.py", backend], folder=folder) as terminal:
+        terminal.wait_for("ready")
+        terminal.interrupt()
+        terminal.wait_for("Ctrl-C again to end at once")
+        terminal.interrupt()
+        assert terminal.finish() == 130
+
+
+def test_a_script_that_handles_ctrl_c_itself_handles_the_first(folder: Path) -> None:
+    script = """
+import os, signal, time
+told = []
+signal.signal(signal.SIGINT, lambda number, frame: told.append(number))
+reader, writer = os.pipe()
+os.set_blocking(writer, False)
+assert signal.set_wakeup_fd(writer) == -1
+print("ready", flush=True)
+assert os.read(reader, 1) == bytes([signal.SIGINT])
+assert signal.set_wakeup_fd(-1) == writer
+while not told:
+    time.sleep(0.01)
+print("handled", told)
+"""
+    (folder / "script.py").write_text(script, encoding="utf-8")
+    with Terminal(["run", "--quiet", "script.py"], folder=folder) as terminal:
+        terminal.wait_for("ready")
+        terminal.interrupt()
+        assert terminal.finish() == 0
+    assert terminal.left == f"ready\nhandled [{signal.SIGINT.value}]\n"
+
+
+def test_ctrl_c_of_a_forked_child_is_not_counted(folder: Path) -> None:
+    script = """
+import os, signal, sys, time
+
+def end(number, frame):
+    os.write(1, b"child ended\\n")
+    os._exit(0)
+
+reader, writer = os.pipe()
+if os.fork() == 0:
+    signal.signal(signal.SIGINT, end)
+    os.write(writer, b"x")
+    while True:
+        time.sleep(1)
+os.read(reader, 1)
+print("ready", flush=True)
+try:
+    while True:
+        time.sleep(1)
+except KeyboardInterrupt:
+    os.wait()
+    print("parent ended")
+"""
+    (folder / "script.py").write_text(script, encoding="utf-8")
+    with Terminal(["run", "--quiet", "script.py"], folder=folder) as terminal:
+        terminal.wait_for("ready")
+        terminal.interrupt()
+        assert terminal.finish() == 0
+    assert "child ended" in terminal.left
+    assert terminal.left.endswith("parent ended\n")
+
+
 def test_ctrl_c_is_told_in_a_pipe_too(folder: Path) -> None:
     command = [sys.executable, "-m", "nighthawk_async", "run", "interrupted.py", "trio"]
     with subprocess.Popen(

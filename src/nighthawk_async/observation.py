@@ -5,8 +5,8 @@ what is begun below it tells it so. Nobody watches by default, and then telling 
 variable. Who watches, and how what is told becomes something to look at, is not known here (`observe`).
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
 from typing import Literal, Protocol, TypeAlias
 
@@ -21,6 +21,7 @@ __all__ = [
     "find_node_writer",
     "observed",
     "using_node_writer",
+    "using_node_writer_everywhere",
 ]
 
 NodeKind: TypeAlias = Literal[
@@ -147,12 +148,27 @@ class NodeWriter(Protocol):
         ...
 
 
-_node_writer: ContextVar[NodeWriter | None] = ContextVar("nighthawk_async_node_writer", default=None)
+_node_writer: ContextVar[NodeWriter | None] = ContextVar("nighthawk_async_node_writer")
+_everywhere: NodeWriter | None = None
 
 
 def find_node_writer() -> NodeWriter | None:
     """The node in force, below which things begin; None when nobody watches."""
-    return _node_writer.get()
+    return _node_writer.get(_everywhere)
+
+
+@contextmanager
+def using_node_writer_everywhere(writer: NodeWriter) -> Generator[None, None, None]:
+    """Put a node in force in the whole process where no other one is, for the extent of the `with` statement.
+
+    Before Python 3.14, threads of `threading` begin without the context variables of whoever starts them.
+    """
+    global _everywhere
+    before, _everywhere = _everywhere, writer
+    try:
+        yield
+    finally:
+        _everywhere = before
 
 
 def _take_back(token: Token[NodeWriter | None]) -> None:
@@ -226,7 +242,7 @@ class observed:  # noqa: N801  (a context manager that reads as a function at it
         self._token: Token[NodeWriter | None] | None = None
 
     def __enter__(self) -> NodeWriter | None:
-        around = _node_writer.get()
+        around = find_node_writer()
         if around is None:
             return None
         self._writer = around.begin_child(

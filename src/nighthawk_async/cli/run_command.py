@@ -96,7 +96,7 @@ def _run_watched(call: _Call, tree: TaskTree, display: TreeDisplay | None) -> in
         if live is not None:
             live.start()
         try:
-            with tree.recording():
+            with tree.recording(everywhere=True):
                 status = status_after(partial(call, take), file=call.script.file)
         finally:
             interrupts.finish()

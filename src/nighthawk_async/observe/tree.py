@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from itertools import count
 
 from ..actors.argument_checks import check_whole_number
-from ..observation import using_node_writer
+from ..observation import using_node_writer, using_node_writer_everywhere
 from .errors import NodeNotFoundError, NotControllableError
 from .node import Node
 from .node_writer import Recorder, TreeNodeWriter
@@ -21,7 +21,8 @@ from .watching import Watch
 
 __all__ = ["TaskTree", "find_tree"]
 
-_tree: ContextVar["TaskTree | None"] = ContextVar("nighthawk_async_task_tree", default=None)
+_tree: ContextVar["TaskTree | None"] = ContextVar("nighthawk_async_task_tree")
+_everywhere: "TaskTree | None" = None
 
 
 class TaskTree:
@@ -79,14 +80,22 @@ class TaskTree:
         self._writer = TreeNodeWriter(recorder, root)
 
     @contextmanager
-    def recording(self) -> Generator["TaskTree", None, None]:
-        """Record what goes on during the `with` statement, also in the tasks and threads that it starts.
+    def recording(self, *, everywhere: bool = False) -> Generator["TaskTree", None, None]:
+        """Record what goes on in the `with` statement, also in the tasks and worker threads that it starts.
 
         What begins directly in it has no node above it but the tree's own.
+
+        Args:
+            everywhere: Whether what goes on elsewhere in the process is recorded too, where no other tree is
+                in force. Without it, a `threading.Thread` is recorded from Python 3.14 on.
         """
         token = _tree.set(self)
         try:
-            with using_node_writer(self._writer):
+            with ExitStack() as stack:
+                stack.enter_context(using_node_writer(self._writer))
+                if everywhere:
+                    stack.enter_context(using_node_writer_everywhere(self._writer))
+                    stack.enter_context(_everywhere_in_force(self))
                 yield self
         finally:
             _tree.reset(token)
@@ -194,4 +203,14 @@ class TaskTree:
 
 def find_tree() -> TaskTree | None:
     """The tree into which is recorded where the caller is; None when nothing is recorded."""
-    return _tree.get()
+    return _tree.get(_everywhere)
+
+
+@contextmanager
+def _everywhere_in_force(tree: TaskTree) -> Generator[None, None, None]:
+    global _everywhere
+    before, _everywhere = _everywhere, tree
+    try:
+        yield
+    finally:
+        _everywhere = before

@@ -199,6 +199,21 @@ def test_a_pipe_gets_a_line_for_each_beginning_and_end(folder: Path) -> None:
     assert "\x1b" not in done.stderr
 
 
+def test_what_threads_of_the_script_do_is_shown_too(folder: Path) -> None:
+    script = """
+import anyio, threading, moods
+
+threads = [threading.Thread(target=anyio.run, args=(moods.classify_all, "quick")) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+    done = run_in_pipes(folder, "script.py", script=script)
+    assert done.returncode == 0
+    assert done.stderr.endswith("steps: 2 completed\n")
+
+
 def test_quiet_shows_nothing(folder: Path) -> None:
     done = run_in_pipes(folder, "--quiet", "moods.py", "trio", "quick")
     assert (done.stdout, done.stderr) == ("before\n['good']\n", "")

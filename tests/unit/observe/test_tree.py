@@ -1,8 +1,9 @@
 """What is told of what goes on is seen in the tree."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from contextvars import copy_context
+from contextvars import Context, copy_context
 
 import anyio
 import anyio.to_thread
@@ -273,6 +274,26 @@ async def test_what_begins_in_tasks_and_threads_is_below_what_started_them() -> 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(in_task)
         assert [view.name for view in tree.snapshot().walk()] == ["", "r", "task", "thread"]
+
+
+def test_what_goes_on_in_other_threads_is_recorded_where_that_is_wanted() -> None:
+    found: list[object] = []
+
+    def in_thread() -> None:
+        with observed("function", "thread"):
+            found.append(observe.get_tree())
+        with TaskTree().recording(), observed("function", "elsewhere"):
+            pass
+
+    tree = TaskTree()
+    with ThreadPoolExecutor() as threads:
+        with tree.recording(everywhere=True), observed("run", "r"):
+            threads.submit(Context().run, in_thread).result()
+        with pytest.raises(NotRecordingError):
+            threads.submit(Context().run, observe.get_tree).result()
+    assert [view.name for view in tree.snapshot().walk()] == ["", "r", "thread"]
+    assert tree.snapshot().children[1].parent_id == tree.snapshot().id
+    assert found == [tree]
 
 
 class ToldAmid:

@@ -5,7 +5,6 @@ is the business of `tree_state`.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Protocol
 
 from ..observation import NodeState
 from ..types.usage import Usage
@@ -14,16 +13,9 @@ from .controls import HeldControl
 from .transcript import Transcript
 from .usage_sums import NO_AMOUNTS, NO_USAGE, Amounts, amounts_of, usage_of
 from .views import NO_CHILDREN, NO_CONTROLS, NO_VALUES, ErrorView, NodeView, TranscriptPart, ViewedKind
+from .watched import Watched
 
-__all__ = ["Node", "Watcher"]
-
-
-class Watcher(Protocol):
-    """Who waits for changes."""
-
-    def wake(self) -> None:
-        """Tell that something has changed. Called from any thread; must not wait."""
-        ...
+__all__ = ["Node"]
 
 
 class Node:
@@ -48,7 +40,7 @@ class Node:
         open_nodes: How many nodes of its subtree have not ended, itself included.
         amounts: What its subtree has consumed.
         view: What there is to see of it; None when something has changed since.
-        watchers: Who waits for changes in it and below it.
+        watched: Who waits for changes in it and below it; None for nobody.
         is_dropped: Whether it is in the tree no longer.
         speaks_in: The node in whose transcript stands what is said here; None for a transcript of its own.
     """
@@ -81,7 +73,7 @@ class Node:
         "usage",
         "version",
         "view",
-        "watchers",
+        "watched",
     )
 
     def __init__(
@@ -126,7 +118,7 @@ class Node:
         self.subtree_retries = 0
         self.version = 0
         self.view: NodeView | None = None
-        self.watchers: dict[Watcher, None] | None = None
+        self.watched: Watched | None = None
         self.is_dropped = False
 
     def path(self) -> Iterator["Node"]:

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TypeVar, TypeVarTuple
 
 from .errors import ObserveError
-from .node import Watcher
 from .tree_state import TreeState
+from .watched import Watcher
 
 __all__ = ["SharedTree"]
 

@@ -11,12 +11,13 @@ from types import MappingProxyType
 from ..observation import NodeState, TranscriptKind
 from ..types.usage import Usage
 from .controls import HeldControl
-from .node import Node, Watcher
+from .node import Node
 from .previews import MAX_NAMES
 from .retention import Retention
 from .transcript_room import TranscriptRoom
 from .usage_sums import amounts_of, difference, total
 from .views import ErrorView
+from .watched import Watcher
 
 __all__ = ["MAX_DEPTH", "TreeState"]
 
@@ -152,8 +153,8 @@ class TreeState:
             if each.is_dropped:  # its last view stays as it is
                 continue
             each.mark_changed(self.version)
-            if each.watchers is not None:
-                self.woken.update(each.watchers)
+            if each.watched is not None:
+                self.woken.update(each.watched.watchers)
 
     def _mark_cut(self, node: Node) -> None:
         """What was left out of a transcript is left out of what the nodes below show of it."""
@@ -172,13 +173,13 @@ class TreeState:
         parent, subtree = node.parent, node.subtree()
         assert parent is not None, "the node above everything never ends"
         for each in subtree:
-            if each.watchers is not None:  # whoever watches it has its last view to see
+            if each.watched is not None:  # whoever watches it has its last view to see
                 each.up_to_date_view()
         parent.drop_child(node)
         for each in subtree:
             each.is_dropped = True
             each.children = each.chunk = None  # no circle is left to the garbage collector
-            if each.watchers is None:
+            if each.watched is None:
                 each.view = None
             del self.nodes[each.id]
             self._retention.drop(each)

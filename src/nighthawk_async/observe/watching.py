@@ -15,6 +15,7 @@ from .errors import NodeNotFoundError, ObserveError
 from .node import Node
 from .shared_tree import SharedTree
 from .views import NodeView
+from .watched import Watched
 
 __all__ = ["Watch"]
 
@@ -22,8 +23,9 @@ __all__ = ["Watch"]
 class Watch(AsyncIterator[NodeView]):
     """Gives newer and newer views of a node; `async with` it, then iterate over it.
 
-    Each view is the newest there is when it is asked for. It ends after the view in which the node has ended.
-    Only one task may iterate at a time.
+    Each view is the newest there is when it is asked for. When the last one of the node took long to put
+    together, the next one comes later, and all who watch the node are given the same. It ends after the view
+    in which the node has ended. Only one task may iterate at a time.
 
     Entering it raises `NodeNotFoundError` when the node was dropped meanwhile.
 
@@ -41,6 +43,7 @@ class Watch(AsyncIterator[NodeView]):
         self._seen = -1 if since is None else since
         self._min_interval = min_interval
         self._due = -math.inf
+        self._watched = Watched()
         self._is_entered = False
         self._is_over = False
         self._armed: list[LoopEvent] = []  # at most one; who takes it out sets it, so it is set once
@@ -66,18 +69,19 @@ class Watch(AsyncIterator[NodeView]):
             await checkpoint()
             while (event := self._tree.read(self._find_event)) is not None:
                 await event.wait()
-            if self._due > anyio.current_time():
-                await anyio.sleep_until(self._due)
+            pause = max(self._due - anyio.current_time(), self._tree.read(self._seconds_left))
+            if pause > 0:
+                await anyio.sleep(pause)
             if self._is_over:
                 raise StopAsyncIteration
-            view = self._tree.read(self._node.up_to_date_view)
+            view = self._tree.read(self._look)
             self._due = anyio.current_time() + self._min_interval
             self._seen = view.version
             self._is_over = view.is_ended
             return view
 
     def wake(self) -> None:
-        """Something has changed; see `node.Watcher`."""
+        """Something has changed; see `watched.Watcher`."""
         try:
             event = self._armed.pop()
         except IndexError:  # nobody waits, or another thread wakes already
@@ -89,15 +93,21 @@ class Watch(AsyncIterator[NodeView]):
             raise NodeNotFoundError(self._node.id)
         if self._seen > self._tree.state.version:
             self._seen = -1
-        if self._node.watchers is None:
-            self._node.watchers = {}
-        self._node.watchers[self] = None
+        if self._node.watched is None:
+            self._node.watched = Watched()
+        self._watched = self._node.watched
+        self._watched.watchers[self] = None
 
     def _end(self) -> None:
-        watchers = self._node.watchers
-        if watchers is not None:
-            watchers.pop(self, None)
-            self._node.watchers = watchers or None
+        self._watched.watchers.pop(self, None)
+        if not self._watched.watchers:
+            self._node.watched = None
+
+    def _seconds_left(self) -> float:
+        return self._watched.seconds_left(self._seen)
+
+    def _look(self) -> NodeView:
+        return self._watched.view(self._seen, self._node.up_to_date_view)
 
     def _find_event(self) -> LoopEvent | None:
         """What to wait for; None when there is something to see, or nothing will come any more."""

@@ -329,3 +329,70 @@ async def test_watching_while_threads_publish_ends_with_everything_seen() -> Non
         run.end("completed")
     assert versions == sorted(set(versions))
     assert versions[-1] == tree.version
+
+
+class TakingLong:
+    """A clock by which every view takes so many seconds of work, and that is the clock of the event loop."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._worked = 0.0
+
+    def thread_time(self) -> float:
+        self._worked += self._seconds
+        return self._worked
+
+    def monotonic(self) -> float:
+        return anyio.current_time()
+
+
+async def times_of_views(tree: TaskTree, run: NodeWriter, watchers: int) -> list[list[tuple[float, int]]]:
+    """When each of several watchers is given which version, while something changes all the time."""
+    began = anyio.current_time()
+    seen: list[list[tuple[float, int]]] = [[] for _ in range(watchers)]
+
+    async def watch(times: list[tuple[float, int]]) -> None:
+        async with tree.watch(only(tree).id) as changes:
+            async for view in changes:
+                times.append((anyio.current_time() - began, view.version))
+
+    async with anyio.create_task_group() as tasks:
+        for times in seen:
+            tasks.start_soon(watch, times)
+        for _ in range(999):
+            await anyio.sleep(0.01)
+            run.write("text", ".")
+        run.end("completed")
+    return seen
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("watchers", [1, 20])
+async def test_views_that_take_long_take_a_tenth_of_the_time(
+    watchers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nighthawk_async.observe.watched.time", TakingLong(0.1))
+    tree = TaskTree()
+    for times in await times_of_views(tree, begin(tree), watchers):
+        assert [time for time, _ in times] == pytest.approx([0.9 * number for number in range(13)], abs=0.02)
+        assert times[-1][1] == tree.version
+
+
+@pytest.mark.virtual_time
+async def test_views_that_take_little_come_as_often_as_the_interval_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("nighthawk_async.observe.watched.time", TakingLong(0.004))
+    tree = TaskTree()
+    (times,) = await times_of_views(tree, begin(tree), 1)
+    assert 150 < len(times) < 202
+
+
+async def test_a_watch_of_what_was_dropped_before_it_was_entered_is_refused() -> None:
+    tree = TaskTree(max_finished_trees=0)
+    run = begin(tree)
+    watch = tree.watch(only(tree).id)
+    run.end("completed")
+    with pytest.raises(observe.NodeNotFoundError):
+        async with watch:
+            pytest.fail("it is not there")

@@ -1,0 +1,70 @@
+"""What those who watch one node share: who they are, and how often there is a new view for them. Floor 4.
+
+To put a view together takes time of the event loop, the more, the more has changed. So the next one of a node
+comes the later, the longer the last one took: views take a small share of the time, however much goes on and
+however many watch.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from .views import NodeView
+
+__all__ = ["Watched", "Watcher"]
+
+_UNNOTICED_SECONDS = 0.005
+"""What takes less than this holds nobody up."""
+
+_REST = 9
+"""How many times as long as a view took there is none: views take a tenth of the time."""
+
+
+class Watcher(Protocol):
+    """Who waits for changes."""
+
+    def wake(self) -> None:
+        """Tell that something has changed. Called from any thread; must not wait."""
+        ...
+
+
+class Watched:
+    """The watchers of a node, and the view that they share for a while when it took long.
+
+    Attributes:
+        watchers: They.
+    """
+
+    __slots__ = ("_due", "_shown", "watchers")
+
+    def __init__(self) -> None:
+        self.watchers: dict[Watcher, None] = {}
+        self._shown: NodeView | None = None
+        self._due = 0.0
+
+    def seconds_left(self, seen: int) -> float:
+        """How many seconds to wait for a view that is newer than a version."""
+        return 0.0 if self._shared(seen) is not None else max(0.0, self._due - time.monotonic())
+
+    def view(self, seen: int, make_view: Callable[[], NodeView]) -> NodeView:
+        """A view that is newer than a version: the one that is shared, or a new one.
+
+        Args:
+            seen: The version.
+            make_view: Makes a new one.
+        """
+        shared = self._shared(seen)
+        if shared is not None:
+            return shared
+        began = time.thread_time()  # what other threads and processes took is no reason to wait
+        view = make_view()
+        took = time.thread_time() - began
+        is_noticed = took > _UNNOTICED_SECONDS
+        self._shown = view if is_noticed else None
+        self._due = time.monotonic() + _REST * took if is_noticed else 0.0
+        return view
+
+    def _shared(self, seen: int) -> NodeView | None:
+        if self._shown is None or self._shown.version <= seen or time.monotonic() >= self._due:
+            return None
+        return self._shown

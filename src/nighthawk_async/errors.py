@@ -44,7 +44,7 @@ library's own, because it speaks to the providers itself.
 """
 
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 __all__ = [
     "AnswerTimeoutError",
@@ -97,6 +97,22 @@ class NighthawkError(Exception):
     Raised itself when a runtime precondition fails, for example when no run is active.
     """
 
+    _without_content: str | None = None
+
+    @property
+    def message_without_content(self) -> str:
+        """What it says where no content may be shown: without what it quotes of models and values."""
+        return str(self) if self._without_content is None else self._without_content
+
+    def without_content(self, message: str) -> Self:
+        """Give it the message for where no content may be shown, and return it.
+
+        Args:
+            message: What happened, in the words of whoever raises it.
+        """
+        self._without_content = message
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copy and pickle it as it is, whatever arguments its type takes."""
         return _recreated, (type(self), self.args), self.__dict__
@@ -137,6 +153,8 @@ class MissingCredentialError(ConfigurationError):
 
 class UnsupportedContentError(ConfigurationError):
     """The model cannot take a kind of content that the request holds."""
+
+    _without_content = "the model cannot take a kind of content that the request holds"
 
 
 class ExecutionError(NighthawkError):
@@ -236,6 +254,7 @@ class StepAbortedError(NighthawkError):
 
     def __init__(self, reason: str, *, step_id: str | None = None) -> None:
         super().__init__(reason if step_id is None else f"step {step_id}: aborted: {reason}")
+        self.without_content("the step was aborted" if step_id is None else f"step {step_id}: aborted")
         self.reason = reason
         self.step_id = step_id
 
@@ -276,7 +295,9 @@ class ApprovalDeniedError(HumanError):
 
     def __init__(self, action: str, *, approver: str | None = None, reason: str = "") -> None:
         by = "" if approver is None else f" by {approver}"
-        super().__init__(f"{action}: denied{by}" + (f": {reason}" if reason else ""))
+        denied = f"{action}: denied{by}"
+        super().__init__(denied + (f": {reason}" if reason else ""))
+        self.without_content(denied)
         self.action = action
         self.approver = approver
         self.reason = reason
@@ -381,6 +402,7 @@ class ModelStatusError(ModelError):
         super().__init__(message, is_transient=is_transient)
         self.status = status
         self.retry_after_seconds = retry_after_seconds
+        self.without_content(f"the endpoint answered with the HTTP status {status}")
 
 
 class ModelProviderError(ModelError):
@@ -392,6 +414,8 @@ class ModelProviderError(ModelError):
         is_transient: Whether the same request may succeed later.
     """
 
+    _without_content = "the provider reported an error"
+
     def __init__(self, message: str, *, error_type: str | None = None, is_transient: bool = False) -> None:
         super().__init__(message, is_transient=is_transient)
         self.error_type = error_type
@@ -399,3 +423,5 @@ class ModelProviderError(ModelError):
 
 class ModelProtocolError(ModelError):
     """The answer is not what the protocol promises: garbage, or a stream without its terminal event."""
+
+    _without_content = "the answer is not what the protocol promises"

@@ -121,10 +121,8 @@ class AgentLoop:
             StepLimitError: The step has had as many turns as it may.
         """
         if not self.has_turn_left:
-            raise StepLimitError(
-                f"step {self._task.step_id}: no outcome after {self._turns} model requests (max_turns); "
-                f"the model last said: {self._quoted()}"
-            )
+            what = f"step {self._task.step_id}: no outcome after {self._turns} model requests (max_turns)"
+            raise StepLimitError(f"{what}; the model last said: {self._quoted()}").without_content(what)
         self._turns += 1
         self._turn = _Turn()
         if steered:
@@ -181,10 +179,8 @@ class AgentLoop:
         """
         turn = self._turn
         if turn.finish_reason == "content_filter" and not turn.calls:
-            raise ExecutionError(
-                f"step {self._task.step_id}: the provider's content filter withheld the answer: "
-                f"{self._quoted()}"
-            )
+            what = f"step {self._task.step_id}: the provider's content filter withheld the answer"
+            raise ExecutionError(f"{what}: {self._quoted()}").without_content(what)
         self._messages.append(
             AssistantMessage(
                 text="".join(turn.text),
@@ -259,10 +255,9 @@ class AgentLoop:
             turn.outcome_position = position
             return None
         if self._tool_calls >= self._task.max_tool_calls:
-            raise StepLimitError(
-                f"step {self._task.step_id}: no outcome after {self._tool_calls} tool calls "
-                f"(max_tool_calls); the model last said: {self._quoted()}"
-            )
+            count = self._tool_calls
+            what = f"step {self._task.step_id}: no outcome after {count} tool calls (max_tool_calls)"
+            raise StepLimitError(f"{what}; the model last said: {self._quoted()}").without_content(what)
         self._tool_calls += 1
         return RunToolCall(position=position, call=call)
 
@@ -319,10 +314,9 @@ class AgentLoop:
 
     def _count_correction(self, reason: str) -> None:
         if self._corrections >= self._task.max_corrective_turns:
-            raise ExecutionError(
-                f"step {self._task.step_id}: no acceptable outcome after {self._corrections} corrections: "
-                f"{reason}; the model said: {self._quoted()}"
-            )
+            what = f"step {self._task.step_id}: no acceptable outcome after {self._corrections} corrections"
+            message = f"{what}: {reason}; the model said: {self._quoted()}"
+            raise ExecutionError(message).without_content(what)
         self._corrections += 1
         self._notes.append(f"outcome refused: {reason}")
 

@@ -93,11 +93,11 @@ class GuardedCalls:
 
     async def _fail(self, call: ToolCall, repetition: Repetition) -> ToolResult:
         await self._tell(call, repetition, "failed")
-        raise RepeatedToolCallError(
+        what = (
             f"step {self._environment.execution_ref.step_id}: the model called {call.name} in "
-            f"{repetition.count} turns with the same arguments, and its result stayed the same (loop_guard): "
-            f"{quote(call.arguments)}"
+            f"{repetition.count} turns with the same arguments, and its result stayed the same (loop_guard)"
         )
+        raise RepeatedToolCallError(f"{what}: {quote(call.arguments)}").without_content(what)
 
     async def _tell(self, call: ToolCall, repetition: Repetition, action: "ToolLoopAction") -> None:
         span = trace.get_current_span()

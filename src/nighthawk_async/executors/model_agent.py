@@ -114,7 +114,8 @@ async def _finish_call(
 
 
 def _without_a_turn(error: OutcomeRefusedError) -> ExecutionError:
-    message = f"{error}; no turn is left for another one (max_turns)"
+    no_turn = "no turn is left for another one (max_turns)"
+    message, without_content = f"{error}; {no_turn}", f"{error.message_without_content}; {no_turn}"
     if isinstance(error, StepRejectedError):
-        return StepRejectedError(message)
-    return VerificationError(message, feedback=error.feedback)
+        return StepRejectedError(message).without_content(without_content)
+    return VerificationError(message, feedback=error.feedback).without_content(without_content)

@@ -115,10 +115,8 @@ class Asker:
                 messages = (*messages, UserMessage(content=steered))
             response = await self._ask_once(question, messages)
             if response.finish_reason == "content_filter":  # asking again would change nothing
-                raise ExecutionError(
-                    f"step {self.step_id}: the provider's content filter withheld the answer: "
-                    f"{quote(response.text)}"
-                )
+                what = f"step {self.step_id}: the provider's content filter withheld the answer"
+                raise ExecutionError(f"{what}: {quote(response.text)}").without_content(what)
             answer = AssistantMessage(text=response.text, provider_content=response.provider_content)
             messages = (*messages, answer)
             try:
@@ -131,10 +129,9 @@ class Asker:
                 raise
             except (ExecutionError, ToolValidationError) as error:
                 if corrections >= self.max_corrective_turns:
-                    raise ExecutionError(
-                        f"step {self.step_id}: no acceptable answer after {corrections} corrections: "
-                        f"{error}; the model said: {quote(response.text)}"
-                    ) from error
+                    what = f"step {self.step_id}: no acceptable answer after {corrections} corrections"
+                    message = f"{what}: {error}; the model said: {quote(response.text)}"
+                    raise ExecutionError(message).without_content(what) from error
                 corrections += 1
                 refusal = f"That answer was refused: {error}. "
             else:

@@ -87,8 +87,8 @@ def with_arguments(call: ToolCall, arguments: Mapping[str, Any], *, author: str)
     try:
         text = json.dumps(dict(arguments), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        message = f"{author} rewrote a tool call to what is not JSON: {error}"
-        raise HookError(message, hook=author) from error
+        what = f"{author} rewrote a tool call to what is not JSON"
+        raise HookError(f"{what}: {error}", hook=author).without_content(what) from error
     return ToolCall(id=call.id, name=call.name, arguments=text)
 
 

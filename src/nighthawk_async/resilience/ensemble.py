@@ -242,12 +242,13 @@ class Ensemble(Transformer):
         add_span_event("nighthawk.ensemble.failed", counts)
         errors = tally.errors_in_order()
         models = [self._places[position] for position in sorted(tally.errors)]
-        raise EnsembleError(
-            f"{failed} of {count} calls of {name} failed, and {self._allow_fail} may; the first that failed, "
-            f"on {models[0]}: {describe_error(errors[0])}",
+        what = f"{failed} of {count} calls of {name} failed, and {self._allow_fail} may"
+        error = EnsembleError(
+            f"{what}; the first that failed, on {models[0]}: {describe_error(errors[0])}",
             errors=errors,
             models=models,
-        ) from ExceptionGroup(f"the calls of {name} that failed", errors)
+        )
+        raise error.without_content(what) from ExceptionGroup(f"the calls of {name} that failed", errors)
 
 
 def _checked_models(models: object) -> tuple[str, ...]:

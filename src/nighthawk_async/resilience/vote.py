@@ -189,8 +189,7 @@ class Vote(Transformer):
             return
         add_span_event("nighthawk.vote.failed", counts)
         errors = tally.errors_in_order()
-        raise VoteError(
-            f"{failed} of {self._count} calls of {name} failed, and {self._min_success} have to succeed; "
-            f"the first that failed: {describe_error(errors[0])}",
-            errors=errors,
-        ) from ExceptionGroup(f"the calls of {name} that failed", errors)
+        what = f"{failed} of {self._count} calls of {name} failed, and {self._min_success} have to succeed"
+        message = f"{what}; the first that failed: {describe_error(errors[0])}"
+        failure = VoteError(message, errors=errors).without_content(what)
+        raise failure from ExceptionGroup(f"the calls of {name} that failed", errors)

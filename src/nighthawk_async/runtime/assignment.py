@@ -107,10 +107,12 @@ def _unchanged_on_failure(owner: object, target: AssignmentTarget) -> Generator[
         own.clear()
         own.update(before)
         if isinstance(error, ValidationError):
-            raise ToolValidationError(f"field '{target}': {describe_validation_error(error)}") from error
-        raise ToolBoundaryError(
-            kind="execution", message=f"cannot assign '{target}': {describe_error(error)}"
-        ) from error
+            what = f"field '{target}'"
+            message = f"{what}: {describe_validation_error(error)}"
+            raise ToolValidationError(message).without_content(f"{what} does not take the value") from error
+        what = f"cannot assign '{target}'"
+        message = f"{what}: {describe_error(error)}"
+        raise ToolBoundaryError(kind="execution", message=message).without_content(what) from error
 
 
 def _resolve_owner(context: StepContext, target: AssignmentTarget) -> object:

@@ -116,7 +116,8 @@ class Evaluate(Struct, frozen=True, kw_only=True):
         try:
             code = compile_expression(self.expression)
         except SyntaxError as error:
-            raise ToolEvaluationError(f"not a Python expression: {describe_error(error)}") from error
+            what = "not a Python expression"
+            raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
         with _running(lambda: _slow_call_in(code, self.expression, state.context), describe_error):
             value = state.run(code, self.expression.strip(), "eval")
         if type(value) is PausedCode:
@@ -190,7 +191,8 @@ class Execute(Struct, frozen=True, kw_only=True):
         try:
             code = compile_statements(self.statements, filename=filename)
         except SyntaxError as error:
-            raise ToolEvaluationError(f"not Python statements: {describe_error(error)}") from error
+            what = "not Python statements"
+            raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
         before = dict(state.context.step_locals)
 
         def describe(error: BaseException) -> str:
@@ -307,7 +309,7 @@ def _running(
     except BaseException as error:
         # Code of the user or the model: a stray `exit()` ends nothing, and nothing here can be cancelled, so
         # that a cancellation is somebody else's.
-        raise ToolEvaluationError(describe(error)) from error
+        raise ToolEvaluationError(describe(error)).without_content(type(error).__name__) from error
     finally:
         seconds = time.perf_counter() - started
         if seconds > _SLOW_CALL_SECONDS and _full_collections() == collections:

@@ -127,7 +127,8 @@ def _set_names(step_locals: dict[str, object], names: Sequence[str], values: Map
 
 def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
     if not isinstance(cast("object", outcome), _OUTCOME_TYPES):
-        raise ExecutionError(f"step {context.step_id}: the executor's outcome is no StepOutcome: {outcome!r}")
+        what = f"step {context.step_id}: the executor's outcome is no StepOutcome"
+        raise ExecutionError(f"{what}: {outcome!r}").without_content(what)
     if outcome.kind not in context.allowed_kinds:
         raise ExecutionError(
             f"step {context.step_id}: the outcome '{outcome.kind}' is not allowed for this block; "
@@ -149,7 +150,8 @@ def _validate_bindings(
         ExecutionError: A name is no write binding, a value does not match, or one is missing.
     """
     if not isinstance(cast("object", bindings), Mapping):
-        raise ExecutionError(f"step {context.step_id}: the executor's bindings are no mapping: {bindings!r}")
+        what = f"step {context.step_id}: the executor's bindings are no mapping"
+        raise ExecutionError(f"{what}: {bindings!r}").without_content(what)
     unknown = [name for name in bindings if name not in context.write_names]
     if unknown:
         raise ExecutionError(
@@ -168,7 +170,12 @@ def _validate_bindings(
             }
         )
     except ToolValidationError as error:
-        raise ExecutionError(f"step {context.step_id}: {error}") from error
+        raise _not_valid(context, error) from error
+
+
+def _not_valid(context: StepContext, error: ToolValidationError) -> ExecutionError:
+    message = f"step {context.step_id}: {error}"
+    return ExecutionError(message).without_content(f"step {context.step_id}: {error.message_without_content}")
 
 
 def _check_nothing_missing(context: StepContext, bindings: Mapping[str, object]) -> None:
@@ -191,11 +198,14 @@ def _named(names: list[str]) -> str:
 async def _return_value(actor: StepActor, expression: str) -> object:
     context = actor.context
     if not isinstance(cast("object", expression), str):
-        raise ExecutionError(f"step {context.step_id}: return_expression is no text: {expression!r}")
+        what = f"step {context.step_id}: return_expression is no text"
+        raise ExecutionError(f"{what}: {expression!r}").without_content(what)
     try:
         value = await actor.settle(actor.post_evaluate(expression), may_await=context.is_async)
     except (ToolEvaluationError, ToolBoundaryError) as error:
-        raise ExecutionError(f"step {context.step_id}: return_expression {expression!r}: {error}") from error
+        message = f"step {context.step_id}: return_expression {expression!r}: {error}"
+        what = f"step {context.step_id}: return_expression has no value: {type(error.__cause__).__name__}"
+        raise ExecutionError(message).without_content(what) from error
     return _validate_return_value(context, value)
 
 
@@ -203,27 +213,29 @@ def _validate_return_value(context: StepContext, value: object) -> object:
     try:
         return validate_value(value, return_type(context), subject="the return value")
     except ToolValidationError as error:
-        raise ExecutionError(f"step {context.step_id}: {error}") from error
+        raise _not_valid(context, error) from error
 
 
 def _exception(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
     name = outcome.raise_error_type
     if not isinstance(cast("object", outcome.raise_message), str):
-        raise ExecutionError(f"step {context.step_id}: raise_message is no text: {outcome.raise_message!r}")
+        what = f"step {context.step_id}: raise_message is no text"
+        raise ExecutionError(f"{what}: {outcome.raise_message!r}").without_content(what)
     if not isinstance(cast("object", name), str | None):
-        raise ExecutionError(f"step {context.step_id}: raise_error_type is no name: {name!r}")
+        what = f"step {context.step_id}: raise_error_type is no name"
+        raise ExecutionError(f"{what}: {name!r}").without_content(what)
     if name is None:
-        return ExecutionError(outcome.raise_message)
+        what = f"step {context.step_id} raised, without a type"
+        return ExecutionError(outcome.raise_message).without_content(what)
     if name not in context.raise_error_types:
-        raise ExecutionError(
-            f"step {context.step_id}: the exception type {name!r} is not allowed for this block; "
-            f"allowed: {', '.join(context.raise_error_types) or 'none'}; message: {outcome.raise_message}"
-        )
+        refused = f"not allowed for this block; allowed: {', '.join(context.raise_error_types) or 'none'}"
+        message = f"the exception type {name!r} is {refused}; message: {outcome.raise_message}"
+        error = ExecutionError(f"step {context.step_id}: {message}")
+        raise error.without_content(f"step {context.step_id}: its exception type is {refused}")
     error_type = context.raise_error_types[name]
     try:
         return error_type(outcome.raise_message)
     except Exception as error:  # the constructor is the user's
-        raise ExecutionError(
-            f"step {context.step_id}: {name} cannot be made from a message alone "
-            f"({error}); message: {outcome.raise_message}"
-        ) from error
+        what = f"step {context.step_id}: {name} cannot be made from a message alone"
+        message = f"{what} ({error}); message: {outcome.raise_message}"
+        raise ExecutionError(message).without_content(what) from error

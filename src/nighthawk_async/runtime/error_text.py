@@ -1,10 +1,17 @@
-"""An error of user code as one text for the model. Floor 3."""
+"""An error as a text: for the model, and for where no content may be shown. Floor 3."""
+
+import traceback
 
 from pydantic import ValidationError
 
-from ..errors import ToolBoundaryError
+from ..errors import NighthawkError, ToolBoundaryError
 
-__all__ = ["describe_error", "describe_validation_error"]
+__all__ = [
+    "describe_error",
+    "describe_validation_error",
+    "message_without_content",
+    "stacktrace_without_content",
+]
 
 _MAX_REPORTED_ERRORS = 5
 
@@ -32,6 +39,42 @@ def describe_validation_error(error: ValidationError) -> str:
     if len(details) > _MAX_REPORTED_ERRORS:
         parts.append(f"and {len(details) - _MAX_REPORTED_ERRORS} more")
     return "; ".join(parts)
+
+
+def message_without_content(error: BaseException) -> str:
+    """What an error says, without what it quotes of a model, a provider or a value. Raises what `str` raises.
+
+    What the user's own exceptions say is the user's.
+
+    Args:
+        error: The error.
+    """
+    if isinstance(error, NighthawkError):
+        return error.message_without_content
+    if isinstance(error, ValidationError):
+        kinds = ", ".join(detail["type"] for detail in error.errors(include_url=False, include_input=False))
+        return f"{error.title}: {kinds}"
+    return str(error)
+
+
+def stacktrace_without_content(error: BaseException) -> str:
+    """Where an error was raised, and where its causes were, which stand by their class alone.
+
+    Args:
+        error: The error.
+    """
+    return _stacktrace(error, message_without_content(error), set())
+
+
+def _stacktrace(error: BaseException, message: str, seen: set[int]) -> str:
+    seen.add(id(error))
+    name = f"{type(error).__module__}.{type(error).__qualname__}".removeprefix("builtins.")
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    own = f"Traceback (most recent call last):\n{frames}{name}{': ' * bool(message)}{message}\n"
+    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if before is None or id(before) in seen:
+        return own
+    return f"{_stacktrace(before, '', seen)}\nwhich led to the following exception:\n\n{own}"
 
 
 def _message(error: BaseException) -> str:

@@ -99,7 +99,7 @@ async def _carry_out_once(
 ) -> StepResult:
     """Carry out a block; an attempt is one of several."""
     execution_ref = replace(outer.execution_ref, step_id=step_id_of(block))
-    step_extent = span("nighthawk.step", identity_attributes(execution_ref))
+    step_extent = span("nighthawk.step", identity_attributes(execution_ref), has_own_status=True)
     with step_extent as step_span, ToldStep(execution_ref) as told:
         try:
             step = _prepare(outer, execution_ref, block, site, python_locals, literal)
@@ -228,8 +228,8 @@ def _checked_answer(
     answer: object, executor: StepExecutor, step_id: str
 ) -> tuple[StepOutcome, Mapping[str, object]]:
     if not isinstance(answer, tuple) or len(cast("tuple[object, ...]", answer)) != 2:
-        raise ExecutionError(
-            f"step {step_id}: {type(executor).__name__} returned {answer!r}; "
-            "an executor must return a tuple of a StepOutcome and a mapping of bindings"
-        )
+        remedy = "an executor must return a tuple of a StepOutcome and a mapping of bindings"
+        returned = f"step {step_id}: {type(executor).__name__} returned"
+        message = f"{returned} {answer!r}; {remedy}"
+        raise ExecutionError(message).without_content(f"{returned} something else; {remedy}")
     return cast("tuple[StepOutcome, Mapping[str, object]]", answer)

@@ -278,7 +278,8 @@ class Steering:
 
     def _raise_if_stopped(self) -> None:
         if self.stop_reason is not None:
-            raise StepStoppedError(f"step {self._step_id} was stopped: {self.stop_reason}")
+            what = f"step {self._step_id} was stopped"
+            raise StepStoppedError(f"{what}: {self.stop_reason}").without_content(what)
 
     def _raise_if_cancel_requested(self) -> None:
         raise_if_cancel_requested()

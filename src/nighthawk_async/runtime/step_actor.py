@@ -300,7 +300,8 @@ class StepActor(Steering):
         except (ConcurrentMutationError, ConcurrentMutationWarning):
             raise
         except (Exception, SystemExit) as error:  # as for what is called in the actor's turn
-            raise ToolEvaluationError(reply.describe(error)) from error
+            message = reply.describe(error)
+            raise ToolEvaluationError(message).without_content(type(error).__name__) from error
 
     def _post(self, command: Command) -> Pending[object]:
         envelope = _Envelope(command=command, reply=Pending(command), watchers=find_watchers())

@@ -23,6 +23,8 @@ from ..errors import (
 )
 from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
+from .error_text import message_without_content, stacktrace_without_content
+from .telemetry.endings import end_span, error_type_of
 from .telemetry.library import LIBRARY, library_version
 
 __all__ = [
@@ -31,6 +33,7 @@ __all__ = [
     "record_failed",
     "record_failed_attempt",
     "record_outcome",
+    "shows_content",
     "span",
     "start_span",
     "using_span",
@@ -98,28 +101,30 @@ class using_span:  # noqa: N801  (a context manager that reads as a function at 
 
 
 class span:  # noqa: N801  (a context manager that reads as a function at its call)
-    """A current span that ends with the `with` statement and says what it records itself.
+    """A current span that ends with the `with` statement, and says by which class of error it ended.
 
-    Exceptions are not recorded here: a `raise` outcome is no failure, and neither is a cancellation. Where
-    nobody traces there is no span to make current.
+    Exceptions are not recorded here, whose texts may quote data. Where nobody traces there is no span to make
+    current.
 
     Args:
         name: What the span is called.
         attributes: What it begins with.
+        has_own_status: Whether somebody else gives it its status, as `record_failed` does.
     """
 
-    __slots__ = ("_current", "_span")
+    __slots__ = ("_current", "_has_own_status", "_span")
 
-    def __init__(self, name: str, attributes: Mapping[str, str]) -> None:
+    def __init__(self, name: str, attributes: Mapping[str, str], *, has_own_status: bool = False) -> None:
         self._span = _TRACER.start_span(name, attributes=dict(attributes))
         self._current = using_span(self._span)
+        self._has_own_status = has_own_status
 
     def __enter__(self) -> Span:
         return self._current.__enter__()
 
-    def __exit__(self, *exc_details: object) -> None:
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         self._current.__exit__()
-        self._span.end()
+        end_span(self._span, "error.type", error_type_of(exc), has_own_status=self._has_own_status)
 
 
 def record_outcome(step_span: Span, outcome: StepOutcome) -> None:
@@ -137,16 +142,32 @@ def record_outcome(step_span: Span, outcome: StepOutcome) -> None:
 
 
 def record_failed(step_span: Span, error: Exception) -> None:
-    """The event of a step that failed, with the exception and an error status."""
+    """The event of a step that failed, with the exception and an error status.
+
+    Unless content is shown, they are without what the error quotes.
+    """
     if not step_span.is_recording():
         return
+    if shows_content():
+        message, exception = str(error), None
+    else:
+        message = message_without_content(error)
+        stacktrace = stacktrace_without_content(error)
+        exception = {"exception.message": message, "exception.stacktrace": stacktrace}
     attributes = {
         "nighthawk.step.error_kind": _error_kind(error),
-        "nighthawk.step.error_message": str(error),
+        "nighthawk.step.error_message": message,
     }
     step_span.add_event("nighthawk.step.failed", attributes)
-    step_span.record_exception(error)
-    step_span.set_status(Status(StatusCode.ERROR, str(error)))
+    step_span.record_exception(error, exception)
+    step_span.set_status(Status(StatusCode.ERROR, message))
+
+
+def shows_content() -> bool:
+    """Whether spans hold content, and so texts that may quote it."""
+    from .telemetry.settings import get_settings  # here, because most programs record nothing
+
+    return get_settings().spans_hold_content
 
 
 def record_failed_attempt(

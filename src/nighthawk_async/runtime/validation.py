@@ -97,17 +97,18 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
     try:
         return type_adapter(annotation).validate_python(value)
     except ValidationError as error:
-        raise ToolValidationError(
-            f"{subject} must be {type_name(annotation)}: {describe_validation_error(error)}"
-        ) from error
+        raise _mismatch(subject, annotation, describe_validation_error(error)) from error
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         raise ToolValidationError(
             f"{subject} has an annotation that cannot be validated, {type_name(annotation)}: {error.message}"
         ) from error
     except Exception as error:  # a validator of the user's type may raise anything
-        raise ToolValidationError(
-            f"{subject} must be {type_name(annotation)}: {describe_error(error)}"
-        ) from error
+        raise _mismatch(subject, annotation, describe_error(error)) from error
+
+
+def _mismatch(subject: str, annotation: object, reason: str) -> ToolValidationError:
+    what = f"{subject} must be {type_name(annotation)}"
+    return ToolValidationError(f"{what}: {reason}").without_content(what)
 
 
 def type_name(annotation: object) -> str:

@@ -14,3 +14,5 @@ class CassetteError(InterceptionError):
 
 class CassetteMissError(CassetteError):
     """No recording fits a request, and the cassette does not record."""
+
+    _without_content = "no recording fits a request, and the cassette does not record"

@@ -20,6 +20,7 @@ from nighthawk_async.runtime.hooks.calls import emit, emit_sync
 from nighthawk_async.runtime.hooks.rules import EVENT_RULES
 
 from .hook_samples import EVENTS, REF, REQUEST, running
+from .telemetry.traces import telemetry
 
 pytestmark = pytest.mark.anyio
 
@@ -409,16 +410,23 @@ async def traced(hooks: nh.Hooks, event: Any) -> list[tuple[str, dict[str, Any]]
         (Modify(REQUEST), {"nighthawk.hook.answer": "modify"}),
     ],
 )
-async def test_an_answer_is_an_event_on_the_span(answer: object, details: dict[str, str]) -> None:
+@pytest.mark.parametrize("shows_content", [True, False])
+async def test_an_answer_is_an_event_on_the_span(
+    answer: object, details: dict[str, str], shows_content: bool
+) -> None:
+    """Its reason, which may quote arguments, is told where content is."""
+    if not shows_content:
+        details = {name: told for name, told in details.items() if not name.endswith("reason")}
     event = nhh.BeforeModelRequest(execution_ref=REF, model_name="provider:name", request=REQUEST)
     identity = {
         "nighthawk.hook.name": "answering.<locals>.decide",
         "nighthawk.hook.event": "BeforeModelRequest",
     }
-    assert await traced(answering(event, answer), event) == [
-        ("nighthawk.hook.answered", {**identity, **details})
-    ]
-    assert await traced(answering(event, None), event) == []
+    with telemetry(capture_content=shows_content):
+        assert await traced(answering(event, answer), event) == [
+            ("nighthawk.hook.answered", {**identity, **details})
+        ]
+        assert await traced(answering(event, None), event) == []
 
 
 async def test_a_failure_is_an_event_on_the_span_without_the_text_of_the_error() -> None:

@@ -14,6 +14,8 @@ from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import ScriptedExecutor, pass_response
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, evaluating
 
+from .telemetry.traces import telemetry
+
 pytestmark = pytest.mark.anyio
 
 
@@ -154,9 +156,10 @@ async def test_every_decision_is_told_to_traces_and_hooks(
     hooks, told = nh.Hooks(), list[nh.hooks.OversightDecided]()
     hooks.on(nh.hooks.OversightDecided, told.append)
     steps = ScriptedSteps(assigning("number", "1"), PASS)
-    async with nh.run(steps.executor, hooks=hooks):
-        with nh.scope(oversight=oversight), suppress(nh.StepAbortedError):
-            await act()
+    with telemetry(capture_content=True):  # reasons may quote arguments
+        async with nh.run(steps.executor, hooks=hooks):
+            with nh.scope(oversight=oversight), suppress(nh.StepAbortedError):
+                await act()
     step_id = told[0].execution_ref.step_id
     assert decisions_in(exporter) == [{**each, "step.id": step_id} for each in expected]
     assert [

@@ -214,8 +214,9 @@ def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) ->
             raise  # the task was asked to end, and a step of the hook's obeyed
         name = hook_name(function)
         record_hook("failed", function, event_type, {"error.type": type(error).__name__})
-        message = f"hook {name} failed at {event_type.__name__}: {describe_error(error)}"
-        raise HookError(message, hook=name) from error
+        what = f"hook {name} failed at {event_type.__name__}"
+        failed = HookError(f"{what}: {describe_error(error)}", hook=name)
+        raise failed.without_content(f"{what}: {type(error).__name__}") from error
     finally:
         _answering.reset(token)
 

@@ -9,6 +9,7 @@ from opentelemetry import trace
 
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
 from ..oversight.abort import Abort
+from ..tracing import shows_content
 from .answers import HookFunction, Modify, Veto
 from .events import BeforeToolCall, HookEvent
 from .registry import hook_name
@@ -44,10 +45,10 @@ def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
     rule = EVENT_RULES[type(event)]
     match answer:
         case Veto(reason=reason) if rule.deed is not None:
-            record_hook("answered", function, type(event), {_ANSWER: "veto", _REASON: reason})
+            _record_reason(function, type(event), "veto", reason)
             raise _veto_error(event, answer, function, rule.deed)
         case Abort(reason=reason) if rule.deed is not None:
-            record_hook("answered", function, type(event), {_ANSWER: "abort", _REASON: reason})
+            _record_reason(function, type(event), "abort", reason)
             raise StepAbortedError(reason, step_id=_step_id(event))
         case Modify(value=value) if rule.checked_value is not None:
             try:
@@ -63,24 +64,31 @@ def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
 
 def _veto_error(event: object, veto: Veto, function: HookFunction[Any], deed: str) -> Exception:
     cause = ToolBoundaryError(kind="oversight", message=veto.reason, guidance=veto.guidance)
+    cause.without_content("vetoed by a hook")
     if isinstance(event, BeforeToolCall):
         return cause
     guidance = f" ({veto.guidance})" if veto.guidance else ""
-    error = StepRejectedError(
-        f"step {_step_id(event)}: hook {hook_name(function)} vetoed {deed}: {veto.reason}{guidance}"
-    )
+    what = f"step {_step_id(event)}: hook {hook_name(function)} vetoed {deed}"
+    error = StepRejectedError(f"{what}: {veto.reason}{guidance}").without_content(what)
     error.__cause__ = cause
     return error
 
 
 def _answer_error(event: object, answer: object, function: HookFunction[Any], problem: str) -> HookError:
-    name = hook_name(function)
-    given = type(answer).__name__ if isinstance(answer, Veto | Modify | Abort) else reprlib.repr(answer)
-    return HookError(f"hook {name} answered {given} to {type(event).__name__}; {problem}", hook=name)
+    name, kind, asked = hook_name(function), type(answer).__name__, type(event).__name__
+    given = kind if isinstance(answer, Veto | Modify | Abort) else reprlib.repr(answer)
+    error = HookError(f"hook {name} answered {given} to {asked}; {problem}", hook=name)
+    return error.without_content(f"hook {name} answered {kind} to {asked}")
 
 
 def _step_id(event: object) -> str | None:
     return event.execution_ref.step_id if isinstance(event, HookEvent) else None
+
+
+def _record_reason(function: HookFunction[Any], event_type: type, answer: str, reason: str) -> None:
+    """Tell what a hook answered; its reason may quote arguments."""
+    details = {_ANSWER: answer, _REASON: reason} if shows_content() else {_ANSWER: answer}
+    record_hook("answered", function, event_type, details)
 
 
 def record_hook(verb: str, function: HookFunction[Any], event_type: type, details: Mapping[str, str]) -> None:

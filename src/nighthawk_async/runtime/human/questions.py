@@ -117,13 +117,17 @@ async def _answer_or_default(
 ) -> tuple[object, QuestionStatus]:
     try:
         if handler is None:
-            raise NoHumanError(
-                f"Nobody is there to be asked {_quoted(question)}: install a handler with "
-                "nighthawk_async.run(…, human=…) or nighthawk_async.scope(human=…), or give a default."
+            nobody = "Nobody is there to be asked"
+            remedy = (
+                "install a handler with nighthawk_async.run(…, human=…) or nighthawk_async.scope(human=…), "
+                "or give a default."
             )
+            error = NoHumanError(f"{nobody} {_quoted(question)}: {remedy}")
+            raise error.without_content(f"{nobody}: {remedy}")
         with anyio.move_on_after(seconds):
             return await _fitting_answer(handler, question, observer), "answered"
-        raise AnswerTimeoutError(f"Nobody answered {_quoted(question)} in {seconds:g} seconds.")
+        error = AnswerTimeoutError(f"Nobody answered {_quoted(question)} in {seconds:g} seconds.")
+        raise error.without_content(f"Nobody answered in {seconds:g} seconds.")
     except (NoHumanError, AnswerTimeoutError):
         if question.has_default:
             return question.default, "default"
@@ -145,9 +149,10 @@ async def _fitting_answer(
             return value
         tell_human_event(QuestionAnswered(question=question, answer=answer, error=problem), observer)
         if question.attempt == _MAX_ATTEMPTS:
-            raise InvalidAnswerError(
+            error = InvalidAnswerError(
                 f"No answer to {_quoted(question)} fitted in {_MAX_ATTEMPTS} attempts: {problem}"
             )
+            raise error.without_content(f"No answer fitted in {_MAX_ATTEMPTS} attempts.")
         question = replace(question, attempt=question.attempt + 1, error=problem)
 
 

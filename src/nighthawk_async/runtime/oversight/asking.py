@@ -68,8 +68,9 @@ async def _ask(
         answer = method(subject)
         decision = cast("object", await answer if inspect.isawaitable(answer) else answer)
     if not isinstance(decision, Accept | Reject | Rewrite | Abort):
-        problem = f"answered {decision!r}; it must answer Accept, Reject, Rewrite or Abort"
-        raise _answer_error(name, problem)
+        remedy = "it must answer Accept, Reject, Rewrite or Abort"
+        error = _answer_error(name, f"answered {decision!r}; {remedy}")
+        raise error.without_content(f"Oversight hook {name} answered {type(decision).__name__}; {remedy}.")
     if isinstance(decision, Rewrite) and not isinstance(cast("object", decision.values), Mapping | None):
         raise _answer_error(name, "answered a Rewrite whose values are no mapping")
     return decision

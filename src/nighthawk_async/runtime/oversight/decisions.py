@@ -12,6 +12,7 @@ from ..environment import Environment
 from ..hooks.calls import emit
 from ..hooks.events import OversightDecided, OversightDecision, OversightSubject
 from ..step import Step
+from ..tracing import shows_content
 from .asking import ask_about_commit, ask_about_tool_call
 from .failures import failing_as_hook
 from .inspection import Abort, Decision, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
@@ -88,9 +89,9 @@ async def overseen_commit(
     match decision:
         case Reject():
             guidance = f" ({decision.guidance})" if decision.guidance else ""
-            raise StepRejectedError(
-                f"step {commit.step_id}: oversight rejected the commit: {decision.reason}{guidance}"
-            ) from _rejection(decision)
+            what = f"step {commit.step_id}: oversight rejected the commit"
+            message = f"{what}: {decision.reason}{guidance}"
+            raise StepRejectedError(message).without_content(what) from _rejection(decision)
         case Abort():
             raise StepAbortedError(decision.reason, step_id=commit.step_id)
         case Rewrite():
@@ -107,7 +108,8 @@ async def overseen_commit(
 
 
 def _rejection(decision: Reject) -> ToolBoundaryError:
-    return ToolBoundaryError(kind="oversight", message=decision.reason, guidance=decision.guidance)
+    error = ToolBoundaryError(kind="oversight", message=decision.reason, guidance=decision.guidance)
+    return error.without_content("rejected by oversight")
 
 
 async def _tell(
@@ -115,7 +117,7 @@ async def _tell(
 ) -> None:
     name = _NAMES.get(type(decision), "accept")
     reason = decision.reason if isinstance(decision, Reject | Abort) else None
-    _record(environment, subject, name, {"tool_name": tool_name, "reason": reason})
+    _record(environment, subject, name, {"tool_name": tool_name}, reason)
     if environment.policies.hooks:
         event = OversightDecided(
             execution_ref=environment.execution_ref,
@@ -127,7 +129,13 @@ async def _tell(
         await emit(environment, event)
 
 
-def _record(environment: Environment, subject: str, decision: str, details: Mapping[str, str | None]) -> None:
+def _record(
+    environment: Environment,
+    subject: str,
+    decision: str,
+    details: Mapping[str, str | None],
+    reason: str | None,
+) -> None:
     span = trace.get_current_span()
     if not span.is_recording():
         return
@@ -136,5 +144,6 @@ def _record(environment: Environment, subject: str, decision: str, details: Mapp
         "nighthawk.oversight.decision": decision,
         "step.id": environment.execution_ref.step_id or "",
     }
+    details = {**details, "reason": reason} if shows_content() else details  # which may quote arguments
     attributes |= {f"nighthawk.oversight.{name}": value for name, value in details.items() if value}
     span.add_event("nighthawk.oversight.decided", attributes)

@@ -34,4 +34,5 @@ def failing_as_hook(who: str, *, hook: str) -> Generator[None, None, None]:
             raise
         if (interception := find_interception_error(error)) is not None:
             raise interception from interception.__cause__
-        raise HookError(f"{who} failed: {describe_error(error)}", hook=hook) from error
+        failed = HookError(f"{who} failed: {describe_error(error)}", hook=hook)
+        raise failed.without_content(f"{who} failed: {type(error).__name__}") from error

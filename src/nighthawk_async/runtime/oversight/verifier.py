@@ -93,11 +93,10 @@ class _Verifier:
             case Continue(feedback=feedback):
                 return feedback
             case answer:
-                raise HookError(
-                    f"step {self._step_id}: check {name} answered {answer!r}; it must answer True or None "
-                    "for done; False, a text or Continue to go on",
-                    hook=name,
-                )
+                answered = f"step {self._step_id}: check {name} answered"
+                remedy = "it must answer True or None for done; False, a text or Continue to go on"
+                error = HookError(f"{answered} {answer!r}; {remedy}", hook=name)
+                raise error.without_content(f"{answered} {type(answer).__name__}; {remedy}")
 
     async def _ask(self, verification: Verification, proposal: Proposal, name: str) -> object:
         environment = get_environment()
@@ -114,11 +113,11 @@ class _Verifier:
         name = _name_of(verification)
         await self._tell(verification, name, feedback)
         if refusals < verification.max_refusals and not is_last:
-            message = f"step {self._step_id}: check {name} refused the outcome: {feedback}"
-            raise OutcomeRefusedError(message, feedback=feedback)
+            what = f"step {self._step_id}: check {name} refused the outcome"
+            raise OutcomeRefusedError(f"{what}: {feedback}", feedback=feedback).without_content(what)
         times = "once" if refusals == 1 else f"{refusals} times"
-        message = f"step {self._step_id}: check {name} refused the outcome ({times}): {feedback}"
-        self._failure = VerificationError(message, feedback=feedback)
+        what = f"step {self._step_id}: check {name} refused the outcome ({times})"
+        self._failure = VerificationError(f"{what}: {feedback}", feedback=feedback).without_content(what)
         raise self._failure
 
     async def _tell(self, verification: Verification, name: str, feedback: str) -> None:

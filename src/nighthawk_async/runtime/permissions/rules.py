@@ -105,9 +105,9 @@ class PermissionRule:
             if not is_awaitable(answer):
                 return bool(answer)
         except (Exception, SystemExit) as error:  # whatever it raises, the call is not made
-            raise HookError(
-                f"permission rule {self} failed for {call.name}: {describe_error(error)}", hook=str(self)
-            ) from error
+            what = f"permission rule {self} failed for {call.name}"
+            failed = HookError(f"{what}: {describe_error(error)}", hook=str(self))
+            raise failed.without_content(f"{what}: {type(error).__name__}") from error
         if inspect.iscoroutine(answer):
             answer.close()
         raise HookError(f"permission rule {self} has an async predicate; it must be `def`", hook=str(self))

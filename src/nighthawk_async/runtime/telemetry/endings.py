@@ -19,16 +19,17 @@ def error_type_of(error: BaseException | None) -> str | None:
     return type(error).__name__ if isinstance(error, Exception) else CANCELLED
 
 
-def end_span(span: Span, attribute: str, error_type: str | None) -> None:
+def end_span(span: Span, attribute: str, error_type: str | None, *, has_own_status: bool = False) -> None:
     """End a span. It holds no text of an error, which may quote data.
 
     Args:
         span: The span.
         attribute: The name of `error.type`.
         error_type: The class of the error that ended it; None when all went well.
+        has_own_status: Whether it has its status already.
     """
     if error_type is not None and span.is_recording():
         span.set_attribute(attribute, error_type)
-        if error_type != CANCELLED:
+        if error_type != CANCELLED and not has_own_status:
             span.set_status(Status(StatusCode.ERROR))
     span.end()

@@ -12,11 +12,16 @@ from opentelemetry.trace import StatusCode
 import nighthawk_async as nh
 from nighthawk_async.runtime.model_access import open_stream
 from nighthawk_async.testing import (
+    CallbackExecutor,
     ModelReply,
     ModelResponse,
     ModelServer,
+    ScriptedExecutor,
     ScriptedModel,
+    StepCall,
+    StepResponse,
     model_response,
+    raise_response,
     tool_call,
 )
 
@@ -211,3 +216,48 @@ async def test_a_tool_that_a_budget_ends_tells_the_error_that_ended_it(traces: T
             await act()
     traces.check()
     assert traces.attributes("invoke_agent")["error.type"] == "BudgetExceededError"
+
+
+async def test_every_span_around_a_failure_says_its_class(traces: Traces) -> None:
+    def fail(call: StepCall) -> StepResponse:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        async with nh.run(CallbackExecutor(fail)), nh.scope():
+            await act()
+    for span in traces.spans:
+        assert (span.attributes or {})["error.type"] == "ValueError", span.name
+        assert span.status.status_code == StatusCode.ERROR, span.name
+        assert span.status.description == ("broken" if span.name == "nighthawk.step" else None)
+    assert {span.name for span in traces.spans} == {
+        f"nighthawk.{name}" for name in ("run", "scope", "step", "step_executor")
+    }
+
+
+async def test_every_span_around_what_is_cancelled_says_so_and_is_no_error(traces: Traces) -> None:
+    reached = anyio.Event()
+
+    async def wait(call: StepCall) -> StepResponse:
+        reached.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async def call() -> None:
+        async with nh.run(CallbackExecutor(wait)), nh.scope():
+            await act()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
+        await reached.wait()
+        tasks.cancel_scope.cancel()
+    assert len(traces.spans) == 4
+    for span in traces.spans:
+        assert (span.attributes or {})["error.type"] == "cancelled", span.name
+        assert span.status.status_code == StatusCode.UNSET, span.name
+
+
+async def test_a_raise_outcome_is_no_error_of_its_step(traces: Traces) -> None:
+    async with nh.run(ScriptedExecutor([raise_response("too much")])):
+        with pytest.raises(nh.ExecutionError, match="too much"):
+            await act()
+    assert not any("error.type" in (span.attributes or {}) for span in traces.spans)

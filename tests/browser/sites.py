@@ -27,12 +27,14 @@ class Site:
 
     Args:
         dashboard: The dashboard.
+        tree: What it shows.
         top: The node above everything.
         address: Where it is served.
     """
 
-    def __init__(self, dashboard: Dashboard, top: NodeWriter, address: str) -> None:
+    def __init__(self, dashboard: Dashboard, tree: TaskTree, top: NodeWriter, address: str) -> None:
         self.dashboard = dashboard
+        self.tree = tree
         self.top = top
         self.address = address
         self.control = Control()
@@ -72,4 +74,4 @@ def site_of(tree: TaskTree | None = None, **settings: Any) -> Iterator[Site]:
     tree = tree or TaskTree()
     dashboard = Dashboard(tree, **settings)
     with writing_into(tree) as top, served(dashboard) as address:
-        yield Site(dashboard, top, address)
+        yield Site(dashboard, tree, top, address)

@@ -13,6 +13,7 @@ from contextvars import Context
 
 import anyio
 
+from ..runtime.human.stand_in import find_stand_in, standing_in
 from ..runtime.run import Run
 from .admission import Admission
 from .event_stream_keeping import KeptStreams
@@ -131,7 +132,9 @@ class _SharedRun:
     def __init__(self, settings: Settings) -> None:
         self.users = 0
         self._context = Context()
+        stand_in = find_stand_in()
         with ExitStack() as stack:
+            self._context.run(stack.enter_context, standing_in(stand_in))
             self._context.run(stack.enter_context, _recording(settings))
             self.run: Run = self._context.run(settings.make_run)
             self._context.run(stack.enter_context, self.run)

@@ -47,6 +47,7 @@ class DashboardClient:
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=_TIMEOUT)
         self._last_event_id = ""
+        self._stream = ""
 
     async def __aenter__(self) -> "DashboardClient":
         await self._client.__aenter__()
@@ -68,7 +69,9 @@ class DashboardClient:
                 await _check(response)
                 async for data in response.aiter_bytes():
                     for event in decoder.feed(data):
-                        yield event.event, json.loads(event.data)
+                        told = json.loads(event.data)
+                        self._stream = told.get("stream", self._stream)
+                        yield event.event, told
                         self._last_event_id = event.id or self._last_event_id
         except (httpx.HTTPError, ModelProtocolError, ValueError) as error:
             raise DashboardError(_words_for(error)) from error
@@ -83,11 +86,11 @@ class DashboardClient:
         Raises:
             DashboardError: The dashboard cannot be reached, or has no such node any more.
         """
-        response = await self._send("GET", f"api/nodes/{node_id}")
+        response = await self._send("GET", f"api/nodes/{node_id}", params={"stream": self._stream})
         return response.json()
 
     async def act(self, node_id: str, action: str, body: Mapping[str, str]) -> None:
-        """Do something to a node.
+        """Do something to a node of the tree that `changes` tells of.
 
         Args:
             node_id: The id of the node.
@@ -97,7 +100,7 @@ class DashboardClient:
         Raises:
             DashboardError: The dashboard cannot be reached, or refuses it.
         """
-        await self._send("POST", f"api/nodes/{node_id}/{action}", json=dict(body))
+        await self._send("POST", f"api/nodes/{node_id}/{action}", json={**body, "stream": self._stream})
 
     async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:

@@ -21,6 +21,7 @@ from ..types.execution import ExecutionRef
 from .admission import checked_max_concurrent_steps
 from .budgets.account import in_force
 from .environment import Environment, current_tool_scope, find_environment, using_environment
+from .human.stand_in import find_stand_in
 from .mutation.report import ConcurrentMutation
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState, SyncBackend
@@ -233,8 +234,9 @@ def run(
             and end must be `def`. A run inside a run has the hooks that it is given, and no others.
         verify: What says whether a step inside is done, as for `scope`. A run inside a run has the checks
             that it is given, and no others.
-        human: What asks people, for `ask_user` and `request_approval`; None for nobody. A run inside a run
-            asks nobody unless it is given a handler.
+        human: What asks people, for `ask_user` and `request_approval`; None for nobody, or for the people at
+            the dashboard that an application is served with (`Dashboard.beside`). A run inside a run asks
+            nobody unless it is given a handler.
         permissions: Which calls are permitted; see `nighthawk_async.permissions`. In a run inside a run,
             those around it hold as well.
         budget: What all steps inside may spend together; see `nighthawk_async.budget`. The budgets of a run
@@ -260,14 +262,15 @@ def run(
         raise NighthawkError(f"run_id must be a text, not {run_id!r}")
 
     def resolve_policies() -> Policies:
-        told = (human, permissions, budget, step_budget, resilience)
+        asked = find_stand_in() if human is None and find_environment() is None else human
+        told = (asked, permissions, budget, step_budget, resilience)
         if find_environment() is None and hooks == () and verify == () and all(each is None for each in told):
             return NO_POLICIES
         return run_policies.policies_of_run(
             step_executor,
             hooks=hooks,
             verify=verify,
-            human=human,
+            human=asked,
             permissions=permissions,
             budget=budget,
             step_budget=step_budget,

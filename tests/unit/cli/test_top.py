@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 import anyio
@@ -323,6 +323,8 @@ async def test_a_refusal_of_the_dashboard_is_told_in_its_words() -> None:
         async with DashboardClient(url, TOKEN) as client:
             with pytest.raises(DashboardError, match="no node '77'"):
                 await client.details("77")
+            async with aclosing(client.changes()) as changes:
+                await anext(changes)
             with pytest.raises(DashboardError, match="cannot be asked to suspend"):
                 await client.act("1", "suspend", {})
     async with DashboardClient(url, None) as client:

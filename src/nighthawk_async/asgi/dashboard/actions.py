@@ -8,7 +8,9 @@ import msgspec
 from ...observe.errors import NodeNotFoundError, NotControllableError
 from ...observe.tree import TaskTree
 from ..protocol import AsgiScope, Receive
-from .approvals import AnswerBody, DashboardHandler
+from .answers import AnswerBody
+from .approvals import DashboardHandler
+from .identity import check_stream
 from .refusals import RefusalError, no_such_node, not_now
 from .request_body import read_body
 
@@ -18,27 +20,29 @@ _LOGGER = logging.getLogger("nighthawk")
 
 
 class _CancelBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    stream: str
     reason: str | None = None
 
 
 class _SteerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    stream: str
     text: str
 
 
-class _NoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    pass
+class _PlainBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    stream: str
 
 
-_Body = _CancelBody | _SteerBody | _NoBody | AnswerBody
+_Body = _CancelBody | _SteerBody | _PlainBody | AnswerBody
 
 ACTIONS: Mapping[str, type[_Body]] = {
     "cancel": _CancelBody,
     "steer": _SteerBody,
-    "suspend": _NoBody,
-    "resume": _NoBody,
+    "suspend": _PlainBody,
+    "resume": _PlainBody,
     "answer": AnswerBody,
 }
-"""What can be done, and what the body of the request says."""
+"""What can be done, and what the body of the request says: always also in which tree the node was seen."""
 
 
 async def carry_out(
@@ -67,6 +71,7 @@ async def carry_out(
         ClientLeftError: The client has left.
     """
     body = await read_body(asgi_scope, receive, ACTIONS[action])
+    check_stream(body.stream, tree)
     try:
         match body:
             case _CancelBody():

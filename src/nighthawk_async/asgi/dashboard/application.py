@@ -5,6 +5,8 @@ import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 
+from anyio import to_thread
+
 from ...errors import NighthawkError
 from ...observation import find_node_writer
 from ...observe.errors import NodeNotFoundError
@@ -19,11 +21,13 @@ from .approvals import DashboardHandler
 from .beside import Beside
 from .briefs import OWN_REQUEST, brief_tree
 from .details import node_details
-from .live import HEARTBEAT_SECONDS, node_changes, send_events, stream_id, tree_changes
+from .identity import check_stream, stream_id
+from .live import HEARTBEAT_SECONDS, OpenStreams, node_changes, tree_changes
 from .refusals import NOTHING_HERE, NOTHING_RECORDED, RefusalError, no_such_node
 from .request_body import ClientLeftError
 from .responses import Response, json_response, problem_response, send_response
 from .routing import check_method, path_below, query_of, redirect_below, whole_number
+from .search import nodes_with
 from .security import Guard, checked_hosts, checked_tokens
 from .static_files import PAGE, STATIC_FILES, static_response
 
@@ -84,7 +88,8 @@ class Dashboard:
         self._guard = Guard(
             tokens=tokens, protect_reading=protect_reading, allowed_hosts=checked_hosts(allowed_hosts)
         )
-        self._handler = DashboardHandler(can_answer=self._guard.can_act)
+        self._handler = DashboardHandler(can_answer=self._guard.can_act, shown_tree=lambda: self._tree)
+        self._streams = OpenStreams()
 
     @property
     def human(self) -> HumanHandler:
@@ -96,7 +101,8 @@ class Dashboard:
 
             app = Dashboard(token=token).beside(app)
 
-        It is for applications that record into no tree of their own: they find this one in force.
+        It is for applications that record into no tree of their own: they find this one in force. Runs that
+        were told of nobody to ask (`human`) ask the people at the dashboard.
 
         Args:
             app: The application.
@@ -107,7 +113,14 @@ class Dashboard:
         """
         if self._tree is None:
             self._tree = TaskTree()
-        return Beside(app, self, tree=self._tree, path=path)
+        return Beside(app, self, tree=self._tree, human=self._handler, path=path)
+
+    def end_streams(self) -> None:
+        """End the event streams that are open; their readers go on with new ones. From any thread.
+
+        Open pages keep a server from stopping for up to half a minute, unless it calls this as it begins to.
+        """
+        self._streams.end()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Serve a request.
@@ -162,13 +175,15 @@ class Dashboard:
             return await self._serve_node(tree, node_id, action, asgi_scope, receive, send)
         if path == "api/tree":
             return json_response(self._tree_as_json(tree, asgi_scope))
+        if path == "api/search":
+            return await _search(tree, asgi_scope)
         if path != "api/changes":
             raise RefusalError(NOTHING_HERE)
         if asgi_scope["method"] == "HEAD":
             return Response(headers={"content-type": "text/event-stream; charset=utf-8"})
         since = [*header_values(asgi_scope, b"last-event-id"), *query_of(asgi_scope).get("since", ())]
         events = tree_changes(tree, since[0] if since else None, self._greeting(), self._heartbeat_seconds)
-        await send_events(events, receive, send)
+        await self._streams.send(events, receive, send)
         return None
 
     async def _act(self, node_id: str, action: str, asgi_scope: AsgiScope, receive: Receive) -> Response:
@@ -194,6 +209,7 @@ class Dashboard:
         receive: Receive,
         send: Send,
     ) -> Response | None:
+        _check_seen(tree, asgi_scope)
         try:
             watched = None if node_id == _TOP else node_id
             view = tree.snapshot(watched)
@@ -202,7 +218,7 @@ class Dashboard:
             events = node_changes(tree, watched, self._handler.describe, self._heartbeat_seconds)
         except NodeNotFoundError as error:
             raise RefusalError(no_such_node(str(error))) from None
-        await send_events(events, receive, send)
+        await self._streams.send(events, receive, send)
         return None
 
     def _tree_as_json(self, tree: TaskTree, asgi_scope: AsgiScope) -> dict[str, JsonableValue]:
@@ -228,6 +244,20 @@ class Dashboard:
         if tree is None:
             raise RefusalError(NOTHING_RECORDED)
         return tree
+
+
+async def _search(tree: TaskTree, asgi_scope: AsgiScope) -> Response:
+    """The nodes that hold a text. A view never changes, so a thread looks through it."""
+    _check_seen(tree, asgi_scope)
+    text = "".join(query_of(asgi_scope).get("text", ())[:1])
+    nodes = await to_thread.run_sync(nodes_with, tree.snapshot(), text) if text else []
+    return json_response({"nodes": [*nodes]})
+
+
+def _check_seen(tree: TaskTree, asgi_scope: AsgiScope) -> None:
+    """Refuse what was meant for another tree, where it says for which."""
+    if seen := query_of(asgi_scope).get("stream"):
+        check_stream(seen[0], tree)
 
 
 def _serve_file(path: str, asgi_scope: AsgiScope) -> Response:

@@ -4,44 +4,31 @@ Each appears as a node of its own, and is answered under the id of that node.
 """
 
 import json
+import math
+import time
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 
 import msgspec
-from pydantic.errors import PydanticInvalidForJsonSchema
 
-from ...errors import NoHumanError, ToolValidationError
+from ...errors import NoHumanError
 from ...observation import find_node_writer
 from ...observe.in_force import find_node_id
+from ...observe.tree import TaskTree, find_tree
 from ...runtime.human.errors import AnswerRefusedError
 from ...runtime.human.question import Question
 from ...runtime.human.request import ApprovalRequest
 from ...runtime.loop_event import LoopEvent
-from ...runtime.validation import type_adapter
-from ...types.json import JsonableValue
+from .answers import AnswerBody, answer_to, question_as_json, visible
 from .briefs import ANSWERABLE, Brief
-from .refusals import RefusalError, bad_request, not_allowed, not_now, not_valid
+from .refusals import RefusalError, bad_request, not_allowed, not_now
 
-__all__ = ["AnswerBody", "DashboardHandler"]
+__all__ = ["DashboardHandler"]
 
 Answer = TypeVar("Answer")
 Subject = TypeVar("Subject")
-
-
-class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What answers a question or a request for approval.
-
-    Args:
-        answer: The answer; `approve` or `deny` for a request.
-        digest: The digest of the action that the person saw, for an approval.
-        reason: Why it is denied.
-    """
-
-    answer: object
-    digest: str | None = None
-    reason: str = ""
 
 
 class _Vote(msgspec.Struct, frozen=True):
@@ -57,10 +44,12 @@ class DashboardHandler:
 
     Args:
         can_answer: Whether anybody there can answer.
+        shown_tree: Gives the tree that the dashboard shows; None for the one in force.
     """
 
-    def __init__(self, *, can_answer: bool) -> None:
+    def __init__(self, *, can_answer: bool, shown_tree: Callable[[], TaskTree | None]) -> None:
         self._can_answer = can_answer
+        self._shown_tree = shown_tree
         self._questions: dict[str, _Pending[Question, object]] = {}
         self._requests: dict[str, _Pending[ApprovalRequest, _Vote]] = {}
 
@@ -80,7 +69,9 @@ class DashboardHandler:
         Raises:
             NoHumanError: Nobody at the dashboard could see or answer it.
         """
-        pending: _Pending[ApprovalRequest, _Vote] = _Pending(request)
+        seconds = request.remaining_seconds
+        expires_at = None if math.isinf(seconds) else time.time() + seconds
+        pending: _Pending[ApprovalRequest, _Vote] = _Pending(request, expires_at)
         with self._answerable(self._requests, pending):
             while request.is_pending:
                 _count_vote(request, await pending.take())
@@ -89,9 +80,9 @@ class DashboardHandler:
         """What can be answered at a node; None for nothing."""
         question = self._questions.get(node_id)
         if question is not None:
-            return _question_as_json(question.subject)
+            return question_as_json(question.subject)
         request = self._requests.get(node_id)
-        return None if request is None else _request_as_json(request.subject)
+        return None if request is None else _request_as_json(request)
 
     def answer(self, node_id: str, body: AnswerBody, actor: str) -> None:
         """Answer what is asked at a node.
@@ -136,17 +127,26 @@ class DashboardHandler:
         node_id = find_node_id()
         if node_id is None:
             raise NoHumanError("Nobody would see a question on the dashboard: nothing is recorded here.")
+        if self._shown_tree() not in (None, find_tree()):
+            raise NoHumanError("Nobody would see a question on the dashboard: it shows another task tree.")
         if not self._can_answer:
             raise NoHumanError("Nobody can answer on the dashboard: it has no token and is read-only.")
         return node_id
 
 
 class _Pending(Generic[Subject, Answer]):
-    """What waits for answers in a task. They may come from any thread."""
+    """What waits for answers in a task. They may come from any thread.
 
-    def __init__(self, subject: Subject) -> None:
+    Args:
+        subject: The question, or the request.
+        expires_at: When it ends, in Unix seconds; None when nobody said.
+    """
+
+    def __init__(self, subject: Subject, expires_at: float | None = None) -> None:
         self.subject = subject
+        self.expires_at = expires_at
         self.is_answered = False
+        self.approvers: set[str] = set()
         self._answers: deque[Answer] = deque()
         self._event = LoopEvent()
 
@@ -174,14 +174,11 @@ def _count_vote(request: ApprovalRequest, vote: _Vote) -> None:
 
 
 def _answer_question(pending: _Pending[Question, object], body: AnswerBody) -> None:
-    try:
-        pending.subject.validate(body.answer)
-    except ToolValidationError as error:
-        raise RefusalError(not_valid(str(error))) from None
+    answer = answer_to(pending.subject, body)
     if pending.is_answered:
         raise RefusalError(not_now("It was answered just now."))
     pending.is_answered = True
-    pending.give(body.answer)
+    pending.give(answer)
 
 
 def _answer_request(pending: _Pending[ApprovalRequest, _Vote], body: AnswerBody, actor: str) -> None:
@@ -193,45 +190,27 @@ def _answer_request(pending: _Pending[ApprovalRequest, _Vote], body: AnswerBody,
     if request.approvers is not None and actor not in request.approvers:
         raise RefusalError(not_allowed(f"{actor} is not among the approvers."))
     if body.answer == "deny":
+        pending.approvers.discard(actor)
         pending.give(_Vote(actor, None, body.reason))
-    elif body.digest == request.digest:
-        pending.give(_Vote(actor, request.digest, ""))
-    else:
+    elif body.digest != request.digest:
         raise RefusalError(not_now("The approval is for another action, or for other arguments."))
+    elif actor in pending.approvers:
+        raise RefusalError(not_now(f"{actor} has approved already: it takes {request.quorum} people."))
+    else:
+        pending.approvers.add(actor)
+        pending.give(_Vote(actor, request.digest, ""))
 
 
-def _question_as_json(question: Question) -> Brief:
-    try:
-        schema: JsonableValue = type_adapter(question.schema).json_schema()
-    except PydanticInvalidForJsonSchema:
-        schema = None
-    return {
-        "type": "question",
-        "prompt": _visible(question.prompt),
-        "schema": schema,
-        "attempt": question.attempt,
-        "error": None if question.error is None else _visible(question.error),
-        "has_default": question.has_default,
-    }
-
-
-def _request_as_json(request: ApprovalRequest) -> Brief:
+def _request_as_json(pending: _Pending[ApprovalRequest, _Vote]) -> Brief:
     """A request. Its arguments are a text, since a browser would round large numbers."""
+    request = pending.subject
     return {
         "type": "approval",
-        "action": _visible(request.action),
-        "arguments": _visible(json.dumps(request.arguments, ensure_ascii=False, indent=2)),
+        "action": visible(request.action),
+        "arguments": visible(json.dumps(request.arguments, ensure_ascii=False, indent=2)),
         "digest": request.digest,
         "quorum": request.quorum,
         "approvers": None if request.approvers is None else [*sorted(request.approvers)],
         "approvals": [vote.approver for vote in request.approvals],
-        "remaining_seconds": None if request.expires_at == float("inf") else request.remaining_seconds,
+        "expires_at": pending.expires_at,
     }
-
-
-def _visible(text: str) -> str:
-    """A text in which every character is seen: none that hides, or turns the reading direction around."""
-    return "".join(
-        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
-        for each in text
-    )

@@ -1,7 +1,9 @@
-"""An application with a dashboard beside it, and what it does recorded. Floor 5."""
+"""An application with a dashboard beside it: recorded, and with people to ask. Floor 5."""
 
 from ...errors import NighthawkError
 from ...observe.tree import TaskTree
+from ...runtime.human.handler import HumanHandler
+from ...runtime.human.stand_in import standing_in
 from ..protocol import Application, AsgiScope, Receive, Send
 
 __all__ = ["Beside"]
@@ -14,18 +16,22 @@ class Beside:
         app: The application.
         dashboard: The dashboard.
         tree: Records what the application does.
+        human: Asks people for runs that were told of nobody.
         path: The path of the dashboard.
 
     Raises:
         NighthawkError: The path has no slash at its beginning, or one at its end.
     """
 
-    def __init__(self, app: Application, dashboard: Application, *, tree: TaskTree, path: str) -> None:
+    def __init__(
+        self, app: Application, dashboard: Application, *, tree: TaskTree, human: HumanHandler, path: str
+    ) -> None:
         if not path.startswith("/") or path.endswith("/"):
             raise NighthawkError(f"the path of a dashboard begins with a slash and ends without: {path!r}")
         self._app = app
         self._dashboard = dashboard
         self._tree = tree
+        self._human = human
         self._path = path
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -42,5 +48,5 @@ class Beside:
             own = {**scope, "path": root + below, "root_path": root + self._path}
             await self._dashboard(own, receive, send)
             return
-        with self._tree.recording():
+        with self._tree.recording(), standing_in(self._human):
             await self._app(scope, receive, send)

@@ -57,14 +57,13 @@ def brief_node(view: NodeView) -> Brief:
         "subtree_retries": view.subtree_retries,
         "dropped_children": view.dropped_children,
         "controls": [*controls],
-        "child_count": len(view.children),
     }
     brief.update((name, value) for name, value in further.items() if value)
     return brief
 
 
 def brief_tree(view: NodeView, *, depth: int | None, max_nodes: int) -> tuple[Brief, bool]:
-    """Nodes with their `children`, those near the top first; where some are missing, `child_count` says so.
+    """Nodes with their `children`, those near the top first, and with the number that there are of them.
 
     Args:
         view: The node at the top.
@@ -74,20 +73,28 @@ def brief_tree(view: NodeView, *, depth: int | None, max_nodes: int) -> tuple[Br
     Returns:
         The tree, and whether nodes were left out for being too many.
     """
-    top = brief_node(view)
+    top = _counted_brief(view)
     remaining = max_nodes - 1
     level: list[tuple[NodeView, Brief]] = [(view, top)]
     while level and depth != 0:
         depth = None if depth is None else depth - 1
         below: list[tuple[NodeView, Brief]] = []
         for node, brief in level:
-            shown = [child for child in node.children if not is_own_request(child)]
-            taken = [(child, brief_node(child)) for child in shown[: max(0, remaining)]]
+            shown = _shown_children(node)
+            taken = [(child, _counted_brief(child)) for child in shown[: max(0, remaining)]]
             brief["children"] = [*(child_brief for _, child_brief in taken)]
             remaining -= len(shown)
             below += taken
         level = below
     return top, remaining < 0
+
+
+def _shown_children(view: NodeView) -> list[NodeView]:
+    return [child for child in view.children if not is_own_request(child)]
+
+
+def _counted_brief(view: NodeView) -> Brief:
+    return {**brief_node(view), "child_count": len(_shown_children(view))}
 
 
 def _hint(inputs: Mapping[str, str]) -> str:

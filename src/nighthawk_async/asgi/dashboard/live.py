@@ -12,15 +12,17 @@ from ...actors import BareTaskGroup
 from ...observe.tree import TaskTree
 from ...observe.views import NodeView, TranscriptPart
 from ...observe.watching import Watch
+from ...runtime.loop_event import LoopEvent
 from ..event_stream_encoding import HEARTBEAT, StreamEvent, encode_event
 from ..event_stream_transcript import transcript_events
-from ..protocol import Receive, Send
+from ..protocol import Message, Receive, Send
 from .briefs import Brief, brief_node
 from .details import node_details
 from .differences import Changes, changes_between, changes_since, everything
+from .identity import stream_id
 from .responses import encode_headers
 
-__all__ = ["HEARTBEAT_SECONDS", "node_changes", "send_events", "stream_id", "tree_changes"]
+__all__ = ["HEARTBEAT_SECONDS", "OpenStreams", "node_changes", "tree_changes"]
 
 HEARTBEAT_SECONDS = 15.0
 _MIN_INTERVAL_SECONDS = 0.1
@@ -28,15 +30,6 @@ _STREAM_SECONDS = 30.0
 """Then a stream ends and its reader goes on with a new one: servers wait for streams when they shut down."""
 
 _NODES_PER_EVENT = 250
-
-
-def stream_id(view: NodeView) -> str:
-    """What tells the trees of two processes, or of two lifespans, apart.
-
-    Args:
-        view: The node above everything.
-    """
-    return format(int(view.began_at * 1_000_000), "x")
 
 
 async def tree_changes(
@@ -80,8 +73,8 @@ async def node_changes(
 ) -> AsyncGenerator[bytes, None]:
     """A node whole, and its changes as they come to be.
 
-    An event `node` has what `node_details` says but for the transcript, of which those of
-    `event_stream_transcript` tell; `end` is the last one.
+    An event `node` has what `node_details` says, but of the transcript only how many parts it has. Those of
+    `event_stream_transcript` tell of it; `end` is the last one.
 
     Args:
         tree: The tree.
@@ -101,7 +94,7 @@ async def node_changes(
             event_id = str(view.version)
             details = node_details(view, describe(view.id))
             if (shown := _without_noise(details)) != told:
-                yield _encode("node", shown, event_id)
+                yield _encode("node", {**shown, "transcript_parts": len(view.transcript)}, event_id)
             for event in transcript_events(view.id, transcript, view.transcript):
                 yield encode_event(event, event_id)
             told, transcript = shown, view.transcript
@@ -109,34 +102,64 @@ async def node_changes(
         yield _encode("end", {}, event_id)
 
 
-async def send_events(events: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
-    """Send events until they end or the client leaves.
-
-    Args:
-        events: The events, encoded.
-        receive: Tells when the client leaves.
-        send: Takes the messages.
-    """
+def _start() -> Message:
     headers = {
         "content-type": "text/event-stream; charset=utf-8",
         "cache-control": "no-store",
         "x-accel-buffering": "no",
     }
-    start = {"type": "http.response.start", "status": 200, "headers": encode_headers(headers)}
+    return {"type": "http.response.start", "status": 200, "headers": encode_headers(headers)}
 
-    async def leave_with_client() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+
+class OpenStreams:
+    """The event streams in progress, on any event loop."""
+
+    def __init__(self) -> None:
+        self._endings: set[LoopEvent] = set()
+
+    def end(self) -> None:
+        """End them all; may be called from any thread."""
+        for ending in tuple(self._endings):
+            ending.set()
+
+    async def send(self, events: AsyncGenerator[bytes, None], receive: Receive, send: Send) -> None:
+        """Send events until they end, the streams are ended, or the client leaves.
+
+        Args:
+            events: The events, encoded.
+            receive: Tells when the client leaves.
+            send: Takes the messages.
+        """
+        ending = LoopEvent()
+        self._endings.add(ending)
+        try:
+            async with BareTaskGroup() as tasks:
+                tasks.start_soon(_leave_with_client, receive, tasks.cancel_scope)
+                with suppress(OSError):  # what some servers raise when the client has left
+                    await send(_start())
+                    await _send_until(ending, events, send)
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+                tasks.cancel_scope.cancel()
+        finally:
+            self._endings.discard(ending)
+
+
+async def _leave_with_client(receive: Receive, scope: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+async def _send_until(ending: LoopEvent, events: AsyncGenerator[bytes, None], send: Send) -> None:
+    async def leave_at_end() -> None:
+        await ending.wait()
         tasks.cancel_scope.cancel()
 
     async with BareTaskGroup() as tasks:
-        tasks.start_soon(leave_with_client)
-        with suppress(OSError):  # what some servers raise when the client has left
-            await send(start)
-            async with aclosing(events):
-                async for event in events:
-                    await send({"type": "http.response.body", "body": event, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        tasks.start_soon(leave_at_end)
+        async with aclosing(events):
+            async for event in events:
+                await send({"type": "http.response.body", "body": event, "more_body": True})
         tasks.cancel_scope.cancel()
 
 

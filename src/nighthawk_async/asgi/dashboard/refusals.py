@@ -11,6 +11,7 @@ __all__ = [
     "NOTHING_HERE",
     "NOTHING_RECORDED",
     "NOT_JSON",
+    "OTHER_TREE",
     "READ_ONLY",
     "TOO_LARGE",
     "WRONG_HOST",
@@ -79,6 +80,12 @@ TOO_LARGE = Problem(
     name="too-large",
     title="The body is too large",
     detail="The body of the request is longer than the dashboard reads.",
+)
+OTHER_TREE = Problem(
+    status=409,
+    name="other-tree",
+    title="The tree is another one",
+    detail="The service was restarted, or another process of it answers: its nodes are not those seen.",
 )
 
 

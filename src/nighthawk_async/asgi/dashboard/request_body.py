@@ -36,6 +36,8 @@ async def read_body(asgi_scope: AsgiScope, receive: Receive, form: type[Body]) -
     body = await _read_bytes(receive)
     try:
         return msgspec.json.decode(body or b"{}", type=form)
+    except RecursionError:
+        raise RefusalError(bad_request("The body is nested too deep.")) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RefusalError(bad_request(f"The body is not what is expected: {error}.")) from None
 

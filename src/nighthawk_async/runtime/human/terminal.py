@@ -9,13 +9,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...errors import NoHumanError, ToolValidationError
+from ...errors import NoHumanError
 from ...lazy_exports import LazyModule
 from ...types.json import JsonableValue
 from ..validation import type_name
 from .question import Question
 from .request import ApprovalRequest
 from .terminal_input import check_terminal, read_line
+from .typed_answer import typed_answer
 
 if TYPE_CHECKING:
     import rich.console as rich_console
@@ -58,7 +59,8 @@ class TerminalHandler:
         Raises:
             NoHumanError: There is no terminal, or its input has ended.
         """
-        return _answer(await self._read(partial(self._show_question, question)), question)
+        line = await self._read(partial(self._show_question, question))
+        return question.default if not line and question.has_default else typed_answer(line, question)
 
     async def approve(self, request: ApprovalRequest) -> None:
         """Ask for an approval.
@@ -110,23 +112,6 @@ class TerminalHandler:
         from rich.text import Text
 
         self._console.print(Text(_visible(text), style=style), end=end, soft_wrap=True)
-
-
-def _answer(line: str, question: Question) -> object:
-    """What a line means: the text itself where a text is asked for, else what it stands for."""
-    if not line and question.has_default:
-        return question.default
-    if question.schema is str:
-        return line
-    text = line.strip()
-    try:
-        question.validate(text)
-    except ToolValidationError:
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
-    return text
 
 
 def _shown_arguments(arguments: Mapping[str, JsonableValue]) -> str:

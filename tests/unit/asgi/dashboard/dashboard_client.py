@@ -56,19 +56,21 @@ async def fetch(
 async def act(
     app: Any,
     path: str,
-    body: object = None,
+    body: Mapping[str, object] | None = None,
     *,
     token: str | None = TOKEN,
     headers: Mapping[str, str] | None = None,
     raw: bytes | None = None,
 ) -> Connection:
-    """A whole exchange with a body."""
-    encoded = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
+    """A whole exchange with a body, which also names the tree that is there, unless it is raw."""
+    if raw is None:
+        stream = data_of(await fetch(app, "/api/tree"))["stream"]
+        raw = json.dumps({"stream": stream, **(body or {})}).encode()
     given = {"host": "service.example", "content-type": "application/json"}
     if token is not None:
         given["authorization"] = f"Bearer {token}"
     scope = http_scope(path, method="POST", headers={**given, **(headers or {})})
-    message = {"type": "http.request", "body": encoded, "more_body": False}
+    message = {"type": "http.request", "body": raw, "more_body": False}
     async with open_connection(app, scope, message) as connection:
         pass
     assert connection.error is None

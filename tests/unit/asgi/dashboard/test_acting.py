@@ -26,6 +26,9 @@ class Scene:
     def path(self) -> str:
         return f"/api/nodes/{self.tree.snapshot().children[0].id}"
 
+    async def stream(self) -> str:
+        return data_of(await fetch(self.dashboard, "/api/tree"))["stream"]
+
 
 async def test_whoever_has_the_token_acts() -> None:
     scene = Scene()
@@ -100,15 +103,17 @@ async def test_pages_of_other_origins_do_not_act_even_with_the_token(
 @pytest.mark.parametrize(
     ("raw", "content_type", "status"),
     [
-        (b'{"text": "a"}', "application/json; charset=utf-8", 202),
-        (b'{"text": "a"}', "text/plain", 415),
-        (b'{"text": "a"}', "application/x-www-form-urlencoded", 415),
+        (b'{"stream": "%s", "text": "a"}', "application/json; charset=utf-8", 202),
+        (b'{"stream": "%s", "text": "a"}', "text/plain", 415),
+        (b'{"stream": "%s", "text": "a"}', "application/x-www-form-urlencoded", 415),
         (b"text=a", "application/json", 400),
-        (b'{"text": 1}', "application/json", 400),
-        (b"{}", "application/json", 400),
-        (b'{"text": "a", "more": 1}', "application/json", 400),
-        (b'{"text": "\xff"}', "application/json", 400),
-        (b'{"text": "' + b"a" * 65_536 + b'"}', "application/json", 413),
+        (b'{"stream": "%s", "text": 1}', "application/json", 400),
+        (b'{"stream": "%s"}', "application/json", 400),
+        (b'{"text": "a"}', "application/json", 400),
+        (b"", "application/json", 400),
+        (b'{"stream": "%s", "text": "a", "more": 1}', "application/json", 400),
+        (b'{"stream": "%s", "text": "\xff"}', "application/json", 400),
+        (b'{"stream": "%s", "text": "' + b"a" * 65_536 + b'"}', "application/json", 413),
     ],
 )
 async def test_only_json_of_the_right_form_and_size_is_taken(
@@ -116,6 +121,7 @@ async def test_only_json_of_the_right_form_and_size_is_taken(
 ) -> None:
     scene = Scene()
     headers = {"content-type": content_type}
+    raw = raw.replace(b"%s", (await scene.stream()).encode())
     response = await act(scene.dashboard, f"{scene.path}/steer", raw=raw, headers=headers)
     assert response.status == status
     assert scene.control.asked == ([("steer", "a")] if status == 202 else [])
@@ -140,6 +146,41 @@ async def test_a_client_that_leaves_before_its_body_is_whole_changes_nothing() -
         pass
     assert connection.error is None
     assert (connection.sent, scene.control.asked) == ([], [])
+
+
+@pytest.mark.parametrize("action", ["cancel", "steer", "suspend", "resume", "answer"])
+async def test_what_is_meant_for_a_node_of_another_tree_reaches_none(action: str) -> None:
+    old, scene = Scene(), Scene()
+    more = {"steer": {"text": "shorter"}, "answer": {"answer": "yes"}}.get(action, {})
+    body = {"stream": await old.stream(), **more}
+    response = await act(scene.dashboard, f"{scene.path}/{action}", body)
+    assert response.status == 409
+    assert "restarted" in data_of(response)["detail"]
+    assert scene.control.asked == []
+
+
+async def test_a_node_of_another_tree_is_not_shown_for_the_one_that_was_seen() -> None:
+    old, scene = Scene(), Scene()
+    for path in (scene.path, f"{scene.path}/changes"):
+        query = f"stream={await old.stream()}".encode()
+        assert (await fetch(scene.dashboard, path, query_string=query)).status == 409
+    query = f"stream={await scene.stream()}".encode()
+    assert (await fetch(scene.dashboard, scene.path, query_string=query)).status == 200
+
+
+async def test_trees_that_were_made_before_a_process_was_forked_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene()
+    before = await scene.stream()
+    monkeypatch.setattr("os.getpid", lambda: -1)
+    assert await scene.stream() != before
+
+
+async def test_a_body_that_is_nested_too_deep_is_refused() -> None:
+    scene = Scene()
+    raw = b'{"stream": "", "answer": ' + b"[" * 30_000 + b"]" * 30_000 + b"}"
+    assert (await act(scene.dashboard, f"{scene.path}/answer", raw=raw)).status == 400
 
 
 async def test_what_is_not_possible_is_said_plainly() -> None:

@@ -1,7 +1,12 @@
 """Questions and requests for approval that are answered at the dashboard."""
 
+import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from datetime import date
+from decimal import Decimal
+from enum import Enum
 from typing import Any, Literal
 
 import anyio
@@ -9,15 +14,22 @@ import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.asgi import Dashboard
+from nighthawk_async.asgi import Dashboard, NighthawkMiddleware
 from nighthawk_async.human import ask_user, request_approval
 from nighthawk_async.observe import NodeView, TaskTree
 from nighthawk_async.testing import ScriptedExecutor
-from tests.unit.asgi.dashboard.dashboard_client import TOKEN, act, data_of, fetch
+from tests.unit.asgi.applications import answer
+from tests.unit.asgi.asgi_client import http_scope, open_connection, open_lifespan
+from tests.unit.asgi.dashboard.dashboard_client import TOKEN, Reader, act, data_of, fetch, reading
 
 pytestmark = pytest.mark.anyio
 
 TOKENS = {"ada": "the-token-of-ada-lovelace", "bob": "the-token-of-bob-the-builder"}
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
 
 
 class Asking:
@@ -95,6 +107,129 @@ async def test_the_choices_of_a_question_are_told() -> None:
     assert asked.result == "b"
 
 
+@pytest.mark.parametrize(
+    ("schema", "typed", "answer"),
+    [
+        (int, "9007199254740993", 9007199254740993),
+        (int, " 12345678901234567890 ", 12345678901234567890),
+        (Decimal, "0.1000000000000000000001", Decimal("0.1000000000000000000001")),
+        (list[Decimal], "[0.10000000000000000001, 0.5]", [Decimal("0.10000000000000000001"), Decimal("0.5")]),
+        (dict[str, int], '{"a": 9007199254740993}', {"a": 9007199254740993}),
+        (float, "0.1", 0.1),
+        (bool, "yes", True),
+        (str, " 12 ", " 12 "),
+        (str | None, "12", "12"),
+        (date, "2026-05-01", date(2026, 5, 1)),
+    ],
+)
+async def test_what_is_typed_is_read_by_the_server_with_every_digit(
+    schema: Any, typed: str, answer: Any
+) -> None:
+    async with asking(lambda: ask_user("Well?", schema=schema)) as asked:
+        assert await asked.answer({"text": typed}) == 202
+    assert asked.result == answer
+    assert type(asked.result) is type(answer)
+
+
+@pytest.mark.parametrize(
+    ("schema", "choices", "values"),
+    [
+        (Literal[9007199254740993, 9007199254740992], ["9007199254740993", "9007199254740992"], None),
+        (bool, ["true", "false"], [True, False]),
+        (Literal["a", "b"] | None, ["a", "b", "null"], ["a", "b", None]),
+        (Colour | None, ["red", "blue", "null"], [Colour.RED, Colour.BLUE, None]),
+        (Literal["only"], ["only"], ["only"]),
+        (int | None, None, []),
+        (str, None, []),
+    ],
+)
+async def test_a_choice_is_named_by_its_place(schema: Any, choices: Any, values: list[Any] | None) -> None:
+    for place, value in enumerate([9007199254740993, 9007199254740992] if values is None else values):
+        async with asking(lambda: ask_user("Which?", schema=schema)) as asked:
+            shown = data_of(await fetch(asked.dashboard, await asked.path()))["question"]
+            assert shown["choices"] == choices
+            assert await asked.answer({"choice": len(choices)}) == 422
+            assert await asked.answer({"choice": -1}) == 422
+            assert await asked.answer({"choice": place}) == 202
+        assert asked.result == value
+    if choices is None:
+        async with asking(lambda: ask_user("Which?", schema=schema, default=7)) as asked:
+            shown = data_of(await fetch(asked.dashboard, await asked.path()))["question"]
+            assert shown["choices"] is None
+            assert await asked.answer({"choice": 0}) == 422
+            assert await asked.answer({"default": True}) == 202
+
+
+async def test_the_default_of_a_question_can_be_taken_where_it_has_one() -> None:
+    default = object()
+    async with asking(lambda: ask_user("How many?", schema=int, default=default)) as asked:
+        shown = data_of(await fetch(asked.dashboard, await asked.path()))["question"]
+        assert (shown["has_default"], shown["type_name"]) == (True, "int")
+        assert await asked.answer({"default": True}) == 202
+    assert asked.result is default
+    async with asking(lambda: ask_user("How many?", schema=int)) as asked:
+        assert await asked.answer({"default": True}) == 422
+        assert await asked.answer({}) == 400
+        assert await asked.answer({"text": "1", "answer": 1}) == 400
+        assert await asked.answer({"answer": 1}) == 202
+
+
+async def test_it_is_told_until_when_an_approval_can_be_given() -> None:
+    before = time.time()
+    async with asking(lambda: request_approval("refund", expires=3600)) as asked:
+        shown = data_of(await fetch(asked.dashboard, await asked.path()))["question"]
+        assert before + 3599 < shown["expires_at"] < time.time() + 3601
+        again = data_of(await fetch(asked.dashboard, await asked.path()))["question"]
+        assert again == shown
+        assert await asked.answer({"answer": "approve", "digest": shown["digest"]}) == 202
+
+
+async def test_runs_that_were_told_of_nobody_ask_at_the_dashboard_beside_the_application() -> None:
+    dashboard, answers = Dashboard(token=TOKEN), list[Any]()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        async with nh.run(ScriptedExecutor()):
+            answers.append(await ask_user("What colour?"))
+            with nh.scope(human=None), pytest.raises(nh.NoHumanError):
+                await ask_user("What else?")
+            async with nh.run(ScriptedExecutor()):
+                with pytest.raises(nh.NoHumanError):
+                    await ask_user("What else?")
+        await answer(send, "done")
+
+    both = dashboard.beside(app)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fetch, both, "/")
+        async with reading(both, "/dashboard/api/changes") as reader:
+            assert await _answer_first_question(both, reader, "blue") == 202
+    assert answers == ["blue"]
+
+
+@pytest.mark.parametrize("with_lifespan", [False, True])
+async def test_an_application_with_a_middleware_asks_at_the_dashboard_beside_it(with_lifespan: bool) -> None:
+    dashboard = Dashboard(token=TOKEN)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert scope["type"] == "http"
+        await answer(send, await ask_user("What colour?"))
+
+    both = dashboard.beside(NighthawkMiddleware(app, executor=ScriptedExecutor()))
+    lifespan = open_lifespan(both) if with_lifespan else nullcontext()
+    async with lifespan, open_connection(both, http_scope("/")) as connection:
+        async with reading(both, "/dashboard/api/changes") as reader:
+            assert await _answer_first_question(both, reader, "blue") == 202
+        await connection.ended.wait()
+    assert connection.body == b"blue"
+
+
+async def test_where_another_tree_records_nobody_sees_a_question() -> None:
+    dashboard = Dashboard(TaskTree(), token=TOKEN)
+    with TaskTree().recording():
+        async with nh.run(ScriptedExecutor(), human=dashboard.human):
+            with pytest.raises(nh.NoHumanError, match="another task tree"):
+                await ask_user("What colour?")
+
+
 async def test_an_answer_without_the_token_changes_nothing() -> None:
     async with asking(lambda: ask_user("What colour?")) as asked:
         assert await asked.answer({"answer": "red"}, token="another-wrong-token") == 401
@@ -115,7 +250,7 @@ async def test_an_action_is_approved_by_as_many_different_people_as_it_takes() -
         assert await asked.answer({"answer": "approve"}, token=TOKENS["ada"]) == 409
         assert await asked.answer({"answer": "maybe"}, token=TOKENS["ada"]) == 400
         assert await asked.answer(yes, token=TOKENS["ada"]) == 202
-        assert await asked.answer(yes, token=TOKENS["ada"]) == 202
+        assert await asked.answer(yes, token=TOKENS["ada"]) == 409
         assert not asked.ended.is_set()
         assert await asked.answer(yes, token=TOKENS["bob"]) == 202
     assert [vote.approver for vote in asked.result.approvals] == ["ada", "bob"]
@@ -178,3 +313,13 @@ async def test_an_answer_comes_from_another_event_loop() -> None:
 
 async def _status_of(dashboard: Dashboard, path: str) -> int | None:
     return (await act(dashboard, f"{path}/answer", {"answer": "blue"})).status
+
+
+async def _answer_first_question(app: Any, reader: Reader, text: str) -> int | None:
+    """Answer what is asked first, as a page does that watches."""
+    stream = (await reader.next_event())[1]["stream"]
+    while True:
+        for node in (await reader.next_event())[1]["nodes"]:
+            if "answer" in node.get("controls", ()):
+                raw = json.dumps({"stream": stream, "text": text}).encode()
+                return (await act(app, f"/dashboard/api/nodes/{node['id']}/answer", raw=raw)).status

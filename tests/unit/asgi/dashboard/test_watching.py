@@ -15,7 +15,7 @@ from nighthawk_async.observation import NodeWriter
 from nighthawk_async.observe import NodeView, TaskTree
 from nighthawk_async.testing import ScriptedExecutor
 from nighthawk_async.types.usage import Usage
-from tests.unit.asgi.asgi_client import http_scope
+from tests.unit.asgi.asgi_client import http_scope, open_connection
 from tests.unit.asgi.dashboard.dashboard_client import data_of, fetch, reading, top_of
 
 pytestmark = pytest.mark.anyio
@@ -170,12 +170,33 @@ async def test_a_stream_without_news_gives_signs_of_life(virtual_clock: Any) -> 
         assert connection.is_complete
 
 
+async def test_streams_are_ended_when_a_server_is_about_to_stop() -> None:
+    dashboard = Dashboard(TaskTree())
+    for path in ("/api/changes", "/api/nodes/0/changes"):
+        async with open_connection(dashboard, http_scope(path)) as connection:
+            await connection.wait_for_sent(2)
+            dashboard.end_streams()
+            await connection.ended.wait()
+            assert connection.is_complete
+    async with reading(dashboard, "/api/changes") as reader:
+        assert (await reader.next_event())[0] == "reset"
+
+
+async def test_numbers_that_a_browser_would_round_are_told_as_texts() -> None:
+    tree = TaskTree()
+    top_of(tree).begin_child("step", "draft", attributes={"large": 2**60 + 1, "small": 7, "yes": True})
+    shown = data_of(await fetch(Dashboard(tree), "/api/nodes/1"))
+    assert shown["attributes"] == {"large": "1152921504606846977", "small": 7, "yes": True}
+
+
 async def test_requests_to_a_dashboard_inside_the_middleware_are_not_shown() -> None:
     tree = TaskTree()
     app = NighthawkMiddleware(Dashboard(tree), executor=ScriptedExecutor(), tree=tree)
     assert (await fetch(app)).status == 200
     shown = data_of(await fetch(app, "/api/tree"))
     assert {child["kind"] for child in shown["tree"]["children"]} == {"run"}
+    assert {child["child_count"] for child in shown["tree"]["children"]} == {0}
+    assert shown["tree"]["child_count"] == len(shown["tree"]["children"])
     assert "request" in {view.kind for view in tree.snapshot().walk()}
     assert "request" not in {view.kind for view in everything(tree.snapshot()).nodes}
 

@@ -4,28 +4,42 @@ import { askForText, askToConfirm } from "./dialogs.js";
 import { authorization, getToken, setToken } from "./token.js";
 
 export class Actions {
+  #store;
   #notify;
   #onToken;
+  #onParking;
   canAct = false;
+  // What tells the trees of two processes apart, which both number their nodes from 1.
+  stream = null;
 
-  constructor(notify, onToken) {
+  constructor(store, { notify, onToken, onParking }) {
+    this.#store = store;
     this.#notify = notify;
     this.#onToken = onToken;
+    this.#onParking = onParking;
   }
 
   async cancel(node) {
+    const { stream } = this;
     const text = `“${node.name}” ends as soon as it comes to it, with everything below it.`;
-    if (await askToConfirm({ title: "Cancel?", text, button: "Cancel it" })) await this.send(node, "cancel", {});
+    if (await askToConfirm({ title: "Cancel?", text, button: "Cancel it" })) await this.send(node, "cancel", { stream });
   }
 
   async steer(node) {
+    const { stream } = this;
     const text = `The model reads it before its next answer in “${node.name}”.`;
-    const said = await askForText({ title: "Steer", text, label: "Message", button: "Send", isLong: true });
-    if (said) await this.send(node, "steer", { text: said });
+    const asked = { title: "Steer", text, label: "Message", button: "Send", isLong: true, isAboutNode: true };
+    const said = await askForText(asked);
+    if (said) await this.send(node, "steer", { stream, text: said });
   }
 
+  // Who was asked to wait and has not come to it yet can be told to go on, too.
   async suspendOrResume(node) {
-    await this.send(node, node.state === "suspended" ? "resume" : "suspend", {});
+    const isToWait = node.state !== "suspended" && !this.#store.isParking(node.id);
+    const isAccepted = await this.send(node, isToWait ? "suspend" : "resume", {});
+    if (!isAccepted || node.state === "suspended") return;
+    this.#store.setParking(node.id, isToWait);
+    this.#onParking();
   }
 
   async enterToken(text = "It is kept in this tab until it is closed.") {
@@ -39,13 +53,14 @@ export class Actions {
 
   // True when the service has accepted it.
   async send(node, action, body) {
+    const whole = { stream: this.stream, ...body };
     if (!getToken() && !(await this.enterToken())) return false;
     let response;
     try {
       response = await fetch(`api/nodes/${encodeURIComponent(node.id)}/${action}`, {
         method: "POST",
         headers: { "Content-Type": "application/json", ...authorization() },
-        body: JSON.stringify(body),
+        body: JSON.stringify(whole),
       });
     } catch {
       this.#notify("The service cannot be reached.", true);

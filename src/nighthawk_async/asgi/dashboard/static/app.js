@@ -3,12 +3,13 @@
 import { Actions } from "./actions.js";
 import { Connection } from "./connection.js";
 import { Details } from "./details.js";
-import { showKeys } from "./dialogs.js";
+import { closeDialogsAboutNodes, showKeys } from "./dialogs.js";
 import { byId, element, setText } from "./dom.js";
 import { Filters } from "./filters.js";
 import { plural } from "./format.js";
 import { KEYS, isTyping, moveInTree } from "./keyboard.js";
 import { Rows } from "./rows.js";
+import { Search } from "./search.js";
 import { KIND_NAMES, kindLabel } from "./states.js";
 import { Store } from "./store.js";
 import { Summary } from "./summary.js";
@@ -25,7 +26,7 @@ const STATES_OF_CONNECTION = {
   live: "live",
   offline: "no connection, trying again",
   locked: "a token is needed",
-  gone: "nothing is recorded",
+  empty: "nothing is recorded yet, trying again",
 };
 
 const store = new Store();
@@ -42,10 +43,15 @@ let frame = 0;
 let detailsTimer = 0;
 let noticeTimer = 0;
 let needsToken = false;
+let isLocked = false;
 
 const now = () => Date.now() / 1000 + clockOffset;
-const actions = new Actions(notify, tokenChanged);
-const details = new Details(panel, actions, now);
+const actions = new Actions(store, { notify, onToken: tokenChanged, onParking: parkingChanged });
+const details = new Details(panel, actions, store, now);
+const search = new Search((nodes) => {
+  filters.found = new Set(nodes);
+  rowsChanged();
+});
 const tree = new TreeView(treeElement, store, rows, { onSelect: select, onToggle: toggle, onScroll: schedule });
 const summary = new Summary({ totals: byId("totals"), states: byId("states"), asked: byId("asked"), onState: toggleState });
 
@@ -62,20 +68,35 @@ setInterval(tick, TICK);
 schedule();
 
 function take(name, data) {
-  if (name === "reset") {
-    store.reset();
-    clockOffset = data.now - Date.now() / 1000;
-    actions.canAct = data.can_act;
-    needsToken = data.can_act || data.protects_reading;
-    setText(byId("title"), data.title);
-    document.title = data.title;
-    showToken();
-    details.redraw();
-  } else if (name === "nodes") {
+  if (name === "reset") begin(data);
+  else if (name === "nodes") {
     store.apply(data);
-    if (tree.selected !== null && !store.get(tree.selected)) clearSelection();
+    search.again();
+    // Only the last of several events says who is gone, and so that all others are there.
+    if (data.gone && tree.selected !== null && !store.get(tree.selected)) clearSelection();
   }
   schedule();
+}
+
+// Whatever was known does not hold any more. In another tree, the same numbers stand for other nodes.
+function begin(data) {
+  if (data.stream !== actions.stream) {
+    if (actions.stream !== null) notify("The service was restarted, or another process of it answers.");
+    closeDialogsAboutNodes();
+    clearSelection();
+    rows.forgetChoices();
+  }
+  store.reset();
+  clockOffset = data.now - Date.now() / 1000;
+  actions.stream = data.stream;
+  actions.canAct = data.can_act;
+  needsToken = data.can_act || data.protects_reading;
+  isLocked = false;
+  setText(byId("title"), data.title);
+  document.title = data.title;
+  showToken();
+  details.redraw();
+  search.ask(filters.text, actions.stream);
 }
 
 function schedule() {
@@ -114,7 +135,8 @@ function rowsChanged() {
 function showEmptiness() {
   const empty = byId("empty");
   empty.hidden = rows.list.length > 0;
-  setText(empty, filters.isActive ? "Nothing matches." : "Nothing has been recorded yet.");
+  const nothing = isLocked ? "What goes on is shown to those who have the token." : "Nothing has been recorded yet.";
+  setText(empty, filters.isActive && !isLocked ? "Nothing matches." : nothing);
   setText(byId("matches"), filters.isActive ? plural(rows.matches, "match", "matches") : "");
 }
 
@@ -123,11 +145,20 @@ function showConnection(state) {
   shown.className = `connection ${state}`;
   setText(shown, STATES_OF_CONNECTION[state] ?? state);
   if (state === "locked") {
-    needsToken = true;
+    needsToken = isLocked = true;
     setToken("");
     showToken();
+    showNothing();
     if (!document.querySelector("dialog")) actions.enterToken("The dashboard shows what goes on to those who have its token.");
   }
+}
+
+// Who has no token any more sees nothing of what was shown with it.
+function showNothing() {
+  closeDialogsAboutNodes();
+  clearSelection();
+  store.reset();
+  rowsChanged();
 }
 
 function select(id) {
@@ -143,6 +174,7 @@ function select(id) {
 
 function reveal(id) {
   filters.clear();
+  search.ask("", actions.stream);
   showFilters();
   rows.reveal(id);
   rowsChanged();
@@ -153,22 +185,25 @@ function reveal(id) {
 function openDetails() {
   clearTimeout(detailsTimer);
   const id = tree.selected;
-  if (id === null || (details.node?.id === id && !panel.hidden)) return;
+  if (id === null || details.id === id) return;
   panel.hidden = false;
   main.classList.add("open");
-  details.open(id, closeDetails);
+  details.open(id, actions.stream, closeDetails);
   tree.scrollToSelected();
 }
 
+// The focus goes from here to the tree, and stays where it is elsewhere: somebody may be typing.
 function closeDetails() {
+  const hadFocus = panel.contains(document.activeElement) || document.activeElement === document.body;
   details.close();
   panel.hidden = true;
   main.classList.remove("open");
-  treeElement.focus();
+  if (hadFocus) treeElement.focus();
   schedule();
 }
 
 function clearSelection() {
+  clearTimeout(detailsTimer);
   tree.selected = null;
   if (!panel.hidden) closeDetails();
 }
@@ -197,12 +232,13 @@ function setUpFilters() {
     filters.kind = kind.value;
     rowsChanged();
   });
-  const search = byId("search");
-  search.addEventListener("input", () => {
-    filters.text = search.value.trim().toLowerCase();
+  const field = byId("search");
+  field.addEventListener("input", () => {
+    filters.text = field.value.trim().toLowerCase();
+    search.ask(filters.text, actions.stream);
     rowsChanged();
   });
-  search.addEventListener("keydown", (event) => {
+  field.addEventListener("keydown", (event) => {
     if (event.key === "Enter" || event.key === "ArrowDown") {
       event.preventDefault();
       treeElement.focus();
@@ -254,13 +290,18 @@ function act(...names) {
   return () => {
     const node = store.get(tree.selected);
     const name = names.find((each) => node?.controls?.includes(each));
-    if (!node) return;
+    if (!node || !isSeen(node.id)) return notify("No row is chosen.");
     if (!actions.canAct) return notify("The dashboard is read-only: no token is configured.", true);
-    if (!name) return notify(`“${node.name}” cannot be asked to ${names.join(" or ")} now.`, true);
+    if (!name && !store.isParking(node.id)) return notify(`“${node.name}” cannot be asked to ${names.join(" or ")} now.`, true);
     if (name === "cancel") actions.cancel(node);
     else if (name === "steer") actions.steer(node);
     else actions.suspendOrResume(node);
   };
+}
+
+// What the filters hide is not acted on, unless its details are open.
+function isSeen(id) {
+  return rows.places.has(id) || details.id === id;
 }
 
 function answer() {
@@ -268,9 +309,12 @@ function answer() {
   const isAsking = store.get(tree.selected)?.controls?.includes("answer");
   if (!isAsking) reveal(summary.firstAsked);
   openDetails();
-  const field = () => panel.querySelector(".asking textarea, .asking select, .asking button");
-  if (field()) field().focus();
-  else setTimeout(() => field()?.focus(), 2 * DETAILS_DELAY);
+  details.focusAnswer();
+}
+
+function parkingChanged() {
+  details.redraw();
+  schedule();
 }
 
 function forgetToken() {
@@ -280,7 +324,8 @@ function forgetToken() {
 
 function tokenChanged() {
   showToken();
-  connection.retry();
+  connection.restart();
+  details.retry();
 }
 
 function showToken() {

@@ -6,6 +6,19 @@ import { authorization } from "./token.js";
 const FIRST_WAIT = 500;
 const LONGEST_WAIT = 10_000;
 
+// What the problems of the service mean. Everything else comes from something in between, and may pass.
+const STATES_OF_PROBLEMS = new Map([
+  ["bad-token", "locked"],
+  ["no-such-node", "gone"],
+  ["nothing-recorded", "empty"],
+  ["other-tree", "other"],
+]);
+
+function stateOf(problem) {
+  const name = String(problem?.type).split(":").at(-1);
+  return STATES_OF_PROBLEMS.get(name) ?? "offline";
+}
+
 export class Connection {
   #path;
   #onEvent;
@@ -17,7 +30,8 @@ export class Connection {
   #isOver = false;
   #onVisibility = () => (document.hidden ? this.#pause() : this.#open());
 
-  // onState gets "connecting", "live", "offline", "locked" (a token is needed), "gone" or "over".
+  // onState gets "live", "offline", "empty" (nothing is recorded yet), "locked" (a token is needed), or for the
+  // last time "gone" (the node), "other" (the tree is another one) or "over".
   constructor(path, onEvent, onState = () => {}) {
     this.#path = path;
     this.#onEvent = onEvent;
@@ -37,6 +51,12 @@ export class Connection {
     this.#open();
   }
 
+  // Everything is told anew.
+  restart() {
+    this.#lastId = "";
+    this.retry();
+  }
+
   #pause() {
     clearTimeout(this.#timer);
     this.#attempt?.abort();
@@ -47,6 +67,7 @@ export class Connection {
     if (this.#isOver || this.#attempt || document.hidden) return;
     clearTimeout(this.#timer);
     const attempt = (this.#attempt = new AbortController());
+    const began = performance.now();
     let state = "offline";
     try {
       state = await this.#read(attempt);
@@ -56,11 +77,13 @@ export class Connection {
     if (this.#attempt !== attempt) return;
     this.#attempt = null;
     if (state === "again") {
-      this.#open();
+      // One that ends at once was ended by something in between, which would be asked without a pause.
+      if (performance.now() - began > FIRST_WAIT) this.#open();
+      else this.#openLater();
       return;
     }
     this.#onState(state);
-    if (state === "offline") this.#openLater();
+    if (state === "offline" || state === "empty") this.#openLater();
     else if (state !== "locked") this.close();
   }
 
@@ -73,9 +96,7 @@ export class Connection {
     const headers = { ...authorization() };
     if (this.#lastId) headers["Last-Event-ID"] = this.#lastId;
     const response = await fetch(this.#path, { headers, signal: attempt.signal, cache: "no-store" });
-    if (response.status === 401) return "locked";
-    if (response.status === 404) return "gone";
-    if (!response.ok) return "offline";
+    if (!response.ok) return stateOf(await response.json().catch(() => ({})));
     this.#onState("live");
     const parser = new EventStreamParser();
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -1,239 +1,167 @@
 // One node whole, as it goes on.
 
 import { Connection } from "./connection.js";
-import { element } from "./dom.js";
-import { clockTime, cost, count, duration } from "./format.js";
-import { makeQuestionForm } from "./question_form.js";
-import { glyphOf, isActive, kindLabel } from "./states.js";
+import { element, setClass, setText } from "./dom.js";
+import { showButtons, showFacts } from "./facts.js";
+import { QuestionForm, questionKey } from "./question_form.js";
+import { isActive } from "./states.js";
+import { makeTable, showAttributes, showUsage, showValues } from "./tables.js";
 import { TRANSCRIPT_EVENTS, TranscriptView } from "./transcript.js";
 
-const USAGE_ROWS = [
-  ["requests", "requests"],
-  ["input tokens", "input_tokens"],
-  ["read from cache", "cache_read_tokens"],
-  ["output tokens", "output_tokens"],
-  ["reasoning", "reasoning_tokens"],
-];
+const STATES_OF_CONNECTION = {
+  offline: "no connection, trying again",
+  empty: "no connection, trying again",
+  locked: "a token is needed",
+  gone: "kept no longer: this is how it was seen last",
+  other: "the service was restarted: this is how it was seen last",
+};
 
 export class Details {
   #panel;
   #actions;
+  #store;
   #now;
   #connection = null;
   #node = null;
   #transcript = null;
   #parts = null;
-  #questionKey = null;
-  #isStale = false;
+  #form = null;
+  #isToAnswer = false;
+  id = null;
 
-  constructor(panel, actions, now) {
+  constructor(panel, actions, store, now) {
     this.#panel = panel;
     this.#actions = actions;
+    this.#store = store;
     this.#now = now;
   }
 
-  get node() {
-    return this.#node;
-  }
-
-  open(id, onClose) {
-    this.#connection?.close();
-    this.#node = null;
+  open(id, stream, onClose) {
+    this.close();
+    this.id = id;
     this.#transcript = new TranscriptView();
-    this.#questionKey = null;
     this.#parts = this.#lay(onClose);
-    this.#panel.replaceChildren(...Object.values(this.#parts));
+    const { head, status, facts, buttons, error, question, values, transcript, usage, attributes } = this.#parts;
+    const tables = [values.section, transcript, usage.section, attributes.section];
+    this.#panel.replaceChildren(head, status, facts, buttons, error, question, ...tables);
+    for (const each of [error, ...tables]) each.hidden = true;
     this.#panel.scrollTop = 0;
     this.#connection = new Connection(
-      `api/nodes/${encodeURIComponent(id)}/changes`,
+      `api/nodes/${encodeURIComponent(id)}/changes?stream=${encodeURIComponent(stream)}`,
       (name, data) => this.#take(name, data),
-      (state) => state === "live" && (this.#isStale = true),
+      (state) => this.#showConnection(state),
     );
   }
 
   close() {
     this.#connection?.close();
-    this.#connection = null;
-    this.#node = null;
+    this.#connection = this.#node = this.#form = this.id = null;
+    this.#isToAnswer = false;
     this.#panel.replaceChildren();
+  }
+
+  retry() {
+    this.#connection?.retry();
   }
 
   redraw() {
     if (this.#node) this.#draw();
   }
 
-  // The seconds of what still goes on.
+  // The field of what is asked gets the focus, as soon as it is there.
+  focusAnswer() {
+    this.#isToAnswer = !this.#form?.focus();
+  }
+
+  // The seconds of what still goes on, or may still be answered.
   tick() {
-    const shown = this.#panel.querySelector("[data-duration]");
-    if (shown && this.#node && isActive(this.#node)) {
-      shown.textContent = duration(this.#now() - this.#node.began_at);
-    }
+    if (!this.#node || !isActive(this.#node)) return;
+    this.#showFacts();
+    this.#form?.tick(this.#now());
   }
 
   #lay(onClose) {
-    const title = element("h2");
     const close = element("button", { text: "✕", attributes: { type: "button", "aria-label": "Close details" }, on: { click: onClose } });
     return {
-      head: element("div", { className: "head" }, title, close),
+      head: element("div", { className: "head" }, element("h2"), close),
+      status: element("p", { className: "quiet", attributes: { role: "status" } }),
       facts: element("dl", { className: "facts" }),
       buttons: element("div", { className: "buttons" }),
-      error: element("div"),
+      error: element("div", {}, element("b"), element("span")),
       question: element("div"),
-      values: element("div"),
+      values: makeTable("values"),
       transcript: element("section", {}, element("h3", { text: "Transcript" }), this.#transcript.shown),
-      usage: element("div"),
-      attributes: element("div"),
+      usage: makeTable("usage"),
+      attributes: makeTable("values"),
     };
   }
 
-  // A stream tells everything anew, also when it is opened again.
-  #begin() {
-    const scrolled = this.#panel.scrollTop;
-    this.#isStale = false;
-    this.#transcript.clear();
-    this.#parts.transcript.hidden = true;
-    requestAnimationFrame(() => (this.#panel.scrollTop = scrolled));
+  #showConnection(state) {
+    // A stream tells everything anew, also when it is opened again.
+    if (state === "live") this.#transcript.begin();
+    setText(this.#parts.status, STATES_OF_CONNECTION[state] ?? "");
   }
 
   #take(name, data) {
-    if (this.#isStale) this.#begin();
     const isAtEnd = this.#panel.scrollTop + this.#panel.clientHeight >= this.#panel.scrollHeight - 30;
     const isFollowing = isAtEnd && this.#panel.scrollTop > 0;
     if (name === "node") {
       this.#node = data;
+      this.#transcript.expect(data.transcript_parts);
       this.#draw();
     } else if (TRANSCRIPT_EVENTS.has(name)) {
       this.#transcript.take(name, data);
-      this.#parts.transcript.hidden = this.#transcript.isEmpty;
     }
+    this.#parts.transcript.hidden = this.#transcript.isEmpty;
     if (isFollowing) this.#panel.scrollTop = this.#panel.scrollHeight;
   }
 
   #draw() {
     const node = this.#node;
-    const { head, facts, buttons, error, values, usage, attributes } = this.#parts;
-    head.querySelector("h2").textContent = node.name || "everything";
-    facts.replaceChildren(...this.#facts(node));
-    buttons.replaceChildren(...this.#buttons(node));
-    error.replaceChildren(...errorBox(node));
-    this.#drawQuestion(node);
-    values.replaceChildren(...valuesTable(node));
-    usage.replaceChildren(...usageTable(node));
-    attributes.replaceChildren(...attributesTable(node));
+    const { head, buttons, error, values, usage, attributes } = this.#parts;
+    const hadFocus = this.#panel.contains(document.activeElement);
+    setText(head.firstChild, node.name || "everything");
+    this.#showFacts();
+    showButtons(buttons, node, { canAct: this.#actions.canAct, isParking: this.#isParking, onAction: (name) => this.#act(name) });
+    showError(error, node);
+    this.#showQuestion(node);
+    showValues(values, node);
+    showUsage(usage, node);
+    showAttributes(attributes, node);
+    // What had the focus may have gone: the keys still have to reach the page from here.
+    if (hadFocus && !this.#panel.contains(document.activeElement)) this.#panel.focus();
   }
 
-  #facts(node) {
-    const state = element("dd", { className: `state ${node.state}` });
-    state.append(element("span", { className: "glyph", text: glyphOf(node.state), attributes: { "aria-hidden": "true" } }), node.state);
-    const lasted = element("dd", {
-      text: duration((node.ended_at ?? this.#now()) - node.began_at),
-      attributes: { "data-duration": "" },
-    });
-    const rows = [
-      ["kind", element("dd", { text: `${kindLabel(node.kind)}, node ${node.id}` })],
-      ["state", state],
-      ["began", element("dd", { text: clockTime(node.began_at) })],
-      ["duration", lasted],
-    ];
-    if (node.source) rows.push(["source", element("dd", { className: "code", text: node.source })]);
-    if (node.retries) rows.push(["retries", element("dd", { text: String(node.retries) })]);
-    if (node.dropped_children) rows.push(["dropped", element("dd", { text: `${node.dropped_children} children, kept no longer` })]);
-    return rows.flatMap(([name, value]) => [element("dt", { text: name }), value]);
+  get #isParking() {
+    return this.#store.isParking(this.#node.id);
   }
 
-  #buttons(node) {
-    if (!node.controls.length) return [];
-    if (!this.#actions.canAct) return [element("span", { className: "quiet", text: "Read-only: no token is configured." })];
-    const known = {
-      cancel: ["Cancel", "danger", () => this.#actions.cancel(node)],
-      steer: ["Steer", "", () => this.#actions.steer(node)],
-      suspend: ["Suspend", "", () => this.#actions.suspendOrResume(node)],
-      resume: ["Resume", "", () => this.#actions.suspendOrResume(node)],
-    };
-    return node.controls
-      .filter((name) => known[name])
-      .map((name) => {
-        const [text, className, click] = known[name];
-        return element("button", { text, className, attributes: { type: "button" }, on: { click } });
-      });
+  #showFacts() {
+    showFacts(this.#parts.facts, this.#node, { now: this.#now(), isParking: this.#isParking });
+  }
+
+  #act(name) {
+    if (name === "cancel") this.#actions.cancel(this.#node);
+    else if (name === "steer") this.#actions.steer(this.#node);
+    else this.#actions.suspendOrResume(this.#node);
   }
 
   // Made anew only when it asks something else: what is typed stays.
-  #drawQuestion(node) {
-    const key = node.question ? JSON.stringify([node.question.prompt, node.question.attempt, node.question.digest, node.question.approvals]) : null;
-    if (key === this.#questionKey) return;
-    this.#questionKey = key;
-    const shown = node.question ? [makeQuestionForm(node.question, (body) => this.#actions.send(node, "answer", body))] : [];
-    this.#parts.question.replaceChildren(...shown);
+  #showQuestion({ question }) {
+    const key = question ? questionKey(question) : null;
+    if (key !== (this.#form?.key ?? null)) {
+      this.#form = question ? new QuestionForm(question, (body) => this.#actions.send(this.#node, "answer", body)) : null;
+      this.#parts.question.replaceChildren(...(this.#form ? [this.#form.shown] : []));
+    }
+    this.#form?.update(question, this.#now());
+    if (this.#isToAnswer) this.focusAnswer();
   }
 }
 
-function errorBox(node) {
-  if (!node.error) return [];
-  const { type, message } = node.error;
-  return [element("div", { className: `error ${node.state}` }, element("b", { text: type }), message ? `: ${message}` : "")];
-}
-
-function valuesTable(node) {
-  const names = [...new Set([...Object.keys(node.inputs), ...Object.keys(node.outputs)])];
-  if (!names.length) return [];
-  const isStep = node.kind === "step";
-  const [title, before, after] = isStep ? ["Bindings", "before", "after"] : ["Inputs and outputs", "input", "output"];
-  const table = element("table", { className: "values" });
-  table.append(headings(["name", before, after]));
-  for (const name of names) {
-    const isChanged = name in node.outputs && node.inputs[name] !== node.outputs[name];
-    table.append(
-      element(
-        "tr",
-        {},
-        element("td", { text: name }),
-        valueCell(node.inputs, name, ""),
-        valueCell(node.outputs, name, isChanged ? "changed" : ""),
-      ),
-    );
-  }
-  return [element("h3", { text: title }), table];
-}
-
-function valueCell(values, name, className) {
-  if (!(name in values)) return element("td", { className: "quiet", text: "–" });
-  return element("td", { className }, element("div", { text: values[name] }));
-}
-
-function usageTable(node) {
-  const whole = node.subtree_usage;
-  if (!whole.requests && !whole.input_tokens && !whole.output_tokens) return [];
-  const table = element("table", { className: "usage" });
-  table.append(headings(["", "own", "with all below"], "number"));
-  for (const [label, name] of USAGE_ROWS) {
-    if (whole[name]) table.append(usageRow(label, count(node.usage[name]), count(whole[name])));
-  }
-  table.append(usageRow("cost", cost(node.usage) || "–", cost(whole) || "–"));
-  if (whole.unpriced_requests) {
-    table.append(usageRow("requests without a price", String(node.usage.unpriced_requests), String(whole.unpriced_requests)));
-  }
-  return [element("h3", { text: "Tokens and cost" }), table];
-}
-
-function usageRow(label, own, whole) {
-  const cells = [own, whole].map((text) => element("td", { className: "number", text }));
-  return element("tr", {}, element("th", { text: label, attributes: { scope: "row" } }), ...cells);
-}
-
-function attributesTable(node) {
-  const shown = Object.entries(node.attributes).filter(([name]) => !name.startsWith("nighthawk.dashboard."));
-  if (!shown.length) return [];
-  const table = element("table", { className: "values" });
-  for (const [name, value] of shown) {
-    table.append(
-      element("tr", {}, element("td", { text: name }), element("td", {}, element("div", { text: String(value) }))),
-    );
-  }
-  return [element("h3", { text: "Attributes" }), table];
-}
-
-function headings(names, className = "") {
-  const cells = names.map((text, place) => element("th", { text, className: place ? className : "", attributes: { scope: "col" } }));
-  return element("tr", {}, ...cells);
+function showError(shown, { error, state }) {
+  shown.hidden = !error;
+  if (!error) return;
+  setClass(shown, `error ${state}`);
+  setText(shown.firstChild, error.type);
+  setText(shown.lastChild, error.message ? `: ${error.message}` : "");
 }

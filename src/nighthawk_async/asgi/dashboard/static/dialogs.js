@@ -1,18 +1,25 @@
 // Questions of the page itself. Each resolves to what was entered, or to null when it was closed.
 
-import { element } from "./dom.js";
+import { byId, element } from "./dom.js";
 
-export function askForText({ title, text, label, button, isSecret = false, isLong = false }) {
+const endings = new Set();
+
+// Closes those that are about a node, when the nodes are no longer those that were looked at.
+export function closeDialogsAboutNodes() {
+  for (const end of [...endings]) end(null);
+}
+
+export function askForText({ title, text, label, button, isSecret = false, isLong = false, isAboutNode = false }) {
   const field = isLong
     ? element("textarea", { attributes: { "aria-label": label } })
     : element("input", {
         attributes: { "aria-label": label, type: isSecret ? "password" : "text", autocomplete: "off" },
       });
-  return show({ title, text, content: [field], button, valueOf: () => field.value.trim() || null });
+  return show({ title, text, content: [field], button, isAboutNode, valueOf: () => field.value.trim() || null });
 }
 
 export function askToConfirm({ title, text, button }) {
-  return show({ title, text, content: [], button, isDanger: true, valueOf: () => true });
+  return show({ title, text, content: [], button, isAboutNode: true, isDanger: true, valueOf: () => true });
 }
 
 export function showKeys(keys) {
@@ -24,15 +31,17 @@ export function showKeys(keys) {
   return show({ title: "Keyboard", text: "", content: [list], button: null, valueOf: () => null });
 }
 
-function show({ title, text, content, button, isDanger = false, valueOf }) {
+function show({ title, text, content, button, isAboutNode = false, isDanger = false, valueOf }) {
   const before = document.activeElement;
   return new Promise((resolve) => {
     const dialog = element("dialog", { attributes: { "aria-label": title } });
     const end = (value) => {
+      endings.delete(end);
       dialog.remove();
-      before?.focus?.();
+      (before?.isConnected ? before : byId("tree")).focus();
       resolve(value);
     };
+    if (isAboutNode) endings.add(end);
     const accept = () => end(valueOf());
     dialog.append(element("h2", { text: title }));
     if (text) dialog.append(element("p", { text }));

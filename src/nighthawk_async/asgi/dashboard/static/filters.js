@@ -2,6 +2,8 @@
 
 export class Filters {
   text = "";
+  // What the service has found besides: it knows the values whole, the page only their beginnings.
+  found = new Set();
   kind = "";
   states = new Set();
 
@@ -11,6 +13,7 @@ export class Filters {
 
   clear() {
     this.text = "";
+    this.found.clear();
     this.kind = "";
     this.states.clear();
   }
@@ -18,7 +21,8 @@ export class Filters {
   matches(node) {
     if (this.kind && node.kind !== this.kind) return false;
     if (this.states.size && !this.states.has(node.state)) return false;
-    return !this.text || searchedText(node).includes(this.text);
+    if (/^#\d+$/.test(this.text)) return this.text === `#${node.id}`;
+    return !this.text || this.found.has(node.id) || searchedText(node).includes(this.text);
   }
 }
 
@@ -28,7 +32,7 @@ function searchedText(node) {
   let text = texts.get(node);
   if (text === undefined) {
     const { name, kind, source = "", hint = "", error } = node;
-    text = [name, kind, `#${node.id}`, source, hint, error?.type ?? "", error?.message ?? ""].join("\n").toLowerCase();
+    text = [name, kind, source, hint, error?.type ?? "", error?.message ?? ""].join("\n").toLowerCase();
     texts.set(node, text);
   }
   return text;

@@ -30,10 +30,11 @@ export function cost(usage) {
   return (dollars < 0.01 ? `$${dollars.toFixed(5)}` : `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`) + more;
 }
 
-export function clockTime(unixSeconds) {
+export function clockTime(unixSeconds, isExact = true) {
   const at = new Date(unixSeconds * 1000);
   const pad = (number, width = 2) => String(number).padStart(width, "0");
-  return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`;
+  const whole = `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}`;
+  return isExact ? `${whole}.${pad(at.getMilliseconds(), 3)}` : whole;
 }
 
 export function plural(number, one, many = `${one}s`) {

@@ -1,53 +1,76 @@
-// The form in which a question or a request for approval is answered.
+// The form in which a question or a request for approval is answered. What was typed goes to the service as a
+// text, which reads it as the question wants it: this language would round large numbers.
 
-import { element } from "./dom.js";
+import { element, setText } from "./dom.js";
+import { clockTime, duration } from "./format.js";
 
-export function makeQuestionForm(question, send) {
-  const form = element("div", { className: "asking", attributes: { role: "group", "aria-label": "Answer" } });
-  if (question.type === "approval") fillApproval(form, question, send);
-  else fillQuestion(form, question, send);
-  return form;
+// What tells whether something else is asked.
+export function questionKey({ prompt, attempt, error, digest, choices }) {
+  return JSON.stringify([prompt, attempt, error, digest, choices]);
 }
 
-function fillQuestion(form, { prompt, schema, error, attempt }, send) {
-  form.append(element("div", { className: "prompt", text: prompt }));
-  if (error) form.append(element("div", { className: "wrong", text: `Attempt ${attempt}: ${error}` }));
-  const field = makeField(schema);
-  const answer = () => send({ answer: valueOf(field, schema) });
-  form.append(field, buttons(button("Answer", "main", answer)));
-}
+export class QuestionForm {
+  shown = element("div", { className: "asking", attributes: { role: "group", "aria-label": "Answer" } });
+  #counted = element("p", { className: "quiet" });
+  #expiry = element("p", { className: "quiet" });
+  #expiresAt = null;
 
-function fillApproval(form, question, send) {
-  const { action, arguments: given, quorum, approvals, approvers, digest } = question;
-  form.append(element("div", { className: "prompt", text: `Approve: ${action}` }));
-  form.append(element("pre", { className: "code", text: given }));
-  const counted = `${approvals.length} of ${quorum} approved${approvals.length ? `: ${approvals.join(", ")}` : ""}`;
-  const asked = approvers ? `; asked: ${approvers.join(", ")}` : "";
-  form.append(element("p", { className: "quiet", text: counted + asked }));
-  const reason = element("input", { attributes: { placeholder: "Why not (for a denial)", "aria-label": "Why not" } });
-  const approve = button("Approve", "main", () => send({ answer: "approve", digest }));
-  const deny = button("Deny", "danger", () => send({ answer: "deny", reason: reason.value }));
-  form.append(reason, buttons(approve, deny));
-}
-
-function makeField(schema) {
-  const choices = schema?.enum ?? (schema?.type === "boolean" ? [true, false] : null);
-  if (!choices) return element("textarea", { attributes: { rows: "2", "aria-label": "Answer" } });
-  const field = element("select", { attributes: { "aria-label": "Answer" } });
-  for (const choice of choices) {
-    field.append(element("option", { text: String(choice), attributes: { value: JSON.stringify(choice) } }));
+  constructor(question, send) {
+    this.key = questionKey(question);
+    if (question.type === "approval") this.#fillApproval(question, send);
+    else this.#fillQuestion(question, send);
   }
+
+  // False when there is nothing to focus.
+  focus() {
+    this.shown.querySelector("textarea, select, button").focus();
+    return true;
+  }
+
+  update(question, now) {
+    if (question.type !== "approval") return;
+    const { quorum, approvals, approvers } = question;
+    const counted = `${approvals.length} of ${quorum} approved${approvals.length ? `: ${approvals.join(", ")}` : ""}`;
+    setText(this.#counted, counted + (approvers ? `; asked: ${approvers.join(", ")}` : ""));
+    this.#expiresAt = question.expires_at;
+    this.tick(now);
+  }
+
+  tick(now) {
+    if (this.#expiresAt === null) return;
+    const left = Math.max(0, Math.round(this.#expiresAt - now));
+    setText(this.#expiry, `until ${clockTime(this.#expiresAt, false)}, ${duration(left)} left`);
+  }
+
+  #fillQuestion({ prompt, type_name: typeName, choices, error, attempt, has_default: hasDefault }, send) {
+    this.shown.append(element("div", { className: "prompt", text: prompt }));
+    if (error) this.shown.append(element("div", { className: "wrong", text: `Attempt ${attempt}: ${error}` }));
+    const field = choices ? makeChoices(choices) : makeText(typeName);
+    const answer = () => send(choices ? { choice: Number(field.value) } : { text: field.value });
+    const made = [button("Answer", "main", answer)];
+    if (hasDefault) made.push(button("Take the default", "", () => send({ default: true })));
+    this.shown.append(field, buttons(...made));
+  }
+
+  #fillApproval({ action, arguments: given, digest }, send) {
+    this.shown.append(element("div", { className: "prompt", text: `Approve: ${action}` }));
+    this.shown.append(element("pre", { className: "code", text: given }), this.#counted, this.#expiry);
+    const reason = element("input", { attributes: { placeholder: "Why not (for a denial)", "aria-label": "Why not" } });
+    const approve = button("Approve", "main", () => send({ answer: "approve", digest }));
+    const deny = button("Deny", "danger", () => send({ answer: "deny", reason: reason.value }));
+    this.shown.append(reason, buttons(approve, deny));
+  }
+}
+
+function makeChoices(choices) {
+  const field = element("select", { attributes: { "aria-label": "Answer" } });
+  choices.forEach((text, place) => field.append(element("option", { text, attributes: { value: String(place) } })));
   return field;
 }
 
-// A text where a text is asked for; elsewhere what it says in JSON, or the text when it says nothing there.
-function valueOf(field, schema) {
-  if (field instanceof HTMLTextAreaElement && schema?.type === "string") return field.value;
-  try {
-    return JSON.parse(field.value);
-  } catch {
-    return field.value;
-  }
+function makeText(typeName) {
+  const placeholder = typeName === "str" ? "" : typeName;
+  return element("textarea", { attributes: { rows: "2", "aria-label": "Answer", placeholder } });
 }
 
 function button(text, className, click) {

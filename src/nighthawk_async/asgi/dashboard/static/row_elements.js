@@ -28,7 +28,7 @@ export function makeRow() {
   return { row, name, parts };
 }
 
-export function updateRow(made, { place, node, root, isSelected, now }) {
+export function updateRow(made, { place, node, root, isSelected, isParking, now }) {
   const { row, name, parts } = made;
   setAttribute(row, "id", `row-${node.id}`);
   row.dataset.id = node.id;
@@ -44,7 +44,7 @@ export function updateRow(made, { place, node, root, isSelected, now }) {
   setText(parts.kind, kindLabel(node.kind));
   setText(parts.title, node.name);
   setText(parts.hint, node.error ? `${node.error.type}: ${node.error.message}` : (node.hint ?? ""));
-  setText(parts.badge, badgeOf(node));
+  setText(parts.badge, badgeOf(node, isParking));
   parts.badge.hidden = !parts.badge.textContent;
   setText(parts.state, node.state);
   const end = node.ended_at ?? (isActive(node) ? now : node.began_at);
@@ -54,7 +54,8 @@ export function updateRow(made, { place, node, root, isSelected, now }) {
   drawExtent(parts.span, node, root ?? node, now);
 }
 
-function badgeOf(node) {
+function badgeOf(node, isParking) {
+  if (isParking) return "to be suspended";
   if (node.controls?.includes("answer")) return "asks";
   if (node.dropped_children) return `${node.dropped_children} dropped`;
   return node.subtree_retries ? `${node.subtree_retries}× retried` : "";

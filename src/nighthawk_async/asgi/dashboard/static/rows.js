@@ -32,6 +32,10 @@ export class Rows {
     return OPEN_KINDS.has(node.kind) && this.#store.childrenOf(node.id).length <= MANY_CHILDREN;
   }
 
+  forgetChoices() {
+    this.#chosen.clear();
+  }
+
   // Opens everything above a node, so that it has a row.
   reveal(id) {
     let node = this.#store.get(id);
@@ -44,15 +48,15 @@ export class Rows {
     for (const id of this.#chosen.keys()) if (!this.#store.get(id)) this.#chosen.delete(id);
     const shown = this.#filters.isActive ? this.#findShown() : null;
     const list = [];
-    const roots = this.#store.childrenOf(TOP);
+    const shownChildren = (id) => this.#store.childrenOf(id).filter((each) => !shown || shown.has(each));
+    const roots = shownChildren(TOP);
     const waiting = [];
     roots.forEach((id, place) => waiting.push([id, 0, roots.length - place, roots.length]));
     while (waiting.length) {
       const [id, depth, position, size] = waiting.pop();
-      if (shown && !shown.has(id)) continue;
       const node = this.#store.get(id);
       if (!node) continue;
-      const children = this.#store.childrenOf(id);
+      const children = shownChildren(id);
       const isExpanded = children.length > 0 && (shown ? this.#chosen.get(id) !== false : this.isExpanded(node, depth));
       list.push({ id, depth, position, size, isExpanded, hasChildren: children.length > 0, isBeside: shown?.get(id) === false });
       if (!isExpanded) continue;

@@ -1,15 +1,19 @@
 // The nodes as the service tells of them. A node is replaced when it changes; its place is kept beside it.
 
+import { isActive } from "./states.js";
+
 export const TOP = "0";
 
 export class Store {
   nodes = new Map();
   children = new Map();
+  #parking = new Set();
   version = 0;
 
   reset() {
     this.nodes.clear();
     this.children.clear();
+    this.#parking.clear();
     this.version += 1;
   }
 
@@ -22,6 +26,17 @@ export class Store {
 
   get(id) {
     return this.nodes.get(id);
+  }
+
+  // Whether it was asked to wait, and has not come to it yet. Only this page knows.
+  isParking(id) {
+    return this.#parking.has(id);
+  }
+
+  setParking(id, isParking) {
+    if (isParking) this.#parking.add(id);
+    else this.#parking.delete(id);
+    this.version += 1;
   }
 
   childrenOf(id) {
@@ -41,6 +56,7 @@ export class Store {
       else this.children.set(node.parent_id, [node.id]);
     }
     this.nodes.set(node.id, node);
+    if (node.state === "suspended" || !isActive(node)) this.#parking.delete(node.id);
   }
 
   #remove(id) {
@@ -62,6 +78,7 @@ export class Store {
       const each = waiting.pop();
       for (const child of this.childrenOf(each)) waiting.push(child);
       this.nodes.delete(each);
+      this.#parking.delete(each);
       this.children.delete(each);
     }
   }

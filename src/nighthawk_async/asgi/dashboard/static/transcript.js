@@ -1,4 +1,5 @@
-// What was said in a node, as it comes. The service tells what is added and what is left out.
+// What was said in a node, as it comes. The service tells what is added and what is left out; whoever asks
+// again is told everything anew, and what is there already stays as it is.
 
 import { element, setText } from "./dom.js";
 
@@ -16,15 +17,24 @@ export const TRANSCRIPT_EVENTS = new Set([...Object.keys(LABELS), "cut"]);
 export class TranscriptView {
   shown = element("div", { className: "transcript" });
   #parts = [];
+  #isBeginning = false;
+
+  // Everything is going to be told anew.
+  begin() {
+    this.#isBeginning = true;
+    for (const part of this.#parts) part.isOld = true;
+  }
+
+  // How many parts there are where everything is told anew.
+  expect(number) {
+    if (!this.#isBeginning) return;
+    this.#isBeginning = false;
+    for (const { row } of this.#parts.splice(number)) row.remove();
+  }
 
   take(name, data) {
     if (name === "cut") this.#cut(data);
     else this.#add(name, data);
-  }
-
-  clear() {
-    this.#parts = [];
-    this.shown.replaceChildren();
   }
 
   get isEmpty() {
@@ -33,12 +43,21 @@ export class TranscriptView {
 
   #add(kind, { part, key, is_cut: isCut, text }) {
     let shown = this.#parts[part];
-    if (!shown) {
+    if (shown?.isOld) {
+      if (shown.kind === kind && shown.key === key && shown.isCut === isCut && text.startsWith(shown.text.data)) {
+        shown.isOld = false;
+        text = text.slice(shown.text.data.length);
+      } else {
+        const made = makePart(kind, key);
+        shown.row.replaceWith(made.row);
+        shown = this.#parts[part] = made;
+      }
+    } else if (!shown) {
       shown = makePart(kind, key);
       this.#parts.push(shown);
       this.shown.append(shown.row);
     }
-    shown.text.appendData(text);
+    if (text) shown.text.appendData(text);
     if (isCut) markCut(shown);
   }
 
@@ -58,9 +77,11 @@ function makePart(kind, key) {
   const name = LABELS[kind] ?? kind;
   const label = element("div", { className: "label", text: key ? `${name} · ${key}` : name });
   const row = element("div", { className: `part ${kind}` }, label, element("pre", {}, text));
-  return { row, label, text };
+  return { row, label, text, kind, key, isCut: false, isOld: false };
 }
 
-function markCut({ label }) {
-  if (!label.textContent.startsWith("…")) setText(label, `… left out · ${label.textContent}`);
+function markCut(shown) {
+  if (shown.isCut) return;
+  shown.isCut = true;
+  setText(shown.label, `… left out · ${shown.label.textContent}`);
 }

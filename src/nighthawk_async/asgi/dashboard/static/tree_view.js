@@ -1,6 +1,6 @@
 // The tree: rows of one height, of which only those that are seen are elements.
 
-import { element, setAttribute } from "./dom.js";
+import { element, putInOrder, setAttribute } from "./dom.js";
 import { makeRow, updateRow } from "./row_elements.js";
 
 export const ROW_HEIGHT = 26;
@@ -72,6 +72,8 @@ export class TreeView {
     for (let index = first; index < last; index += 1) wanted.add(list[index].id);
     for (const [id, made] of this.#made) if (!wanted.has(id)) this.#putAway(id, made);
     for (let index = first; index < last; index += 1) this.#drawRow(list[index], index, now);
+    // Who reads the page without seeing it goes by the order of the elements.
+    putInOrder(this.#canvas, [...wanted].flatMap((id) => this.#made.get(id)?.row ?? []));
     const isShown = this.selected !== null && this.#made.has(this.selected);
     setAttribute(this.#container, "aria-activedescendant", isShown ? `row-${this.selected}` : null);
   }
@@ -100,6 +102,7 @@ export class TreeView {
     const top = `${index * ROW_HEIGHT}px`;
     if (made.row.style.top !== top) made.row.style.top = top;
     const isSelected = place.id === this.selected;
-    updateRow(made, { place, node, root: this.#store.rootOf(place.id), isSelected, now });
+    const isParking = this.#store.isParking(node.id);
+    updateRow(made, { place, node, root: this.#store.rootOf(place.id), isSelected, isParking, now });
   }
 }

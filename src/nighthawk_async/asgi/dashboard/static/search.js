@@ -1,0 +1,51 @@
+// Asks the service which nodes hold a text in the values that the page has only the beginnings of.
+
+import { authorization } from "./token.js";
+
+const TYPING_PAUSE = 200;
+const SHORTEST_PAUSE = 1_000;
+
+export class Search {
+  #text = "";
+  #stream = null;
+  #onFound;
+  #timer = 0;
+  #attempt = null;
+
+  constructor(onFound) {
+    this.#onFound = onFound;
+  }
+
+  // The text is another one.
+  ask(text, stream) {
+    this.#attempt?.abort();
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    this.#text = /^#\d*$/.test(text) ? "" : text;
+    this.#stream = stream;
+    if (this.#text) this.#askAfter(TYPING_PAUSE);
+    else this.#onFound([]);
+  }
+
+  // The nodes have changed.
+  again() {
+    if (this.#text && !this.#timer) this.#askAfter(SHORTEST_PAUSE);
+  }
+
+  #askAfter(pause) {
+    this.#timer = setTimeout(() => this.#fetch(), pause);
+  }
+
+  async #fetch() {
+    this.#attempt?.abort();
+    const attempt = (this.#attempt = new AbortController());
+    const query = new URLSearchParams({ text: this.#text, stream: this.#stream ?? "" });
+    try {
+      const response = await fetch(`api/search?${query}`, { headers: authorization(), signal: attempt.signal, cache: "no-store" });
+      if (response.ok) this.#onFound((await response.json()).nodes);
+    } catch {
+      // The next change asks again; the connection tells that the service is away.
+    }
+    if (this.#attempt === attempt) this.#timer = 0;
+  }
+}

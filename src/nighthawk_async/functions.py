@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar, Token
 from dataclasses import replace
 from functools import partial
 from types import FrameType, FunctionType, MappingProxyType
@@ -22,6 +23,10 @@ from .runtime.tools.registry import ToolScope
 __all__ = ["natural_function"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
+
+_OWNERS = ("self", "cls")
+"""Parameters that are no arguments to those who call a method."""
 
 
 @overload
@@ -93,12 +98,7 @@ def _decorate(
         captured=MappingProxyType(captured),
         verifications=verifications,
     )
-    source = f"{function.__module__}:{function.__code__.co_firstlineno}"
-    bound = transformed.bind(
-        function,
-        run_step=_run_step(transformed, site),
-        enter_call=partial(_CallScope, function.__qualname__, source),
-    )
+    bound = transformed.bind(function, run_step=_run_step(transformed, site), call_door=_CallDoor(function))
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # what the name is about to mean, where it has no value yet
     return bound
@@ -133,26 +133,66 @@ def _annotations(function: FunctionType) -> Mapping[str, object]:
     return annotations
 
 
+class _CallDoor:
+    """What the calls of one function go through; see `natural.transform.CallDoor`.
+
+    Args:
+        function: The function.
+    """
+
+    __slots__ = ("_argument_names", "name", "source")
+
+    def __init__(self, function: FunctionType) -> None:
+        code = function.__code__
+        flags = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
+        count = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & flag) for flag in flags)
+        self._argument_names = tuple(name for name in code.co_varnames[:count] if name not in _OWNERS)
+        self.name = function.__qualname__
+        self.source = f"{function.__module__}:{code.co_firstlineno}"
+
+    @property
+    def is_watched(self) -> bool:
+        return find_node_writer() is not None
+
+    def __call__(self, arguments: Mapping[str, object] | None) -> "_CallScope":
+        return _CallScope(self, arguments)
+
+    def returned(self, value: Result) -> Result:
+        call = _watched_call.get()
+        if call is not None and call.door is self:
+            call.outputs = {"return": value}
+        return value
+
+    def inputs(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        return {name: arguments[name] for name in self._argument_names if name in arguments}
+
+
 class _CallScope:
     """The extent of one call, for tools that the function's own code registers, and for whoever watches.
 
     Args:
-        name: What the function is called.
-        source: Where it stands.
+        door: What it goes through.
+        arguments: Its arguments, among other variables; None when nobody watches.
     """
 
-    __slots__ = ("_extent", "_name", "_observed", "_source")
+    __slots__ = ("_arguments", "_extent", "_observed", "_token", "door", "outputs")
 
-    def __init__(self, name: str, source: str) -> None:
-        self._name = name
-        self._source = source
+    def __init__(self, door: _CallDoor, arguments: Mapping[str, object] | None) -> None:
+        self.door = door
+        self.outputs: Mapping[str, object] | None = None
+        self._arguments = arguments
         self._observed: observed | None = None
         self._extent: using_environment | None = None
+        self._token: Token[_CallScope | None] | None = None
 
     def __enter__(self) -> None:
-        if find_node_writer() is not None:
-            self._observed = observed("function", self._name, source=self._source)
+        arguments, self._arguments = self._arguments, None
+        if arguments is not None:
+            door = self.door
+            inputs = partial(door.inputs, arguments)
+            self._observed = observed("function", door.name, source=door.source, inputs=inputs)
             self._observed.__enter__()
+            self._token = _watched_call.set(self)
         environment = find_environment()
         if environment is not None:
             inner = replace(environment, tool_scope=ToolScope(environment.tool_scope))
@@ -162,10 +202,22 @@ class _CallScope:
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         if self._extent is not None:
             self._extent.__exit__(None, None, None)
-        if self._observed is not None:
-            if isinstance(exc, TaskCancelledError) and (node := find_node_writer()) is not None:
-                node.end("cancelled", error=exc)
+        if self._observed is not None and self._token is not None:
+            _watched_call.reset(self._token)
+            self._tell_end(exc)
             self._observed.__exit__(exc_type, exc, traceback)
+
+    def _tell_end(self, exc: BaseException | None) -> None:
+        node = find_node_writer()
+        if node is None:
+            return
+        if exc is None:
+            node.end("completed", outputs=self.outputs)
+        elif isinstance(exc, TaskCancelledError):
+            node.end("cancelled", error=exc)
+
+
+_watched_call: ContextVar[_CallScope | None] = ContextVar("nighthawk_async_watched_call", default=None)
 
 
 def _capture(

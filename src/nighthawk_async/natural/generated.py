@@ -4,7 +4,8 @@ They speak to the runtime through three closure variables, and leave no name of 
 
     __nighthawk_run__     runs a block and returns, or is awaited to, a step result
     __nighthawk_locals__  the builtin `locals`, which the user's code may have shadowed
-    __nighthawk_call__    makes the context manager around one call of the function
+    __nighthawk_call__    makes the context manager around one call of the function, from its arguments where
+                          it wants them, and is told what the function returns
 
 All of them carry the location of the literal, so that tracebacks show the user's file and line.
 """
@@ -14,7 +15,7 @@ import ast
 from .blocks import ParsedLiteral
 from .tree import with_location
 
-__all__ = ["CLOSURE_NAMES", "block_statements", "call_statement"]
+__all__ = ["CLOSURE_NAMES", "block_statements", "call_statement", "return_statement"]
 
 CLOSURE_NAMES = ("__nighthawk_run__", "__nighthawk_locals__", "__nighthawk_call__")
 """The closure variables that every transformed function has, whether it uses them or not."""
@@ -24,7 +25,7 @@ _RUN, _LOCALS, _CALL = CLOSURE_NAMES
 
 
 def block_statements(
-    parsed: ParsedLiteral, *, index: int, is_async: bool, returns_value: bool
+    parsed: ParsedLiteral, *, index: int, is_async: bool, is_generator: bool
 ) -> list[ast.stmt]:
     """Make the statements that run one block, commit its write bindings and carry out its outcome.
 
@@ -34,7 +35,8 @@ def block_statements(
         parsed: The literal of the block.
         index: The position of the block in its function.
         is_async: Whether the function is `async def`.
-        returns_value: Whether `return` may have a value; in an async generator it may not.
+        is_generator: Whether the function is a generator or an async generator: one of the latter may return
+            no value, and none has a context manager around it.
     """
     lines = [
         f"{_STEP} = {'await ' if is_async else ''}{_RUN}({index}, {_LOCALS}(), None)",
@@ -43,7 +45,7 @@ def block_statements(
             f"    if {name!r} in {_STEP}.bindings: {name} = {_STEP}.bindings[{name!r}]"
             for name in parsed.bindings.write_names
         ),
-        *_outcome_lines(parsed, returns_value),
+        *_outcome_lines(parsed, _return_line(is_async=is_async, is_generator=is_generator)),
         "finally:",
         f"    del {_STEP}",
     ]
@@ -60,16 +62,37 @@ def call_statement(body: list[ast.stmt], origin: ast.stmt) -> ast.stmt:
         body: The body, which keeps its own locations.
         origin: The statement whose location the new one gets.
     """
-    (statement,) = with_location(ast.parse(f"with {_CALL}(): pass").body, origin)
+    code = f"with {_CALL}({_LOCALS}() if {_CALL}.is_watched else None): pass"
+    (statement,) = with_location(ast.parse(code).body, origin)
     assert isinstance(statement, ast.With)
     statement.body = body
     return statement
 
 
-def _outcome_lines(parsed: ParsedLiteral, returns_value: bool) -> list[str]:
+def return_statement(statement: ast.Return) -> ast.stmt:
+    """Make the statement that tells what the function returns, and returns it.
+
+    Args:
+        statement: The statement of the user's, whose value keeps its own location.
+    """
+    (told,) = with_location(ast.parse(f"return {_CALL}.returned(None)").body, statement)
+    if statement.value is not None:
+        assert isinstance(told, ast.Return)
+        assert isinstance(told.value, ast.Call)
+        told.value.args = [statement.value]
+    return told
+
+
+def _return_line(*, is_async: bool, is_generator: bool) -> str:
+    if not is_generator:
+        return f"return {_CALL}.returned({_STEP}.return_value)"
+    return "return" if is_async else f"return {_STEP}.return_value"
+
+
+def _outcome_lines(parsed: ParsedLiteral, return_line: str) -> list[str]:
     """Write one line for every outcome that changes the control flow and is allowed; `pass` needs none."""
     actions = {
-        "return": f"return {_STEP}.return_value" if returns_value else "return",
+        "return": return_line,
         "break": "break",
         "continue": "continue",
         "raise": f"raise {_STEP}.exception",

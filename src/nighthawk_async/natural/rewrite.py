@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..types.outcomes import OUTCOME_KINDS, OutcomeKind
 from .blocks import ParsedLiteral, annotation_names, parse_literal
-from .generated import block_statements, call_statement
+from .generated import block_statements, call_statement, return_statement
 from .literals import NaturalLiteral, literal_parts, natural_literal
 from .scope import FunctionNode, function_scope
 from .tokens import find_tokens, root_name
@@ -89,7 +89,7 @@ def rewrite_function(
     rewriter = _BodyRewriter(
         filename=filename,
         is_async=is_async,
-        returns_value=not (is_async and is_generator),
+        is_generator=is_generator,
         hidden_names=hidden_names,
     )
     docstring = node.body[:1] if is_docstring(node.body[0]) else []
@@ -107,7 +107,7 @@ class _BodyRewriter(Struct, kw_only=True):
 
     filename: str
     is_async: bool
-    returns_value: bool
+    is_generator: bool
     hidden_names: frozenset[str]
     literals: list[ParsedLiteral] = field(default_factory=list[ParsedLiteral])
     declarations: list[ast.stmt] = field(default_factory=list[ast.stmt])
@@ -123,6 +123,8 @@ class _BodyRewriter(Struct, kw_only=True):
             # A write binding above the declaration is text to Python but an assignment to us: declare first.
             self.declarations.append(statement)
             return [ast.copy_location(ast.Pass(), statement)]
+        if isinstance(statement, ast.Return) and not self.is_generator:
+            return [return_statement(statement)]
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return [_with_mentions(statement, self.hidden_names)]
         return [
@@ -135,7 +137,7 @@ class _BodyRewriter(Struct, kw_only=True):
         parsed = parse_literal(literal, position.allowed_kinds, filename=self.filename)
         index = len(self.literals)
         self.literals.append(parsed)
-        return block_statements(parsed, index=index, is_async=self.is_async, returns_value=self.returns_value)
+        return block_statements(parsed, index=index, is_async=self.is_async, is_generator=self.is_generator)
 
 
 def _with_mentions(statement: ast.stmt, hidden_names: frozenset[str]) -> ast.stmt:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from types import CellType, CodeType, FunctionType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -27,7 +27,9 @@ from .scope import FunctionScope, function_scope, mangle
 from .source import find_function
 from .tokens import root_name
 
-__all__ = ["StepResult", "TransformedFunction", "transform_function"]
+__all__ = ["CallDoor", "StepResult", "TransformedFunction", "transform_function"]
+
+Result = TypeVar("Result")
 
 _MAXIMUM_FUNCTIONS = 2048
 _GENERATOR_FLAGS = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
@@ -58,6 +60,27 @@ class StepResult(Protocol):
         ...
 
 
+class CallDoor(Protocol):
+    """What the calls of a function that is no generator go through."""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether the arguments are wanted."""
+        ...
+
+    def __call__(self, arguments: Mapping[str, object] | None) -> AbstractContextManager[object]:
+        """Make the context manager around one call.
+
+        Args:
+            arguments: The local variables with which the function begins; None when they are not wanted.
+        """
+        ...
+
+    def returned(self, value: Result) -> Result:
+        """Take note of what a call is about to return; gives it back."""
+        ...
+
+
 class TransformedFunction(Struct, frozen=True, kw_only=True):
     """A natural function, compiled but not bound to its variables.
 
@@ -79,7 +102,7 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
         function: FunctionType,
         *,
         run_step: Callable[[int, dict[str, Any], str | None], Any],
-        enter_call: Callable[[], AbstractContextManager[object]],
+        call_door: CallDoor,
     ) -> FunctionType:
         """Make the function that runs the blocks.
 
@@ -91,12 +114,12 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
             run_step: Runs a block. Gets its position, what `locals()` says where it stands, and the rendered
                 text when it is an f-string, else None. Returns a `StepResult`; in an `async def` function, an
                 awaitable of one.
-            enter_call: Makes the context manager around each call; generators have none.
+            call_door: What each call goes through.
         """
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         cells |= {
             name: CellType(value)
-            for name, value in zip(CLOSURE_NAMES, (run_step, locals, enter_call), strict=True)
+            for name, value in zip(CLOSURE_NAMES, (run_step, locals, call_door), strict=True)
         }
         closure = tuple(cells[name] for name in self.code.co_freevars)
         bound = FunctionType(

@@ -128,7 +128,7 @@ class Calls(Generic[Item, Result]):
         self._reporter = ProgressReporter(
             self._options.progress, title=self._options.title, total=self._source.total
         )
-        self._node = begin_group(self._options.title)
+        self._node = begin_group(self._options.title, items=self._source.total)
 
     def free_room(self) -> None:
         """Make room for one more call."""

@@ -14,14 +14,17 @@ __all__ = ["begin_group", "begin_task", "end_group", "ended_group", "tell_call"]
 Result = TypeVar("Result")
 
 
-def begin_group(name: str) -> NodeWriter | None:
+def begin_group(name: str, *, items: int | None = None) -> NodeWriter | None:
     """The node of calls or tasks that belong together; None when nobody watches.
 
     Args:
         name: What they are called.
+        items: How many items there are calls for; None when nobody knows.
     """
     around = find_node_writer()
-    return None if around is None else around.begin_child("group", name)
+    if around is None:
+        return None
+    return around.begin_child("group", name, inputs=None if items is None else {"items": items})
 
 
 def end_group(node: NodeWriter | None, leaving: BaseException | None) -> None:

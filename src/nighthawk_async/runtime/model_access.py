@@ -100,7 +100,7 @@ def open_stream(
     from .told_stream import ToldStream  # here, because most requests are watched by nobody
 
     asks = None if environment is None or environment.step is None else environment.step.actor.node
-    return ToldStream(stream, model, around=node, is_of_step=asks is node)
+    return ToldStream(stream, model, request, around=node, is_of_step=asks is node)
 
 
 def needs_endpoint() -> bool:

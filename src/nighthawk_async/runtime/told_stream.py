@@ -13,6 +13,7 @@ from ..observation import NodeWriter, using_node_writer
 from ..ports import Model
 from ..types.model import (
     ModelEvent,
+    ModelRequest,
     ReasoningDelta,
     ResponseFinished,
     TextDelta,
@@ -24,6 +25,7 @@ from ..types.model import (
 from ..types.usage import Usage
 from .budgets.told_usage import usage_so_far
 from .noted_stream import NotedStream
+from .told_request import ResponseGlance, request_inputs
 
 __all__ = ["ToldStream"]
 
@@ -37,6 +39,7 @@ class ToldStream(NotedStream):
     Args:
         stream: What is told of.
         model: The model.
+        request: What it is asked.
         around: What the request is below.
         is_of_step: Whether that is the step whose model this is: then its text is part of the transcript of
             the step.
@@ -46,12 +49,15 @@ class ToldStream(NotedStream):
         self,
         stream: AbstractAsyncContextManager[AsyncIterator[ModelEvent]],
         model: Model,
+        request: ModelRequest,
         *,
         around: NodeWriter,
         is_of_step: bool,
     ) -> None:
         self._stream = stream
         self._model_name = model.name
+        self._request: ModelRequest | None = request
+        self._glance = ResponseGlance()
         self._around = around
         self._is_of_step = is_of_step
         self._node: NodeWriter = around
@@ -67,9 +73,12 @@ class ToldStream(NotedStream):
 
     async def __aenter__(self) -> Self:
         name = self._model_name
+        request, self._request = self._request, None
+        assert request is not None, "a response is opened once"
         self._node = self._around.begin_child(
             "model_request",
             name,
+            inputs=request_inputs(request),
             attributes={"gen_ai.request.model": name.partition(":")[2] or name},
             speaks_above=self._is_of_step,
         )
@@ -99,6 +108,7 @@ class ToldStream(NotedStream):
         return is_swallowed
 
     def _note(self, event: ModelEvent) -> None:
+        self._glance.note(event)
         match event:
             case TextDelta():
                 self._node.write("text", event.text)
@@ -142,7 +152,7 @@ class ToldStream(NotedStream):
             self._node.set_attributes({"error.type": type(failure).__name__})
             self._node.end("failed", error=failure)
         elif self._is_finished:
-            self._node.end("completed")
+            self._node.end("completed", outputs=self._glance.outputs())
         else:
             self._node.end("cancelled", error=leaving)
 

@@ -35,7 +35,7 @@ class StepCall:
 
 
 class StepScript:
-    """Answers steps in order, records them, and counts the calls that are open."""
+    """Answers steps in order, records them, and is the door that calls go through, which it counts."""
 
     def __init__(self):
         self.answers = deque()
@@ -43,6 +43,9 @@ class StepScript:
         self.entered = 0
         self.exited = 0
         self.transformed = {}
+        self.is_watched = False
+        self.arguments = []
+        self.returned_values = []
 
     def will(self, kind="pass", **bindings):
         self.answers.append(Answer(kind=kind, bindings=bindings))
@@ -69,13 +72,19 @@ class StepScript:
             return run_step(index, python_locals, text)
 
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-        return transformed.bind(
-            function, run_step=run_step_async if is_async else run_step, enter_call=self._enter_call
-        )
+        return transformed.bind(function, run_step=run_step_async if is_async else run_step, call_door=self)
+
+    def returned(self, value):
+        self.returned_values.append(value)
+        return value
 
     @contextlib.contextmanager
-    def _enter_call(self):
+    def __call__(self, arguments):
         self.entered += 1
+        if arguments is not None:
+            self.arguments.append(
+                {name: value for name, value in arguments.items() if not name.startswith("__nighthawk")}
+            )
         try:
             yield
         finally:

@@ -292,19 +292,23 @@ async def test_cancelling_a_call_in_its_step_leaves_the_call_scope(load):
         import anyio, contextlib
         from nighthawk_async.natural.transform import transform_function
         events = []
-        @contextlib.contextmanager
-        def scope():
-            try:
-                yield
-            finally:
-                events.append("left")
+        class Door:
+            is_watched = False
+            def returned(self, value):
+                return value
+            @contextlib.contextmanager
+            def __call__(self, arguments):
+                try:
+                    yield
+                finally:
+                    events.append("left")
         async def run_step(index, names, text):
             events.append("running")
             await anyio.sleep_forever()
         async def f():
             "natural\\n1"
             events.append("not reached")
-        f = transform_function(f).bind(f, run_step=run_step, enter_call=scope)
+        f = transform_function(f).bind(f, run_step=run_step, call_door=Door())
         """
     )
     async with anyio.create_task_group() as tasks:
@@ -722,3 +726,35 @@ def test_names_bound_by_every_kind_of_statement_are_local(load, script):
         default_walrus Inner base lambda_walrus walrus declared valued deleted augmented
     """
     assert script.transformed["f"].blocks[0].local_names == set(names.split())
+
+
+@pytest.mark.parametrize("is_watched", [False, True])
+def test_arguments_and_returned_values_go_through_the_door_of_a_watched_call(load, script, is_watched):
+    script.is_watched = is_watched
+    module = load(
+        """
+        def f(a, /, b, *rest, c=3, **more):
+            "natural\\n1"
+            inner = lambda: 4
+            def g():
+                return 5
+            if a:
+                return inner() + g()
+            "natural\\n2"
+            if b:
+                return
+        """
+    )
+    f = script.natural(module.f)
+    assert f(1, 2, 7, c=8, d=9) == 9
+    assert f(0, 2) is None
+    assert f(0, 0) is None
+    script.will()
+    script.will_return("early")
+    assert f(0, 0) == "early"
+    assert script.returned_values == [9, None, "early"]
+    given = [
+        {"a": 1, "b": 2, "rest": (7,), "c": 8, "more": {"d": 9}},
+        {"a": 0, "b": 2, "rest": (), "c": 3, "more": {}},
+    ]
+    assert script.arguments[:2] == (given if is_watched else [])

@@ -98,6 +98,7 @@ async def test_a_step_is_below_its_function_and_its_run() -> None:
         "      tool_call nh_assign: completed",
     ]
     function, step = watched.find("function"), watched.find("step")
+    assert (function.inputs, function.outputs) == ({"number": 21}, {"return": 42})
     assert watched.find("run").attributes == {"run.id": "r1", "scope.id": run.execution_ref.scope_id}
     assert function.source is not None
     assert function.source.startswith(f"{MODULE}:")
@@ -140,6 +141,13 @@ async def test_what_a_model_streams_is_written_to_its_request_and_to_the_step() 
         async with nh.run(scripted(response, model_response(PASS))):
             assert await double(0) == 1
     request, step = watched.find("model_request"), watched.find("step")
+    assert request.inputs["messages"] == 1
+    assert "twice <number>" in str(request.inputs["last_message"])
+    assert request.outputs == {
+        "finish_reason": "tool_calls",
+        "text": "It is one.",
+        "tool_calls": ["nh_assign"],
+    }
     streamed = [
         ("reasoning", None, "Let me think."),
         ("text", None, "It is one."),
@@ -166,6 +174,48 @@ async def test_what_a_model_streams_is_written_to_its_request_and_to_the_step() 
     assert call_node.inputs == {"target_path": "result", "expression": "1"}
     assert call_node.outputs == {"result": result}
     assert call_node.attributes == {"gen_ai.tool.name": "nh_assign", "gen_ai.tool.call.id": "c1"}
+
+
+async def test_a_call_is_told_with_its_arguments_and_what_it_returns() -> None:
+    class Shop:
+        @nh.natural_function
+        async def sell(self, name: str, *rest: int, at: float = 0.5, **more: object) -> object:
+            """natural
+            Return.
+            """
+            try:
+                return at
+            finally:
+                await anyio.lowlevel.checkpoint()
+
+    outcome = tool_call("nh_outcome", kind="return", return_expression="name")
+    watched = root()
+    with watched.watching():
+        async with nh.run(scripted(model_response(outcome), model_response(PASS), model_response(PASS))):
+            assert await Shop().sell("a", 1, 2, color="red") == "a"
+            assert await Shop().sell("b") == 0.5
+            await decide(number=3)
+    told = [(node.inputs, node.outputs) for node in watched.walk() if node.kind == "function"]
+    assert told == [
+        ({"name": "a", "rest": (1, 2), "at": 0.5, "more": {"color": "red"}}, {"return": "a"}),
+        ({"name": "b", "rest": (), "at": 0.5, "more": {}}, {"return": 0.5}),
+        ({"number": 3}, {"return": 0}),
+    ]
+
+
+async def test_what_a_request_shows_names_the_settings_that_shape_the_answer_and_no_key() -> None:
+    configuration = nh.StepExecutorConfiguration(model_settings={"temperature": 0.5, "api_key": "secret"})
+    model = ScriptedModel([model_response(assign("result", "1")), model_response(PASS)])
+    executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
+    watched = root()
+    with watched.watching():
+        async with nh.run(executor):
+            await double(0)
+    second = [node for node in watched.walk() if node.kind == "model_request"][1]
+    assert second.inputs["messages"] == 3
+    assert second.inputs["temperature"] == 0.5
+    assert '"type": "int"' in str(second.inputs["last_message"])
+    assert "secret" not in str(second.inputs)
 
 
 async def test_usage_of_the_requests_is_what_the_meter_of_the_run_says() -> None:

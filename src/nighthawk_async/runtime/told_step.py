@@ -4,6 +4,7 @@ Nobody watches by default, and then this looks once whether somebody does.
 """
 
 from collections.abc import Awaitable, Mapping
+from types import NoneType
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -70,11 +71,12 @@ class ToldStep:
         execution_ref: The identity of the step.
     """
 
-    __slots__ = ("_around", "_control", "_execution_ref", "_extent", "_node")
+    __slots__ = ("_around", "_before", "_control", "_execution_ref", "_extent", "_node")
 
     def __init__(self, execution_ref: ExecutionRef) -> None:
         self._execution_ref = execution_ref
         self._around = find_node_writer()
+        self._before: Mapping[str, object] = {}
         self._control: _ControlledStep | None = None
         self._node: NodeWriter | None = None
         self._extent: using_node_writer | None = None
@@ -111,13 +113,14 @@ class ToldStep:
         }
         if attempt is not None:
             attributes["nighthawk.step.attempt"] = attempt.number
+        self._before = _bindings(context)
         self._control = _ControlledStep(step.actor)
         self._node = step.actor.node = self._around.begin_child(
             "step",
             context.step_id,
             state="waiting",
             source=context.step_id,
-            inputs=_read_bindings(context),
+            inputs=self._before,
             attributes=attributes,
             control=self._control,
         )
@@ -146,7 +149,9 @@ class ToldStep:
         if node is None:
             return
         node.set_attributes({"nighthawk.step.outcome_kind": outcome.kind})
-        outputs = dict(result.bindings)
+        # A value may be another one afterwards although nothing was bound anew.
+        mutable = {name: value for name, value in self._before.items() if not _never_changes(value)}
+        outputs = {**mutable, **result.bindings}
         if outcome.kind == "return":
             outputs["return"] = result.return_value
         state: NodeState = "raised" if isinstance(outcome, RaiseStepOutcome) else "completed"
@@ -186,13 +191,23 @@ class _ControlledStep:
         self._actor.resume(input)
 
 
-def _read_bindings(context: StepContext) -> Mapping[str, object]:
+def _bindings(context: StepContext) -> Mapping[str, object]:
+    """The read bindings, and those write bindings that have a value."""
     values = (context.step_locals, context.referenced_globals, context.step_globals)
-    return {
+    read = {
         name: next(each[name] for each in values if name in each)
         for name in context.read_names
         if any(name in each for each in values)
     }
+    local = context.step_locals
+    return {**read, **{name: local[name] for name in context.write_names if name in local}}
+
+
+_PLAIN = (str, bytes, int, float, complex, NoneType)
+
+
+def _never_changes(value: object) -> bool:
+    return isinstance(value, _PLAIN) or callable(value)
 
 
 def _state_after(error: BaseException) -> NodeState:

@@ -11,6 +11,7 @@ from .app import create_app
 from .servers import serve_with_hypercorn, serve_with_uvicorn
 
 LISTENED_QUEUE = 1_024
+MAX_PORT = 65_535
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _parse(arguments)
     try:
         service = create_app()
-    except nh.ConfigurationError as error:
+    except nh.NighthawkError as error:
         raise SystemExit(str(error)) from None
     with _listen(options.host, options.port) as listener:
         _announce(listener)
@@ -36,10 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="triage_service", description="Sort support tickets.")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
-    parser.add_argument("--port", type=int, default=8000, help="the port; 0 for any that is free")
+    parser.add_argument("--port", type=_port, default=8000, help="the port; 0 for any that is free")
     parser.add_argument("--server", choices=("uvicorn", "hypercorn"), default="uvicorn")
     parser.add_argument("--backend", choices=("asyncio", "trio"), default="trio", help="for Hypercorn")
     return parser.parse_args(arguments)
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= MAX_PORT:
+        raise argparse.ArgumentTypeError(f"a port is a number from 0 to {MAX_PORT}")
+    return port
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -47,7 +55,7 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), backlog=LISTENED_QUEUE)
     except OSError as error:
         raise SystemExit(
-            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --port."
+            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another --host or --port."
         ) from None
 
 

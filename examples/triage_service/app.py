@@ -1,9 +1,12 @@
 """The whole service as one ASGI application: the endpoints, the dashboard, health."""
 
+from collections.abc import Callable
+
+import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import Dashboard, NighthawkMiddleware
@@ -28,6 +31,7 @@ class TriageService:
 
     Args:
         settings: What was chosen.
+        at_end: Called when the service has ended, before the server hears of it; None for nothing.
 
     Attributes:
         tree: What goes on, for whoever wants to look.
@@ -35,10 +39,12 @@ class TriageService:
 
     Raises:
         ConfigurationError: The model cannot be had.
+        NighthawkError: The token of the dashboard is too short.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, at_end: Callable[[], None] | None = None) -> None:
         self._settings = settings
+        self._at_end = at_end
         self.tree = TaskTree()
         dashboard = Dashboard(self.tree, token=settings.dashboard_token, title="Triage service")
         configuration = nh.StepExecutorConfiguration(
@@ -63,8 +69,17 @@ class TriageService:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a connection, or go through the lifespan, which is the middleware's."""
-        app = self.service if scope["type"] == "lifespan" else self._router
-        await app(scope, receive, send)
+        if scope["type"] != "lifespan":
+            await self._router(scope, receive, send)
+            return
+
+        async def send_after_end(message: Message) -> None:
+            """Uvicorn ends the process by the signal that it got, once it hears of the end."""
+            if message["type"].startswith("lifespan.shutdown") and self._at_end is not None:
+                await anyio.to_thread.run_sync(self._at_end)
+            await send(message)
+
+        await self.service(scope, receive, send_after_end)
 
     async def _health(self, request: Request) -> JSONResponse:
         """Whether the service is up, and what it does at present."""
@@ -88,8 +103,10 @@ class TriageService:
 
 
 def create_app() -> TriageService:
-    """The service as the environment wants it: `uvicorn --factory examples.triage_service.app:create_app`."""
+    """The service as the environment wants it: `uvicorn --factory examples.triage_service.app:create_app`.
+
+    Raises:
+        NighthawkError: The environment says what cannot be.
+    """
     settings = Settings.from_environment()
-    if settings.shows_traces:
-        show_traces()
-    return TriageService(settings)
+    return TriageService(settings, at_end=show_traces() if settings.shows_traces else None)

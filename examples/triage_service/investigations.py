@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
 from nighthawk_async import observe, parallel
@@ -60,6 +61,9 @@ class Investigation:
         self._is_begun.set()
         try:
             self.reply = await investigate(self._ticket)
+        except nh.TaskCancelledError as error:
+            self.handle.cancel(error.reason)  # somebody has cancelled the step on the dashboard
+            await checkpoint()
         except nh.NighthawkError as error:
             LOGGER.warning("investigation %s has failed: %s", self.node_id, error)
             self._has_failed = True

@@ -4,7 +4,9 @@ import os
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+import nighthawk_async as nh
 
 __all__ = ["Settings"]
 
@@ -45,9 +47,18 @@ class Settings(BaseModel):
                 like, and OpenTelemetry's own OTEL_TRACES_EXPORTER, of which `console` is understood.
 
         Raises:
-            pydantic.ValidationError: A variable has a bad value.
+            ConfigurationError: A variable has a bad value.
         """
-        named = {name: environment.get(f"TRIAGE_{name.upper()}") for name in cls.model_fields}
+        named = {name: environment.get(variable_of(name)) for name in cls.model_fields}
         named["model"] = environment.get("NIGHTHAWK_MODEL")
         named["shows_traces"] = "true" if environment.get("OTEL_TRACES_EXPORTER") == "console" else None
-        return cls.model_validate({name: value for name, value in named.items() if value})
+        try:
+            return cls.model_validate({name: value for name, value in named.items() if value})
+        except ValidationError as error:
+            faults = [f"{variable_of(str(each['loc'][0]))}: {each['msg']}" for each in error.errors()]
+            raise nh.ConfigurationError("; ".join(faults)) from None
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"TRIAGE_{name.upper()}"

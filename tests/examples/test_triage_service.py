@@ -8,6 +8,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
+import nighthawk_async as nh
 from nighthawk_async.testing import ModelServer
 from tests.examples.triage_serving import (
     Answer,
@@ -133,6 +134,39 @@ async def test_an_investigation_is_cancelled_down_to_its_model_request(
         await model_server.wait_until_open(0)
         await triage.wait_until(is_quiet(before))
         assert (await triage.ask("DELETE", one)).json()["status"] == "cancelled"
+
+
+async def test_a_step_that_somebody_cancels_ends_its_investigation(
+    server: str, model: TriageModel, model_server: ModelServer
+) -> None:
+    model.hold()
+    async with triage_under(server, model_server) as triage:
+        before = await triage.state()
+        begun = await triage.ask("POST", "/investigations", {"text": "I cannot log in."})
+        await model.wait_until_asked(1)
+        assert (await triage.ask("POST", "/cancel-steps")).json() == 1
+        await model_server.wait_until_open(0)
+        await triage.wait_until(is_quiet(before))
+        over = (await triage.ask("GET", f"/investigations/{begun.json()['id']}")).json()
+        assert (over["status"], over["reply"]) == ("cancelled", None)
+
+
+async def test_a_step_that_somebody_cancels_ends_its_request(
+    server: str, model: TriageModel, model_server: ModelServer
+) -> None:
+    model.hold()
+    error = (
+        "nighthawk_async.parallel.task_errors.TaskCancelledError: task run/request[0] was cancelled: enough"
+    )
+    async with (
+        triage_under(server, model_server, logged=error) as triage,
+        triage.connected("POST", "/tickets", {"text": "It is broken."}) as waiting,
+    ):
+        await model.wait_until_asked(1)
+        assert (await triage.ask("POST", "/cancel-steps")).json() == 1
+        refused = await read_answer(waiting)
+        assert (refused.status, b"enough" in refused.body) == (503, False)
+        await model_server.wait_until_open(0)
 
 
 async def test_the_dashboard_shows_what_the_endpoints_do(server: str, model_server: ModelServer) -> None:

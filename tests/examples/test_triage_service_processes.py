@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
+import nighthawk_async as nh
 from examples.triage_service.__main__ import main
 from examples.triage_service.settings import Settings
 from nighthawk_async.catalog.local import LOCAL_MODELS
 from nighthawk_async.models.weights import are_weights_whole, weights_path
-from tests.examples.triage_serving import PATIENCE_SECONDS, service_process
+from nighthawk_async.testing import ModelReply, ModelServer, tool_call
+from tests.examples.triage_serving import PATIENCE_SECONDS, service_process, variables_for
 
 FAKE_LLAMA = Path(__file__).parents[1] / "faults" / "fake_llama"
 WEIGHTS = LOCAL_MODELS["smollm2-135m"].weights
@@ -118,8 +120,9 @@ def test_settings_come_from_the_environment() -> None:
     variables = {"NIGHTHAWK_MODEL": "a:b", "TRIAGE_MAX_REQUESTS": "7", "OTEL_TRACES_EXPORTER": "console"}
     chosen = Settings.from_environment(variables)
     assert (chosen.model, chosen.max_requests, chosen.shows_traces) == ("a:b", 7, True)
-    with pytest.raises(ValueError, match="max_requests"):
-        Settings.from_environment({"TRIAGE_MAX_REQUESTS": "many"})
+    bad = {"TRIAGE_MAX_REQUESTS": "many", "TRIAGE_MAX_WAITING": "0"}
+    with pytest.raises(nh.ConfigurationError, match=r"^TRIAGE_MAX_REQUESTS: .*; TRIAGE_MAX_WAITING: "):
+        Settings.from_environment(bad)
 
 
 def test_a_model_that_cannot_be_had_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,3 +130,46 @@ def test_a_model_that_cannot_be_had_is_told_in_one_line(monkeypatch: pytest.Monk
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(SystemExit, match="OPENAI_API_KEY"):
         main(["--port", "0"])
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("TRIAGE_MAX_REQUESTS", "0", "TRIAGE_MAX_REQUESTS: .* 1"),
+        ("TRIAGE_DASHBOARD_TOKEN", "secret", "at least 16"),
+    ],
+)
+def test_a_bad_variable_is_told_in_one_line(
+    variable: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NIGHTHAWK_MODEL", "openai-chat:any")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SystemExit, match=told) as caught:
+        main(["--port", "0"])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("port", ["65536", "-1", "many"])
+def test_a_port_that_is_none_is_told_in_one_line(port: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([f"--port={port}"])
+    assert capsys.readouterr().err.splitlines()[-1].startswith("triage_service: error: argument --port: ")
+
+
+@needs_linux
+@pytest.mark.parametrize("server", ["uvicorn", "hypercorn"])
+def test_the_last_spans_are_shown_when_a_service_is_told_to_end(server: str) -> None:
+    reply = ModelReply(
+        tool_calls=(
+            tool_call("nh_assign", target_path="label", expression="'positive'"),
+            tool_call("nh_outcome", kind="pass"),
+        )
+    )
+    with ModelServer.in_thread([reply] * 2) as model_server:
+        variables = variables_for(model_server) | {"OTEL_TRACES_EXPORTER": "console"}
+        with started(server, **variables) as service:
+            service.post("/tickets", {"text": "Thank you!"})
+            service.process.terminate()
+            output, _ = service.process.communicate(timeout=PATIENCE_SECONDS)
+    assert '"name": "nighthawk.step"' in output

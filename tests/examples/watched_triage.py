@@ -23,7 +23,10 @@ PASSING = ("request", "task", "function", "step", "model_request", "tool_call")
 
 
 class WatchedService:
-    """The service, and `/state` beside it, which tells what the process holds and has used."""
+    """The service, and two paths beside it.
+
+    `/state` tells what the process holds and has used, `/cancel-steps` cancels as people do on the dashboard.
+    """
 
     def __init__(self, inside: TriageService, server: str) -> None:
         self.inside = inside
@@ -32,8 +35,18 @@ class WatchedService:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] == "/state":
             await JSONResponse(self._state())(scope, receive, send)
-            return
-        await self.inside(scope, receive, send)
+        elif scope["type"] == "http" and scope["path"] == "/cancel-steps":
+            await JSONResponse(self._cancel_steps())(scope, receive, send)
+        else:
+            await self.inside(scope, receive, send)
+
+    def _cancel_steps(self) -> int:
+        steps = [
+            view for view in self.inside.tree.snapshot().walk() if view.kind == "step" and not view.is_ended
+        ]
+        for step in steps:
+            self.inside.tree.cancel(step.id, "enough")
+        return len(steps)
 
     def _state(self) -> dict[str, object]:
         service = self.inside.service

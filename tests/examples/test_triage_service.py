@@ -8,7 +8,6 @@ import anyio
 import anyio.to_thread
 import pytest
 
-import nighthawk_async as nh
 from nighthawk_async.testing import ModelServer
 from tests.examples.triage_serving import (
     Answer,

@@ -15,7 +15,7 @@ from ..errors import ConfigurationError
 __all__ = ["dashboard"]
 
 _GRACE_SECONDS = 3
-"""Open pages never end by themselves: what is still connected then is cut off."""
+"""What is still in progress then is cut off."""
 
 
 def dashboard(
@@ -40,8 +40,11 @@ def dashboard(
         bool, typer.Option("--protect-reading", help="Need the token for looking, too.")
     ] = False,
 ) -> None:
-    """Serve an ASGI application, and a page beside it on which one sees what its natural functions do."""
-    server = _load_server()
+    """Serve an ASGI application, and a page beside it on which one sees what its natural functions do.
+
+    Who acts there also answers the questions and approvals of runs that were told of nobody else to ask.
+    """
+    uvicorn = _load_server()
     loaded = _load_application(app)
     made_up = secrets.token_urlsafe(24) if allow_actions and token is None else None
     page = nh.asgi.Dashboard(
@@ -50,7 +53,7 @@ def dashboard(
         allowed_hosts=_allowed_hosts(host),
         title=app.rpartition(":")[0] or app,
     )
-    config = server.Config(
+    config = uvicorn.Config(
         page.beside(loaded, path=path),
         host=host,
         port=port,
@@ -64,7 +67,20 @@ def dashboard(
     typer.echo(f"Application: {address}/")
     typer.echo(f"Dashboard:   {address}{path}/{'' if made_up is None else f'#token={made_up}'}")
     sys.stdout.flush()  # a pipe would keep it until the end
-    server.Server(config).run(sockets=[socket])
+    _make_server(uvicorn, config, page).run(sockets=[socket])
+
+
+def _make_server(uvicorn: Any, config: Any, page: "nh.asgi.Dashboard") -> Any:
+    """A server that does not wait for open pages when it stops."""
+    server = uvicorn.Server(config)
+    shut_down = server.shutdown
+
+    async def end_streams_and_shut_down(sockets: Any = None) -> None:
+        page.end_streams()
+        await shut_down(sockets)
+
+    server.shutdown = end_streams_and_shut_down
+    return server
 
 
 def _load_server() -> Any:

@@ -9,12 +9,16 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nighthawk_async.cli.application import run_command_line
+
+TOKEN = "a-token-of-enough-characters"
 
 APPLICATION = """
 import nighthawk_async as nh
@@ -31,7 +35,8 @@ async def stars(review: str) -> int:
 async def answer(scope, receive, send):
     assert scope["type"] == "http", "it takes no part in a lifespan"
     async with nh.run(CallbackExecutor(lambda call: pass_response(count=3))):
-        body = str(await stars("***")).encode()
+        asked = scope["path"] == "/ask"
+        body = str(await nh.ask_user("How many?", schema=int) if asked else await stars("***")).encode()
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": body})
 """
@@ -56,7 +61,7 @@ def served(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(30) == 130
-            assert "Traceback" not in process.stderr.read()
+            assert process.stderr.read() == "interrupted\n"
 
 
 def get(address: str) -> str:
@@ -87,6 +92,37 @@ def test_a_token_is_made_up_for_whoever_reads_the_address(tmp_path: Path) -> Non
         request = urllib.request.Request(f"{address}api/tree", headers={"Authorization": f"Bearer {token}"})
         with urllib.request.urlopen(request, timeout=30) as response:
             assert json.load(response)["can_act"] is True
+
+
+def test_a_question_of_the_application_is_answered_at_the_page(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        application, page = stack.enter_context(served(tmp_path, "service:answer", "--token", TOKEN))
+        events = stack.enter_context(events_of(f"{page}api/changes"))
+        asked = stack.enter_context(ThreadPoolExecutor()).submit(get, f"{application}ask")
+        stream = next(told["stream"] for told in events if "stream" in told)
+        nodes = (node for told in events for node in told["nodes"])
+        node = next(node for node in nodes if "answer" in node.get("controls", ()))
+        request = urllib.request.Request(
+            f"{page}api/nodes/{node['id']}/answer",
+            data=json.dumps({"stream": stream, "text": "9007199254740993"}).encode(),
+            headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=30) as response:
+            assert response.status == 202
+        assert asked.result(30) == "9007199254740993"
+
+
+def test_open_pages_do_not_keep_it_from_ending(tmp_path: Path) -> None:
+    with ExitStack() as pages, served(tmp_path, "service:answer") as (_, page):
+        for path in ("api/changes", "api/nodes/0/changes"):
+            next(pages.enter_context(events_of(f"{page}{path}")))
+
+
+@contextmanager
+def events_of(address: str) -> Iterator[Iterator[Any]]:
+    """What the events of a stream tell."""
+    with urllib.request.urlopen(address, timeout=30) as stream:
+        yield (json.loads(line[len(b"data: ") :]) for line in stream if line.startswith(b"data: "))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
         "dashboard.application": ("Dashboard",),
-        "event_stream": ("StreamResponse", "stream_response"),
+        "event_stream": ("StreamResponse", "stream_node", "stream_response"),
         "event_stream_changes": ("events_between",),
         "event_stream_encoding": ("StreamEvent",),
         "middleware": ("NighthawkMiddleware",),

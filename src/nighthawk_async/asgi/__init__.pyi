@@ -1,7 +1,7 @@
 """What `nighthawk_async.asgi` exports. Each name is loaded when it is first used."""
 
 from .dashboard.application import Dashboard
-from .event_stream import StreamResponse, stream_response
+from .event_stream import StreamResponse, stream_node, stream_response
 from .event_stream_changes import events_between
 from .event_stream_encoding import StreamEvent
 from .middleware import NighthawkMiddleware
@@ -15,5 +15,6 @@ __all__ = [
     "StreamResponse",
     "events_between",
     "find_problem",
+    "stream_node",
     "stream_response",
 ]

@@ -1,39 +1,47 @@
-"""`stream_response`: a call's progress and its result as server-sent events. Floor 5."""
+"""`stream_response`, `stream_node`: what goes on and what comes of it as server-sent events. Floor 5."""
 
 from http import HTTPStatus
-from typing import cast
+from typing import Protocol, cast
 
-import anyio
-
-from ..actors import BareTaskGroup
 from ..errors import NighthawkError
-from .event_stream_call import Call, StreamedCall, StreamSettings
-from .event_stream_delivery import HEADERS, Delivery
+from ..observe import TaskTree, find_tree
+from .event_stream_call import Call, StreamSettings
+from .event_stream_client import StreamClient
+from .event_stream_delivery import HEADERS
 from .event_stream_frameworks import find_response_class
-from .event_stream_live import LiveStream, parse_event_id
-from .event_stream_outcome import log_error
-from .problems import find_problem
-from .protocol import AsgiScope, Message, Receive, Send, header_values
-from .request_in_force import RequestInForce, find_request
+from .event_stream_node import NodeStreams
+from .event_stream_serving import CallStreams
+from .protocol import AsgiScope, Receive, Send
+from .request_in_force import find_request
 from .settings import checked_count, checked_seconds
 
-__all__ = ["StreamResponse", "stream_response"]
+__all__ = ["StreamResponse", "stream_node", "stream_response"]
+
+_ASK_FOR_NOTHING = ("OPTIONS", "TRACE", "CONNECT")
+
+
+class StreamSource(Protocol):
+    """Answers requests with event streams."""
+
+    async def serve(self, client: StreamClient) -> None:
+        """Answer one request."""
+        ...
 
 
 class StreamResponse:
-    """An ASGI application that carries out a call and tells its progress; `stream_response` makes it.
+    """An ASGI application that answers with an event stream; `stream_response` and `stream_node` make it.
 
     Args:
-        call: The call.
-        settings: What `stream_response` was told.
+        source: What is told.
+        heartbeat_seconds: After how many seconds without an event a comment is sent; None for never.
 
     Attributes:
         raw_headers: The headers of the response.
     """
 
-    def __init__(self, call: Call, settings: StreamSettings) -> None:
-        self._call = call
-        self._settings = settings
+    def __init__(self, source: StreamSource, heartbeat_seconds: float | None) -> None:
+        self._source = source
+        self._heartbeat_seconds = heartbeat_seconds
         self.raw_headers = [
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in HEADERS.items()
         ]
@@ -47,98 +55,27 @@ class StreamResponse:
             send: Takes the messages for the server.
 
         Raises:
-            NighthawkError: It is no HTTP request, or clients may come back and no middleware is there.
+            NighthawkError: It is no HTTP request, clients may come back and no middleware is there, or the
+                node is no longer kept.
             Exception: What the call raises before anything has begun, and later what is none of the
                 library's own errors, after the client was told.
         """
         if scope["type"] != "http":
-            raise NighthawkError("stream_response answers HTTP requests")
-        request = find_request()
-        if request is None and self._settings.resume_seconds:
-            raise NighthawkError("resume_seconds needs NighthawkMiddleware around the application")
-        seen = (header_values(scope, b"last-event-id") or [""])[-1]
+            raise NighthawkError("event streams answer HTTP requests")
+        client = StreamClient(
+            asgi_scope=scope,
+            receive=receive,
+            send=send,
+            request=find_request(),
+            headers=self.raw_headers,
+            heartbeat_seconds=self._heartbeat_seconds,
+        )
         if scope["method"] == "HEAD":
-            await self._answer(HTTPStatus.OK, send)
-        elif seen:
-            await self._resume(seen, request, scope, receive, send)
+            await client.answer(HTTPStatus.OK, self.raw_headers)
+        elif scope["method"] in _ASK_FOR_NOTHING:
+            await client.answer(HTTPStatus.METHOD_NOT_ALLOWED, [(b"allow", b"GET, HEAD, POST")])
         else:
-            await self._begin(request, scope, receive, send)
-
-    async def _begin(
-        self, request: RequestInForce | None, asgi_scope: AsgiScope, receive: Receive, send: Send
-    ) -> None:
-        stream = LiveStream(
-            path=_path(asgi_scope),
-            is_resumable=self._settings.resume_seconds > 0,
-            tells_internals=self._settings.tells_internals,
-        )
-        streamed = StreamedCall(self._call, stream, self._settings, request)
-        delivery = self._delivery(stream, receive, send)
-        delivery.on_disconnect = streamed.end_with_request
-        stream.attach(delivery)
-        if request is not None and self._settings.resume_seconds:
-            request.work.outlive_client()
-            request.streams.add(stream)
-        try:
-            async with BareTaskGroup() as tasks:
-                tasks.start_soon(streamed.carry_out)
-                await delivery.carry_out(lambda: streamed.error is not None)
-                await self._wait_for_reader(stream)
-                tasks.cancel_scope.cancel()
-        finally:
-            if request is not None:
-                request.streams.keep(stream, self._settings.resume_seconds if delivery.is_started else 0)
-        if streamed.error is not None:
-            if not delivery.is_started or find_problem(streamed.error) is None:
-                raise streamed.error
-            log_error(streamed.error)
-
-    async def _resume(
-        self,
-        seen: str,
-        request: RequestInForce | None,
-        asgi_scope: AsgiScope,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        stream_id, number = parse_event_id(seen) or ("", 0)
-        stream = None if request is None else request.streams.find(stream_id, _path(asgi_scope))
-        if stream is None or stream.has_told_all(number):
-            await self._answer(HTTPStatus.NO_CONTENT, send)
-            return
-        delivery = self._delivery(stream, receive, send)
-        stream.attach(delivery, seen=number)
-        await delivery.carry_out()
-
-    async def _wait_for_reader(self, stream: LiveStream) -> None:
-        """Wait for the end, or until nobody has read for too long."""
-        while not stream.is_ended:
-            if stream.reader is not None:
-                await stream.wait_for_change()
-                continue
-            with anyio.move_on_after(self._settings.resume_seconds):
-                while stream.reader is None and not stream.is_ended:
-                    await stream.wait_for_change()
-            if stream.reader is None:
-                return
-
-    def _delivery(self, stream: LiveStream, receive: Receive, send: Send) -> Delivery:
-        return Delivery(
-            stream,
-            receive,
-            send,
-            start=self._start(HTTPStatus.OK),
-            heartbeat_seconds=self._settings.heartbeat_seconds,
-        )
-
-    def _start(self, status: HTTPStatus) -> Message:
-        headers = self.raw_headers if status is HTTPStatus.OK else []
-        return {"type": "http.response.start", "status": status.value, "headers": list(headers)}
-
-    async def _answer(self, status: HTTPStatus, send: Send) -> None:
-        """A response without a body."""
-        await send(self._start(status))
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            await self._source.serve(client)
 
 
 def stream_response(
@@ -202,19 +139,67 @@ def stream_response(
     """
     if not callable(call):
         raise NighthawkError(f"stream_response takes an async callable without arguments, not {call!r}")
-    if heartbeat_seconds is not None and not checked_seconds(heartbeat_seconds, "heartbeat_seconds"):
-        raise NighthawkError("heartbeat_seconds must be more than 0, or None for no heartbeats")
     settings = StreamSettings(
         name=name,
-        heartbeat_seconds=heartbeat_seconds,
         resume_seconds=checked_seconds(resume_seconds, "resume_seconds"),
         min_interval_seconds=checked_seconds(min_interval_seconds, "min_interval_seconds"),
         max_result_bytes=checked_count(max_result_bytes, "max_result_bytes", least=1),
         tells_internals=tell_internals,
     )
+    return _make_response(CallStreams(call, settings), heartbeat_seconds)
+
+
+def stream_node(
+    node_id: str,
+    *,
+    tree: TaskTree | None = None,
+    heartbeat_seconds: float | None = 15.0,
+    min_interval_seconds: float = 0.05,
+    tell_internals: bool = False,
+) -> StreamResponse:
+    """Answer with a stream of server-sent events: how something goes on that another request has begun.
+
+        async def endpoint(request):
+            job = jobs[request.path_params["id"]]
+            return stream_node(job.node_id)
+
+    It is told with the events of `stream_response`, of a node of the task tree and of everything below it.
+    The last event is `end`, whose `state` says how the node has ended, or `error` when the request itself has
+    to end before. A client that leaves ends nothing but its own response.
+
+    Many clients may watch a node. One that has lost the connection gets `snapshot`, which says to forget
+    everything, and then everything; one that comes back after `end` gets the answer 204, at which browsers
+    stop asking. Whoever may ask for the response sees everything that is told in the node: the endpoint
+    decides who may.
+
+    Args:
+        node_id: The id of the node, as `observe.find_node_id` gives it to what goes on.
+        tree: The tree that has it; None for the one in force.
+        heartbeat_seconds: As `stream_response` takes it, like those that follow.
+        min_interval_seconds: The same.
+        tell_internals: The same.
+
+    Returns:
+        The response, for one request or for many.
+
+    Raises:
+        NodeNotFoundError: There is no such node, or no more.
+        NighthawkError: Nothing is recorded, or an argument has a bad value.
+    """
+    tree = tree or find_tree()
+    if tree is None:
+        raise NighthawkError("stream_node needs a task tree: the one in force, or the argument tree")
+    streams = NodeStreams(
+        tree,
+        node_id,
+        min_interval_seconds=checked_seconds(min_interval_seconds, "min_interval_seconds"),
+        tells_internals=tell_internals,
+    )
+    return _make_response(streams, heartbeat_seconds)
+
+
+def _make_response(source: StreamSource, heartbeat_seconds: float | None) -> StreamResponse:
+    if heartbeat_seconds is not None and not checked_seconds(heartbeat_seconds, "heartbeat_seconds"):
+        raise NighthawkError("heartbeat_seconds must be more than 0, or None for no heartbeats")
     response_class = cast("type[StreamResponse]", find_response_class(StreamResponse))
-    return response_class(call, settings)
-
-
-def _path(asgi_scope: AsgiScope) -> str:
-    return str(asgi_scope.get("path", ""))
+    return response_class(source, heartbeat_seconds)

@@ -1,8 +1,7 @@
 """The call whose progress a stream tells. Floor 5."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from types import MappingProxyType
 from typing import TypeAlias
 
 import anyio
@@ -14,15 +13,10 @@ from ..observe import NodeView, TaskTree, find_node_id, find_tree
 from .event_stream_encoding import StreamEvent
 from .event_stream_live import LiveStream
 from .event_stream_outcome import error_event, problem_event, result_event
-from .problems import CANCELLED, SHUTTING_DOWN, TIMED_OUT, Problem
+from .problems import CANCELLED, Problem
 from .request_in_force import RequestInForce
-from .work import EndReason
 
 __all__ = ["Call", "StreamSettings", "StreamedCall"]
-
-_PROBLEMS_OF_REASONS: Mapping[EndReason | None, Problem] = MappingProxyType(
-    {"timed_out": TIMED_OUT, "shut_down": SHUTTING_DOWN}
-)
 
 Call: TypeAlias = Callable[[], Awaitable[object]]
 
@@ -32,7 +26,6 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
 
     Args:
         name: What the call is called.
-        heartbeat_seconds: After how many seconds without an event a comment is sent; None for never.
         resume_seconds: For how many seconds a client may come back.
         min_interval_seconds: How much time there is between two looks at what is new, at least.
         max_result_bytes: How many bytes the result may have as JSON.
@@ -40,7 +33,6 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    heartbeat_seconds: float | None
     resume_seconds: float
     min_interval_seconds: float
     max_result_bytes: int
@@ -66,23 +58,29 @@ class StreamedCall:
         self._request = request
         self._request_id = None if request is None else request.request_id
         self._scope = anyio.CancelScope()
+        self._problem = CANCELLED
         self.error: Exception | None = None
         """What it has raised."""
 
     def request_cancel(self, reason: str | None) -> None:
         """Ask it to end, for somebody who watches."""
-        self.cancel()
+        self.cancel(CANCELLED)
 
-    def cancel(self) -> None:
-        """End it before its time, as the stream then tells."""
+    def cancel(self, problem: Problem) -> None:
+        """End it before its time.
+
+        Args:
+            problem: What the stream then tells.
+        """
+        self._problem = problem
         self._scope.cancel()
 
     def end_with_request(self) -> bool:
         """The client seems to have left; gives whether it is there, but its request is to end."""
-        if self._request is None or self._request.work.end_reason in (None, "disconnected"):
-            return False
-        self.cancel()
-        return True
+        problem = self._request_problem
+        if problem is not None:
+            self.cancel(problem)
+        return problem is not None
 
     async def carry_out(self) -> None:
         """Carry the call out, and tell the stream how it goes on and ends; what it raises is kept."""
@@ -135,8 +133,11 @@ class StreamedCall:
             return TaskTree().recording()
         return nullcontext(tree)
 
+    @property
+    def _request_problem(self) -> Problem | None:
+        """Why its request is to end though the client is there; None when it is not."""
+        return None if self._request is None else self._request.work.problem
+
     def _ended_early(self) -> StreamEvent:
         """What tells that it was cancelled, and why."""
-        reason = None if self._request is None else self._request.work.end_reason
-        problem = _PROBLEMS_OF_REASONS.get(reason, CANCELLED)
-        return problem_event(problem, request_id=self._request_id)
+        return problem_event(self._request_problem or self._problem, request_id=self._request_id)

@@ -56,20 +56,20 @@ class Delivery:
         """Is called when the server says that the client has left; gives whether the delivery goes on."""
         self.is_started = False
         """Whether something was sent."""
+        self._is_at_end = False
 
-    async def carry_out(self, has_failed: Callable[[], bool] = bool) -> None:
+    async def carry_out(self, has_failed: Callable[[], bool] | None = None) -> None:
         """Send until everything was told, the client leaves, or another client takes over.
 
         Args:
             has_failed: Says whether there is an error that somebody else answers. It is asked before anything
-                is sent, and then nothing is.
+                is sent, and then nothing is; None when nobody does.
         """
         try:
             async with BareTaskGroup() as helpers:
                 helpers.start_soon(self._listen, helpers.cancel_scope)
                 helpers.start_soon(self._give_way, helpers.cancel_scope)
-                await self._wait_for_beginning()
-                if not has_failed():
+                if has_failed is None or not await self._has_soon(has_failed):
                     await self._tell()
                 helpers.cancel_scope.cancel()
         finally:
@@ -78,8 +78,11 @@ class Delivery:
     async def _listen(self, scope: anyio.CancelScope) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             await checkpoint()
-        if not self.on_disconnect():
-            scope.cancel()
+        if self.on_disconnect():
+            return
+        if self._is_at_end:  # servers say so as soon as they have everything, and may not be done then
+            await anyio.sleep(_GIVE_WAY_SECONDS)
+        scope.cancel()
 
     async def _give_way(self, scope: anyio.CancelScope) -> None:
         """End when somebody else reads. A connection that is dead takes nothing, not even the end."""
@@ -88,10 +91,12 @@ class Delivery:
         await anyio.sleep(_GIVE_WAY_SECONDS)
         scope.cancel()
 
-    async def _wait_for_beginning(self) -> None:
+    async def _has_soon(self, has_failed: Callable[[], bool]) -> bool:
+        """Wait for the beginning, and say whether it was an error."""
         with anyio.move_on_after(_FIRST_BYTE_SECONDS):
             while not self._stream.has_begun:
                 await self._stream.wait_for_change()
+        return has_failed()
 
     async def _tell(self) -> None:
         try:
@@ -99,6 +104,7 @@ class Delivery:
             await self._send(self._start)
             while self._stream.reader is self and not self._stream.is_told:
                 await self._send_body(self._stream.take() or await self._wait_for_news())
+            self._is_at_end = True
             await self._send_body(b"", is_last=True)
         except OSError:  # the client has left: what servers raise from version 2.4 of ASGI on
             await checkpoint()

@@ -1,15 +1,21 @@
 """The event streams that clients can come back to. Floor 5."""
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Generator
+from contextlib import contextmanager
 
 import anyio
 
-from .event_stream_live import LiveStream
+from .event_stream_live import LiveStream, find_seen, parse_event_id
+from .protocol import AsgiScope
 
 __all__ = ["KeptStreams"]
 
 _MAX_ENDED = 100
 """What has ended costs memory alone, and may be asked for again; beyond this the oldest go."""
+
+_MAX_GUESTS = 2
+"""One that reads, and one that takes its place."""
 
 
 class KeptStreams:
@@ -18,31 +24,51 @@ class KeptStreams:
     def __init__(self) -> None:
         self._going_on: dict[str, LiveStream] = {}
         self._ended: OrderedDict[str, tuple[float, LiveStream]] = OrderedDict()
+        self._guests: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._going_on) + len(self._ended)
 
-    def add(self, stream: LiveStream) -> None:
-        """Let clients come back to a stream from now on.
+    @contextmanager
+    def keeping(self, stream: LiveStream, seconds: float) -> Generator[None, None, None]:
+        """Let clients come back to a stream in the `with` statement, and for a while afterwards.
 
         Args:
             stream: The stream.
+            seconds: How long the while is.
         """
         self._going_on[stream.id] = stream
+        try:
+            yield
+        finally:
+            del self._going_on[stream.id]
+            self._forget_old()
+            if stream.is_known:
+                self._ended[stream.id] = (anyio.current_time() + seconds, stream)
+                if len(self._ended) > _MAX_ENDED:
+                    self._ended.popitem(last=False)
 
-    def keep(self, stream: LiveStream, seconds: float) -> None:
-        """Keep a stream that has ended.
+    @contextmanager
+    def sharing_place(self, asgi_scope: AsgiScope) -> Generator[bool, None, None]:
+        """Give whether a connection needs no place of its own in the `with` statement, since it comes back.
+
+        The request that has begun the stream has a place already.
 
         Args:
-            stream: The stream.
-            seconds: For how long; 0 for not at all.
+            asgi_scope: The connection.
         """
-        self._going_on.pop(stream.id, None)
-        self._forget_old()
-        if seconds > 0:
-            self._ended[stream.id] = (anyio.current_time() + seconds, stream)
-            if len(self._ended) > _MAX_ENDED:
-                self._ended.popitem(last=False)
+        stream_id, _ = parse_event_id(find_seen(asgi_scope)) or ("", 0)
+        stream = self.find(stream_id, asgi_scope["path"]) if asgi_scope["type"] == "http" else None
+        if stream is None or self._guests[stream_id] >= _MAX_GUESTS:
+            yield False
+            return
+        self._guests[stream_id] += 1
+        try:
+            yield True
+        finally:
+            self._guests[stream_id] -= 1
+            if not self._guests[stream_id]:
+                del self._guests[stream_id]
 
     def find(self, stream_id: str, path: str) -> LiveStream | None:
         """The stream of that id; None when there is none, or no more, or it is another path's.

@@ -15,8 +15,9 @@ from ..observe.views import NodeView
 from .event_stream_changes import events_between
 from .event_stream_encoding import StreamEvent, encode_event
 from .event_stream_privacy import without_internals
+from .protocol import AsgiScope, header_values
 
-__all__ = ["LiveStream", "parse_event_id"]
+__all__ = ["LiveStream", "find_seen", "parse_event_id"]
 
 _CHUNK_BYTES = 16 * 1024
 """Small events leave together."""
@@ -32,9 +33,12 @@ class LiveStream:
         path: The path of the request that began it.
         is_resumable: Whether a client may come back to it.
         tells_internals: Whether events are told as they are, or without what is the service's own.
+        end_number: What stands in the id of the last event for its number; None for that number.
     """
 
-    def __init__(self, *, path: str, is_resumable: bool, tells_internals: bool) -> None:
+    def __init__(
+        self, *, path: str, is_resumable: bool, tells_internals: bool, end_number: str | None = None
+    ) -> None:
         self.id = secrets.token_urlsafe(16)
         """Whoever knows it may read the stream."""
         self.path = path
@@ -42,10 +46,12 @@ class LiveStream:
         """Who reads it at present; there is one at a time, and a new one takes the place of the old."""
         self._is_resumable = is_resumable
         self._tells_internals = tells_internals
+        self._end_number = end_number
         self._view: NodeView | None = None
         self._told_view: NodeView | None = None
         self._outcome: StreamEvent | None = None
         self._is_outcome_taken = False
+        self._is_anew = False
         self._to_tell: Iterator[StreamEvent] = iter(())
         self._again: deque[bytes] = deque()
         self._told: deque[bytes] = deque()
@@ -57,6 +63,11 @@ class LiveStream:
     def is_ended(self) -> bool:
         """Whether what it tells of has ended."""
         return self._outcome is not None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether somebody may have got its id: something was told."""
+        return self._count > 0
 
     @property
     def is_told(self) -> bool:
@@ -77,15 +88,16 @@ class LiveStream:
         self._view = view
         self._change()
 
-    def end(self, outcome: StreamEvent, view: NodeView) -> None:
+    def end(self, outcome: StreamEvent, view: NodeView | None = None) -> None:
         """It has ended.
 
         Args:
             outcome: What came of it; the last event.
-            view: The last view.
+            view: The last view; None for the newest that is there.
         """
         self._outcome = outcome
-        self.publish(view)
+        self._view = view or self._view
+        self._change()
 
     def attach(self, reader: object, *, seen: int | None = None) -> None:
         """Let somebody read on; whoever did so before no longer does.
@@ -100,7 +112,7 @@ class LiveStream:
             if 0 <= missed <= len(self._told):
                 self._again = deque(list(self._told)[len(self._told) - missed :])
             else:
-                self._tell_anew()
+                self.tell_anew()
         self._change()
 
     def detach(self, reader: object) -> None:
@@ -112,6 +124,14 @@ class LiveStream:
         if self.reader is reader:
             self.reader = None
             self._change()
+
+    def tell_anew(self) -> None:
+        """Begin again, for somebody who has missed more than is kept."""
+        self._again.clear()
+        self._told_view = None
+        self._is_outcome_taken = False
+        self._is_anew = True
+        self._to_tell = iter(())
 
     def has_told_all(self, seen: int) -> bool:
         """Whether a client that has received that event has received the last one.
@@ -141,38 +161,44 @@ class LiveStream:
         self._changed.set()
         self._changed = anyio.Event()
 
-    def _tell_anew(self) -> None:
-        """Begin again, for somebody who has missed more than is kept."""
-        self._again.clear()
-        self._told_view = None
-        self._is_outcome_taken = False
-        self._to_tell = iter((StreamEvent(name="snapshot", data={"id": self._view_id}),))
-
-    @property
-    def _view_id(self) -> str:
-        return "" if self._view is None else self._view.id
-
     def _take_new(self) -> bytes | None:
         event = next(self._to_tell, None)
         if event is None and self._view is not None and self._view is not self._told_view:
-            self._to_tell = events_between(self._told_view, self._view)
-            self._told_view = self._view
+            self._to_tell = self._changes_to(self._view)
             event = next(self._to_tell, None)
-        if event is None and not self._is_outcome_taken:
-            event = self._outcome
-            self._is_outcome_taken = event is not None
-        return None if event is None else self._number(event)
+        if event is not None:
+            return self._number(event, None)
+        if self._outcome is None or self._is_outcome_taken:
+            return None
+        self._is_outcome_taken = True
+        return self._number(self._outcome, self._end_number)
 
-    def _number(self, event: StreamEvent) -> bytes:
+    def _changes_to(self, view: NodeView) -> Iterator[StreamEvent]:
+        told, self._told_view = self._told_view, view
+        if self._is_anew:
+            self._is_anew = False
+            yield StreamEvent(name="snapshot", data={"id": view.id})
+        yield from events_between(told, view)
+
+    def _number(self, event: StreamEvent, number: str | None) -> bytes:
         self._count += 1
         shown = event if self._tells_internals else without_internals(event)
-        encoded = encode_event(shown, f"{self.id}.{self._count}")
+        encoded = encode_event(shown, f"{self.id}.{number or self._count}")
         if self._is_resumable:
             self._told.append(encoded)
             self._told_bytes += len(encoded)
             while self._told_bytes > _MAX_KEPT_BYTES:
                 self._told_bytes -= len(self._told.popleft())
         return encoded
+
+
+def find_seen(asgi_scope: AsgiScope) -> str:
+    """The id of the last event that a client has received; empty when it does not come back.
+
+    Args:
+        asgi_scope: The request.
+    """
+    return (header_values(asgi_scope, b"last-event-id") or [""])[-1]
 
 
 def parse_event_id(event_id: str) -> tuple[str, int] | None:

@@ -10,7 +10,14 @@ from ..errors import NighthawkError
 from .event_stream_encoding import StreamEvent
 from .problems import Problem, find_problem
 
-__all__ = ["error_event", "log_error", "problem_event", "result_event"]
+__all__ = ["NOBODY_CAME_BACK", "error_event", "log_error", "problem_event", "result_event"]
+
+NOBODY_CAME_BACK = Problem(
+    status=408,
+    name="client-away",
+    title="The client was away for too long",
+    detail="The client has left and did not come back within its time, so the call was cancelled.",
+)
 
 _RESULT: TypeAdapter[Any] = TypeAdapter(
     Any, config=ConfigDict(ser_json_inf_nan="strings", ser_json_bytes="base64")
@@ -30,7 +37,7 @@ _FAILED = find_problem(NighthawkError("anything"))
 def result_event(value: object, *, max_bytes: int, request_id: str | None) -> StreamEvent:
     """The value of a call as JSON, the way pydantic writes it.
 
-    Numbers that JSON lacks are texts, and bytes are Base64, where no model of the value says otherwise. A
+    Numbers that JSON lacks are texts, and bytes are Base64 where no model of the value says otherwise. A
     result that cannot be sent is an error: half of it would be another value.
 
     Args:
@@ -40,13 +47,13 @@ def result_event(value: object, *, max_bytes: int, request_id: str | None) -> St
     """
     try:
         shown = _RESULT.dump_json(value)
+        if len(shown) > max_bytes:
+            _LOGGER.error("a result has %d bytes as JSON, where %d are allowed", len(shown), max_bytes)
+            return problem_event(_UNREADABLE, request_id=request_id)
+        return StreamEvent(name="result", data={"value": json.loads(shown, parse_constant=str)})
     except (ValueError, RecursionError) as error:
         _LOGGER.error("a result has no JSON form", exc_info=error)
         return problem_event(_UNREADABLE, request_id=request_id)
-    if len(shown) > max_bytes:
-        _LOGGER.error("a result has %d bytes as JSON, where %d are allowed", len(shown), max_bytes)
-        return problem_event(_UNREADABLE, request_id=request_id)
-    return StreamEvent(name="result", data={"value": json.loads(shown)})
 
 
 def error_event(error: Exception, *, request_id: str | None) -> StreamEvent:

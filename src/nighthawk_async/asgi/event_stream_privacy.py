@@ -4,6 +4,8 @@ A stream goes to the clients of a service. What steps work with and what comes o
 the words of errors, the programs of steps and notes about retries quote prompts, providers and files.
 """
 
+from collections.abc import Mapping
+
 from ..types.json import JsonableValue
 from .event_stream_encoding import StreamEvent
 
@@ -22,18 +24,23 @@ _SHOWN_ATTRIBUTES = frozenset(
 )
 _HIDDEN_TEXTS = ("message", "note")
 
+_FAILED_CALL = '{"value": null, "error": {'
+"""How the result of a tool call that has failed begins; see `runtime.tools.outcome`."""
+
 
 def without_internals(event: StreamEvent) -> StreamEvent:
     """The event as clients get it.
 
-    Errors keep their types alone, few attributes stay, controls and sources do not. Parts of a transcript
-    that steer or note something are empty, so that the others keep their numbers.
+    Errors keep their types alone, few attributes stay, controls and sources do not. Model requests do not
+    show what is asked, and functions not what they are called with, which may be any of the service's own.
+    Parts of a transcript that steer or note something are empty, so that the others keep their numbers;
+    results of tools are empty when they have failed, or when the beginning that says so is left out.
 
     Args:
         event: The event.
     """
     data = event.data
-    if event.name in _HIDDEN_TEXTS:
+    if event.name in _HIDDEN_TEXTS or (event.name == "tool_result" and _may_be_failure(data)):
         return StreamEvent(name=event.name, data={**data, "text": ""})
     if event.name != "step":
         return event
@@ -43,7 +50,13 @@ def without_internals(event: StreamEvent) -> StreamEvent:
         "attributes": _shown_attributes(data["attributes"]),
         "controls": [],
     }
+    if data["kind"] in ("model_request", "function"):
+        hidden["inputs"] = {}
     return StreamEvent(name=event.name, data={**data, **hidden})
+
+
+def _may_be_failure(data: Mapping[str, JsonableValue]) -> bool:
+    return bool(data["is_cut"]) or str(data["text"]).startswith(_FAILED_CALL)
 
 
 def _type_alone(error: JsonableValue) -> JsonableValue:

@@ -1,7 +1,8 @@
 """What surrounds the application in a connection: a place, the run, and a scope of its own. Floor 5."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 
 from ..actors import BareTaskGroup
 from ..observation import NodeWriter, observed
@@ -99,15 +100,26 @@ class Connection(ABC):
             Exception: Whatever the application raises.
         """
         service, settings = self._service, self._service.settings
-        client = None if settings.client_of is None else settings.client_of(self._asgi_scope)
         with service.in_progress(self._work):
-            turn = service.admission.ask(client)
-            try:
-                await turn.wait()
+            async with self._place():
                 budget = None if settings.budget is None else settings.budget.fresh()
                 async with service.extent(), scope(scope_id=self._request_id, budget=budget):
                     self._work.task_node = find_node()
                     await call()
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncGenerator[None, None]:
+        """Wait for a place, and have it. Who comes back to a stream shares that of its first request."""
+        service, settings = self._service, self._service.settings
+        with service.streams.sharing_place(self._asgi_scope) as is_shared:
+            if is_shared:
+                yield
+                return
+            client = None if settings.client_of is None else settings.client_of(self._asgi_scope)
+            turn = service.admission.ask(client)
+            try:
+                await turn.wait()
+                yield
             finally:
                 service.admission.leave(turn)
 

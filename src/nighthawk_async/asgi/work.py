@@ -1,18 +1,25 @@
 """One request in progress, and how it is made to end before its time. Floor 5."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import anyio
 
 from ..parallel.task_node import TaskNode
 from .inbox import Inbox
+from .problems import CANCELLED, SHUTTING_DOWN, TIMED_OUT, Problem
 from .protocol import Message
 
 __all__ = ["EndReason", "Work"]
 
 EndReason: TypeAlias = Literal["disconnected", "timed_out", "shut_down", "cancelled"]
 """The client has left, the time is over, the service ends, or somebody who watches asked for it."""
+
+_PROBLEMS: Mapping[EndReason | None, Problem] = MappingProxyType(
+    {"timed_out": TIMED_OUT, "shut_down": SHUTTING_DOWN, "cancelled": CANCELLED}
+)
 
 _OWN_END_SECONDS = 1.0
 """For an application that waits for the client to leave, to end tasks that no scope here reaches."""
@@ -48,14 +55,27 @@ class Work:
         self._outlives_client = False
         self._on_end = on_end
 
+    @property
+    def problem(self) -> Problem | None:
+        """What its client is told, who is there, though it is to end; None when there is nothing to tell."""
+        return _PROBLEMS.get(self.end_reason)
+
     def request_cancel(self, reason: str | None) -> None:
         """Ask it to end, for somebody who watches."""
         self.reason_given = reason
         self.ask_to_end("cancelled")
 
-    def outlive_client(self) -> None:
-        """Let it go on when its client leaves: it may come back, and whoever asks this sees to the end."""
+    @contextmanager
+    def outliving_client(self) -> Generator[None, None, None]:
+        """Let it go on when its client leaves: it may come back, and whoever asks this sees to the end.
+
+        Its response may be over before it is itself, when another one takes over.
+        """
         self._outlives_client = True
+        try:
+            yield
+        finally:
+            self._outlives_client = False
 
     def ask_to_end(self, reason: EndReason) -> None:
         """Ask it to end; only the first reason counts.
@@ -63,9 +83,7 @@ class Work:
         Args:
             reason: Why.
         """
-        if self._is_complete() and reason != "shut_down":
-            return
-        if self.end_reason is not None or (reason == "disconnected" and self._outlives_client):
+        if self.end_reason is not None or not self._can_end(reason):
             return
         self.end_reason = reason
         self._on_end()
@@ -76,6 +94,11 @@ class Work:
             self.scope.deadline = min(self.scope.deadline, anyio.current_time() + _OWN_END_SECONDS)
         else:
             self.scope.cancel()
+
+    def _can_end(self, reason: EndReason) -> bool:
+        if self._outlives_client:
+            return reason != "disconnected"
+        return reason == "shut_down" or not self._is_complete()
 
     async def end_after(self, seconds: float) -> None:
         """Let its time pass.

@@ -1,19 +1,15 @@
 """A call's progress as server-sent events: order, ends, and clients that are slow or leave."""
 
 import gc
-import json
 import logging
-from datetime import UTC, datetime
 from typing import Any
 
 import anyio
 import pytest
-from pydantic import BaseModel
 from trio.testing import MockClock
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import stream_response
-from nighthawk_async.observation import find_node_writer
 from nighthawk_async.observe import NodeView, TaskTree
 from nighthawk_async.testing import CallbackExecutor, pass_response
 from tests.unit.asgi.applications import Steps, stars
@@ -329,53 +325,18 @@ async def test_html_stays_text() -> None:
     assert connection.headers["x-content-type-options"] == "nosniff"
 
 
-class Rating(BaseModel):
-    stars: int
-    of: datetime
-
-
-async def test_the_result_is_what_pydantic_makes_of_it() -> None:
-    async def rate() -> Any:
-        rating = Rating(stars=3, of=datetime(2026, 1, 2, tzinfo=UTC))
-        return {"rating": rating, "share": float("nan"), "tags": {1}, "raw": b"\xff"}
-
-    told = read(await get(served(rate)))
-    rating = {"stars": 3, "of": "2026-01-02T00:00:00Z"}
-    assert told.told[-1] == {"value": {"rating": rating, "share": "NaN", "tags": [1], "raw": "_w=="}}
-
-
-@pytest.mark.parametrize("value", [object(), "x" * 101, [1] * 100])
-async def test_a_result_that_cannot_be_sent_is_an_error(value: object) -> None:
-    async def give() -> object:
-        return value
-
-    told = read(await get(served(give, max_result_bytes=100)))
-    assert told.names[-1] == "error"
-    assert told.told[-1]["type"].endswith(":result-not-representable")
-
-
-async def test_what_is_the_services_own_is_told_only_when_asked_for() -> None:
-    async def work() -> None:
-        around = find_node_writer()
-        assert around is not None
-        node = around.begin_child(
-            "step", "work", source=SECRET, attributes={"nighthawk.step.program": SECRET}
-        )
-        node.write("note", SECRET)
-        node.write("text", "said")
-        node.end("failed", error=ValueError(SECRET))
-
-    hidden = await get(served(work))
-    shown = await get(served(work, tell_internals=True))
-    assert SECRET not in hidden.body.decode()
-    assert (read(hidden).text(), read(hidden).names[-1]) == ("said", "result")
-    assert json.dumps(read(shown).told).count(SECRET) == 4
-
-
 async def test_asking_for_the_headers_alone_carries_nothing_out() -> None:
     work = Work()
     answered = await get(served(work), method="HEAD")
     assert (answered.status, answered.body, work.calls) == (200, b"", 0)
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE"])
+async def test_methods_that_ask_for_nothing_carry_nothing_out(method: str) -> None:
+    work = Work()
+    answered = await get(served(work), method=method)
+    assert (answered.status, answered.body, work.calls) == (405, b"", 0)
+    assert answered.headers["allow"] == "GET, HEAD, POST"
 
 
 async def test_one_response_serves_many_requests() -> None:

@@ -9,6 +9,7 @@ import pytest
 from trio.testing import MockClock
 
 import nighthawk_async as nh
+from nighthawk_async.asgi.event_stream_encoding import StreamEvent
 from nighthawk_async.asgi.event_stream_keeping import KeptStreams
 from nighthawk_async.asgi.event_stream_live import LiveStream, parse_event_id
 from tests.unit.asgi.asgi_client import Connection, get, http_scope, open_connection, open_lifespan
@@ -47,6 +48,21 @@ class Stuck(Connection):
         if b"event: text" in message.get("body", b""):
             self.is_stuck.set()
             await anyio.sleep_forever()
+
+
+class Quiet:
+    """A call that brings about nothing."""
+
+    def __init__(self) -> None:
+        self.is_begun = anyio.Event()
+        self.cancelled = 0
+
+    async def __call__(self) -> None:
+        self.is_begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.cancelled += 1
 
 
 async def test_a_client_that_comes_back_goes_on_where_it_was() -> None:
@@ -148,7 +164,8 @@ async def test_the_call_is_cancelled_when_nobody_comes_back_in_time(virtual_cloc
     assert virtual_clock.current_time() - began == pytest.approx(30.0)
     assert work.cancelled == 1
     told = read(await get(app, headers={HEADER: before.ids[-1]}), before)
-    assert (told.names[-1], told.told[-1]["status"]) == ("error", 503)
+    assert (told.names[-1], told.told[-1]["status"]) == ("error", 408)
+    assert told.told[-1]["type"].endswith(":client-away")
     await anyio.sleep(31)
     answered = await get(app, headers={HEADER: before.ids[-1]})
     assert (answered.status, work.calls) == (204, 1)
@@ -292,8 +309,9 @@ async def test_the_end_of_the_service_is_told_to_a_client_that_has_come_back() -
         await work.say("two")
         await wait_for_text(again, "two", before)
         await lifespan.stop()
-    assert work.cancelled == 1
-    assert read(again, before).names[-1] in ("text", "error")  # it may be ended before it is told
+    told = read(again, before)
+    assert (told.names[-1], work.cancelled, again.is_complete) == ("error", 1, True)
+    assert told.told[-1]["type"].endswith(":shutting-down")
     assert again.error is None
 
 
@@ -306,6 +324,15 @@ async def test_who_is_away_counts_as_in_progress() -> None:
     assert app.requests_in_progress == 0
 
 
+async def test_a_call_whose_client_leaves_before_it_was_told_anything_is_cancelled() -> None:
+    """Nobody has an id to come back with."""
+    work = Quiet()
+    async with open_connection(served(work, resume_seconds=10_000.0), http_scope()) as connection:
+        await work.is_begun.wait()
+        connection.disconnect()
+    assert (connection.sent, work.cancelled) == ([], 1)
+
+
 async def test_coming_back_needs_a_middleware() -> None:
     answered = await get(bare_app(Work(), resume_seconds=1.0))
     assert isinstance(answered.error, nh.NighthawkError)
@@ -315,11 +342,11 @@ async def test_coming_back_needs_a_middleware() -> None:
 async def test_what_has_ended_is_kept_for_its_time_and_within_bounds() -> None:
     streams = KeptStreams()
     made = [LiveStream(path="/", is_resumable=True, tells_internals=False) for _ in range(150)]
-    for stream in made:
-        streams.add(stream)
-    assert len(streams) == 150
-    for stream in made:
-        streams.keep(stream, 10.0)
+    for number, stream in enumerate(made):
+        stream.end(StreamEvent(name="result", data={"value": number}))
+        with streams.keeping(stream, 10.0):
+            assert stream.take()
+            assert streams.find(stream.id, "/") is stream
     assert len(streams) == 100
     assert streams.find(made[0].id, "/") is None
     assert streams.find(made[149].id, "/") is made[149]

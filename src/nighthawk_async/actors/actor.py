@@ -3,7 +3,7 @@
 An actor has the context variables of whoever opened it (of whoever started it, under a supervisor), and not
 those of its askers: it serves many of them, may outlive each, and is restarted without any. So a natural
 function as a handler belongs to the run in which the actor was opened. What a handler needs of its asker is
-an argument.
+an argument. The trace alone is that of the asker, who wants to see there what was done.
 """
 
 from collections.abc import Callable, Generator

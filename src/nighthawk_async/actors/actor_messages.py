@@ -11,11 +11,15 @@ import anyio
 import anyio.to_thread
 from anyio.lowlevel import checkpoint
 
+from ..trace_context import find_trace_context, using_trace_context
+
 __all__ = ["ActorMessage", "Ask"]
 
 
 class ActorMessage:
     """A function that the actor is told to call with itself. Nobody waits for what it gives.
+
+    What it brings about belongs to the trace in force where the message was made.
 
     Args:
         function: A method of the actor's class, or any function that takes the actor first.
@@ -26,7 +30,7 @@ class ActorMessage:
         TypeError: The function is none.
     """
 
-    __slots__ = ("_args", "_function", "_kwargs")
+    __slots__ = ("_args", "_function", "_kwargs", "_trace_context")
 
     def __init__(
         self, function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
@@ -36,6 +40,7 @@ class ActorMessage:
         self._function = function
         self._args = args
         self._kwargs = kwargs
+        self._trace_context = find_trace_context()
 
     def __str__(self) -> str:
         return getattr(self._function, "__qualname__", repr(self._function))
@@ -55,6 +60,10 @@ class ActorMessage:
         Raises:
             Exception: Whatever the function raised.
         """
+        with using_trace_context(self._trace_context):
+            return await self._call(actor, limiter)
+
+    async def _call(self, actor: object, limiter: anyio.CapacityLimiter) -> object:
         function = _find_override(self._function, type(actor))
         if inspect.iscoroutinefunction(function):
             return await function(actor, *self._args, **self._kwargs)

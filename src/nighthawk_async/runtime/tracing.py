@@ -1,10 +1,7 @@
 """OpenTelemetry spans and events of specification 10.1. Floor 3."""
 
 from collections.abc import Mapping
-from contextlib import suppress
-from contextvars import Token
 
-from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
@@ -21,6 +18,7 @@ from ..errors import (
     ToolEvaluationError,
     ToolValidationError,
 )
+from ..trace_context import using_trace_context
 from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
 from .error_text import message_without_content, stacktrace_without_content
@@ -29,7 +27,6 @@ from .telemetry.library import LIBRARY, library_version
 
 __all__ = [
     "identity_attributes",
-    "leave_trace_context",
     "record_failed",
     "record_failed_attempt",
     "record_outcome",
@@ -61,43 +58,28 @@ def start_span(name: str, *, kind: SpanKind, attributes: Mapping[str, AttributeV
     return _TRACER.start_span(name, kind=kind, attributes=attributes)
 
 
-def leave_trace_context(token: Token[otel_context.Context]) -> None:
-    """Make the trace context current again that was so before another was attached.
-
-    What began in one context may be closed in another, as a generator or a coroutine that nobody has ended.
-    That other context stays as it is, and nobody is told.
-
-    Args:
-        token: What `opentelemetry.context.attach` gave.
-    """
-    with suppress(ValueError):  # with which `otel_context.detach` fills the log
-        token.var.reset(token)
-
-
 class using_span:  # noqa: N801  (a context manager that reads as a function at its call)
     """Make a span the current one for the extent of the `with` statement, which does not end it.
 
-    It must not surround a `yield`: a generator may be closed in another context than that in which it began.
-    What happens then, `leave_trace_context` says.
+    What `using_trace_context` says holds here, too.
 
     Args:
         span: The span; one that nobody made changes nothing.
     """
 
-    __slots__ = ("_span", "_token")
+    __slots__ = ("_context", "_span")
 
     def __init__(self, span: Span) -> None:
         self._span = span
-        self._token: Token[otel_context.Context] | None = None
 
     def __enter__(self) -> Span:
-        if self._span.get_span_context().is_valid:
-            self._token = otel_context.attach(trace.set_span_in_context(self._span))
+        is_valid = self._span.get_span_context().is_valid
+        self._context = using_trace_context(trace.set_span_in_context(self._span) if is_valid else None)
+        self._context.__enter__()
         return self._span
 
     def __exit__(self, *exc_details: object) -> None:
-        if self._token is not None:
-            leave_trace_context(self._token)
+        self._context.__exit__(None, None, None)
 
 
 class span:  # noqa: N801  (a context manager that reads as a function at its call)

@@ -8,10 +8,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from msgspec import Struct
-from opentelemetry import context as otel_context
+from opentelemetry.context import Context
 
 from ..observation import NodeWriter, find_node_writer, using_node_writer
-from .tracing import leave_trace_context
+from ..trace_context import find_trace_context, using_trace_context
 
 __all__ = ["Watchers", "find_watchers"]
 
@@ -21,27 +21,22 @@ class Watchers(Struct, frozen=True, kw_only=True, eq=False):
 
     Args:
         node: The node in force; None when nobody watches the tree.
-        trace_context: The trace context in force; empty when nobody traces.
+        trace_context: The trace context in force; None when there is no trace.
     """
 
     node: NodeWriter | None
-    trace_context: otel_context.Context
+    trace_context: Context | None
 
     @contextmanager
     def in_force(self) -> Generator[None, None, None]:
         """Let them watch what happens in the `with` statement, which must not wait."""
-        token = otel_context.attach(self.trace_context) if self.trace_context else None
-        try:
-            with using_node_writer(self.node):
-                yield
-        finally:
-            if token is not None:
-                leave_trace_context(token)
+        with using_trace_context(self.trace_context), using_node_writer(self.node):
+            yield
 
 
 def find_watchers() -> Watchers | None:
     """Who watches the caller; None for nobody."""
-    node, trace_context = find_node_writer(), otel_context.get_current()
-    if node is None and not trace_context:
+    node, trace_context = find_node_writer(), find_trace_context()
+    if node is None and trace_context is None:
         return None
     return Watchers(node=node, trace_context=trace_context)

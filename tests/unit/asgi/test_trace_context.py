@@ -3,7 +3,8 @@
 from contextvars import copy_context
 
 import pytest
-from opentelemetry import trace
+from opentelemetry import baggage, trace
+from opentelemetry import context as otel_context
 
 from nighthawk_async.asgi.trace_context import continued_trace
 from tests.unit.asgi.asgi_client import http_scope
@@ -31,4 +32,27 @@ def test_a_request_that_is_given_up_in_another_context_changes_nothing_there_and
     copy_context().run(request.__enter__)
     request.__exit__(None, None, None)
     assert current_trace() == before
+    assert caplog.text == ""
+
+
+def test_of_two_traces_that_a_client_names_none_counts() -> None:
+    before = current_trace()
+    asgi_scope = http_scope(headers={"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"})
+    asgi_scope["headers"] = [*asgi_scope["headers"], *asgi_scope["headers"]]
+    with continued_trace(asgi_scope):
+        assert current_trace() == before
+
+
+@pytest.mark.parametrize("given", ["user=Ada", "no baggage" * 1000])
+def test_baggage_of_a_client_is_not_put_in_force_nor_logged(
+    caplog: pytest.LogCaptureFixture, given: str
+) -> None:
+    traced = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+    token = otel_context.attach(baggage.set_baggage("tenant", "own"))
+    try:
+        with continued_trace(http_scope(headers={**traced, "baggage": given})):
+            assert current_trace() == TRACE
+            assert baggage.get_all() == {"tenant": "own"}
+    finally:
+        otel_context.detach(token)
     assert caplog.text == ""

@@ -1,7 +1,9 @@
-"""Providers are told of the trace, unless somebody forbids it or nobody records it."""
+"""Providers are told of the trace, unless there is none or somebody forbids it."""
+
+from typing import Any
 
 import pytest
-from opentelemetry import baggage
+from opentelemetry import baggage, propagate, trace
 from opentelemetry import context as otel_context
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
@@ -49,12 +51,45 @@ async def test_a_setting_forbids_it(traces: Traces) -> None:
     assert "traceparent" not in request.headers
 
 
-async def test_what_nobody_records_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+class Lavish:
+    """Sends every entry of the baggage in a header of its own, as some propagators do."""
+
+    def inject(self, carrier: Any, context: Any = None, **options: Any) -> None:
+        carrier["X-Trace"] = "here"
+        carrier.update({f"uberctx-{name}": str(value) for name, value in baggage.get_all(context).items()})
+
+
+async def test_baggage_stays_here_whatever_header_it_would_have(
+    traces: Traces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(propagate, "get_global_textmap", Lavish)
+    token = otel_context.attach(baggage.set_baggage("user", "Ada"))
+    try:
+        (request,) = await requests_of_a_step()
+    finally:
+        otel_context.detach(token)
+    assert request.headers["x-trace"] == "here"
+    assert "Ada" not in str(dict(request.headers))
+
+
+async def test_that_nobody_records_a_trace_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = TracerProvider(sampler=ALWAYS_OFF)
     monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("nighthawk_async"))
     (request,) = await requests_of_a_step()
     provider.shutdown()
-    assert "traceparent" not in request.headers
+    _, _, _, flags = request.headers["traceparent"].split("-")
+    assert not int(flags, 16) & trace.TraceFlags.SAMPLED
+
+
+@pytest.mark.parametrize("flags", [0, 1])
+async def test_without_an_sdk_the_trace_of_a_client_is_passed_on(flags: int) -> None:
+    context = trace.SpanContext(trace_id=1, span_id=2, is_remote=True, trace_flags=trace.TraceFlags(flags))
+    token = otel_context.attach(trace.set_span_in_context(trace.NonRecordingSpan(context)))
+    try:
+        (request,) = await requests_of_a_step()
+    finally:
+        otel_context.detach(token)
+    assert request.headers["traceparent"] == f"00-{1:032x}-{2:016x}-{flags:02x}"
 
 
 async def test_without_traces_nothing_is_told() -> None:

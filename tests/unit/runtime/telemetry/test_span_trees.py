@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.trace import SpanKind
 
 import nighthawk_async as nh
-from nighthawk_async import parallel
+from nighthawk_async import actors, parallel
 from nighthawk_async.testing import ScriptedModel, cassette, model_response, tool_call
 
 from .agents import INNER, act, act_now, agent, assign, compute, evaluate, execute, inner
@@ -189,6 +189,62 @@ async def test_budgets_and_hooks_change_no_span(traces: Traces, options: dict[st
     async with nh.run(agent(evaluate("inner()")), **options):
         await compute()
     assert traces.below_step() == [("invoke_agent compute", [CHAT, tool("nh_eval", INNER), CHAT])]
+
+
+class Critic(actors.Actor):
+    """Reads by a natural function."""
+
+    async def read(self) -> None:
+        await inner()
+
+    def note(self) -> None:
+        act_now()
+
+
+async def test_what_an_actor_does_is_below_whoever_asked_for_it(traces: Traces) -> None:
+    async with nh.run(agent()), actors.Supervisor() as supervisor:
+        with nh.scope(scope_id="starter"):
+            critic = supervisor.start_actor("critic", Critic)
+        with nh.scope(scope_id="async"):
+            await critic.ask(Critic.read)
+        with nh.scope(scope_id="sync"):
+            await critic.ask(Critic.note)
+    ((run, (starter, asked, asked_sync)),) = traces.tree()
+    assert run == "nighthawk.run"
+    assert (starter, asked) == (("nighthawk.scope", []), ("nighthawk.scope", [INNER]))
+    (_, ((step, _),)) = asked_sync
+    assert step == "nighthawk.step"
+
+
+async def test_actors_that_several_ask_at_once_keep_their_traces_apart(traces: Traces) -> None:
+    async with nh.run(agent()), actors.open_actor(Critic) as critic, anyio.create_task_group() as tasks:
+
+        async def ask() -> None:
+            with nh.scope():
+                await critic.ask(Critic.read)
+
+        tasks.start_soon(ask)
+        tasks.start_soon(ask)
+    scope = ("nighthawk.scope", [INNER])
+    assert traces.tree() == [("nighthawk.run", [scope, scope])]
+
+
+async def test_who_has_no_trace_of_their_own_leaves_an_actor_the_one_that_it_has(traces: Traces) -> None:
+    async with anyio.create_task_group() as outside:
+        asked = anyio.Event()
+        handed: list[Any] = []
+
+        async def ask() -> None:
+            await asked.wait()
+            await handed[0].ask(Critic.read)
+            await handed[0].stop()
+
+        outside.start_soon(ask)
+        async with nh.run(agent()), actors.open_actor(Critic) as critic:
+            handed.append(critic)
+            asked.set()
+            await critic.wait_ended()
+    assert traces.tree() == [("nighthawk.run", [INNER])]
 
 
 async def test_what_is_recorded_and_replayed_has_the_same_spans(traces: Traces, tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ class PoolJobs:
         self._queue = queue
         self._start_task = start
         self._keys = KeyMemory()
+        self._started: dict[Job[Any], None] = {}
         self._ended: Counter[str] = Counter()
         self._submitted = self._refused = 0
 
@@ -140,6 +141,7 @@ class PoolJobs:
 
     def end(self, job: Job[Any]) -> None:
         """The task of a job has ended."""
+        del self._started[job]
         self.waits.forget(job)
         self._queue.free_worker()
         self._account(job)
@@ -160,6 +162,12 @@ class PoolJobs:
         for job in self._queue.drain():
             job.note_reason("its pool was cancelled")
             self._end_queued(job)
+
+    def end_unbegun(self) -> None:
+        """End the jobs whose tasks asyncio has cancelled before their first step, so that they never ran."""
+        for job in tuple(self._started):
+            job.end_cancelled("its pool was cancelled")
+            self.end(job)
 
     def statistics(self) -> PoolStatistics:
         """Figures at this moment."""
@@ -200,6 +208,7 @@ class PoolJobs:
 
     def _start(self, job: Job[Any]) -> None:
         job.phase = "running"
+        self._started[job] = None
         self._start_task(job)
 
     def _reject(self, job: Job[Any], reason: str) -> None:

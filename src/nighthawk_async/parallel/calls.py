@@ -130,6 +130,11 @@ class Calls(Generic[Item, Result]):
         )
         self._node = begin_group(self._options.title, items=self._source.total)
 
+    def end_unbegun(self) -> None:
+        """See that no more is told of them, if asyncio has cancelled `run` before its first step."""
+        if self._node is not None:
+            self._node.end("cancelled")
+
     def free_room(self) -> None:
         """Make room for one more call."""
         if self._room is not None:

@@ -108,6 +108,7 @@ class Stream(Generic[Result_co]):
             # Not with the error of the block: that goes on as it is, and not in a group.
             await task_group.__aexit__(None, None, None)
         finally:
+            self._calls.end_unbegun()
             self._results.clear()
             untold = None if self._is_error_told else self._error
             self._error = self._traceback = None  # they would keep each other alive

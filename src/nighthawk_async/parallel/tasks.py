@@ -87,6 +87,7 @@ class Tasks:
         with self._extents:
             self._decide_at_end(exc)
             left_by = await self._wait_for_tasks(exc)
+            self._end_unbegun()
             self._phase = "closed"
             await self._wait_for_awaiters()
         failures = [state.error for state in self._failed]
@@ -190,6 +191,11 @@ class Tasks:
         except BaseException as error:  # the owner was cancelled, or interrupted by Ctrl-C
             return exc or only_error(error)
         return exc
+
+    def _end_unbegun(self) -> None:
+        """End the tasks that asyncio has cancelled before their first step, so that they never ran."""
+        for state in tuple(self._live):
+            state.end_cancelled("its block was cancelled")
 
     async def _wait_for_awaiters(self) -> None:
         """Let those learn of failures who were awaiting them, so that none is raised twice or by nobody."""

@@ -1,5 +1,7 @@
 """Whatever ends steps, groups, pools and actors: every node has ended by then, and none before its own."""
 
+import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -95,6 +97,34 @@ async def test_a_cancellation_at_any_moment_leaves_no_node_open(work: Callable[[
         assert watched.children
         assert open_nodes(watched) == []
         assert too_early(watched) == []
+
+
+@pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited:RuntimeWarning")  # asyncio says so
+@pytest.mark.parametrize("work", [alone, mapped, streamed, as_tasks, as_jobs, in_an_actor])
+async def test_cancelling_all_tasks_of_asyncio_at_any_moment_leaves_no_node_open(
+    work: Callable[[], Awaitable[None]], anyio_backend_name: str
+) -> None:
+    if anyio_backend_name != "asyncio":
+        pytest.skip("only asyncio cancels tasks before their first step")
+    others = asyncio.all_tasks()
+    for moment in range(25):
+        watched = root()
+        task = asyncio.ensure_future(watch(watched, work))
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        for each in asyncio.all_tasks() - others:
+            each.cancel()
+        with anyio.fail_after(30):
+            await asyncio.gather(task, return_exceptions=True)
+        assert open_nodes(watched) == []
+    gc.collect()
+
+
+async def watch(watched: ToldNode, work: Callable[[], Awaitable[None]]) -> None:
+    """Carry out work in a run that is watched."""
+    with watched.watching():
+        async with nh.run(executor()):
+            await work()
 
 
 async def cancel_at(scope: anyio.CancelScope, moment: int) -> None:

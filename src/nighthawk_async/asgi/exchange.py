@@ -4,26 +4,22 @@ import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 
 from ..observation import NodeWriter
 from .admission import RefusedError
 from .outbox import Outbox
-from .problems import CANCELLED, SHUTTING_DOWN, TIMED_OUT, Problem, find_problem, problem_messages
-from .protocol import Application, AsgiScope, Receive, Send
+from .problems import TIMED_OUT, Problem, find_problem, problem_messages
+from .protocol import Application, AsgiScope, Receive, Send, says_client_left
 from .request_ids import choose_request_id
 from .request_in_force import RequestInForce, using_request
 from .service import Service
 from .serving import Connection, find_path_template
-from .work import EndReason, Work
+from .work import Work
 
 __all__ = ["Exchange"]
 
 _LOGGER = logging.getLogger("nighthawk")
 
-_PROBLEMS_OF_REASONS: Mapping[EndReason, Problem] = MappingProxyType(
-    {"timed_out": TIMED_OUT, "shut_down": SHUTTING_DOWN, "cancelled": CANCELLED}
-)
 _SERVER_ERROR = 500
 
 
@@ -39,7 +35,7 @@ class Exchange(Connection):
 
     def __init__(self, service: Service, asgi_scope: AsgiScope, receive: Receive, send: Send) -> None:
         request_id = choose_request_id(asgi_scope)
-        self._outbox = outbox = Outbox(send, request_id)
+        self._outbox = outbox = Outbox(send, request_id, start_soon=self._start_soon)
         work = Work({"type": "http.disconnect"}, is_complete=lambda: outbox.is_complete, on_end=outbox.close)
         super().__init__(
             service,
@@ -48,7 +44,6 @@ class Exchange(Connection):
             method=asgi_scope["method"],
             request_id=request_id,
             work=work,
-            on_disconnect=partial(work.ask_to_end, "disconnected"),
         )
         self._time_limit_seconds = service.settings.request_timeout_seconds
 
@@ -57,14 +52,14 @@ class Exchange(Connection):
         problem = self._find_problem(error)
         self._tell_watchers(node, problem, error)
         if self._work.end_reason == "disconnected":
-            if error is not None and problem is None and not _says_client_left(error):
+            if error is not None and problem is None and not says_client_left(error):
                 raise error
             return  # nobody is there to be told
         if problem is not None and not self._outbox.is_started:
             self._log(problem, error)
             await self._outbox.replace(*problem_messages(problem, self._request_id))
             return
-        await self._outbox.release()
+        await self._outbox.end()
         if error is not None:
             raise error  # so that the server ends the connection, if it has sent something
 
@@ -79,10 +74,14 @@ class Exchange(Connection):
             return error
         return None
 
+    async def _note_disconnect(self) -> None:
+        await self._outbox.wait_until_taken()
+        self._work.ask_to_end("disconnected")
+
     def _find_problem(self, error: Exception | None) -> Problem | None:
         """What the client is to be told; None when nothing went wrong, or nothing of the library's own."""
         refused = error.problem if isinstance(error, RefusedError) else None
-        problem = refused or _PROBLEMS_OF_REASONS.get(self._work.end_reason or "disconnected")
+        problem = refused or self._work.problem
         if problem is None:
             return None if error is None else find_problem(error)
         if problem is TIMED_OUT:
@@ -117,8 +116,3 @@ class Exchange(Connection):
             level = logging.ERROR if problem.status >= _SERVER_ERROR else logging.INFO
             message = "request %s is answered with the status %d"
             _LOGGER.log(level, message, self._request_id, problem.status, exc_info=error)
-
-
-def _says_client_left(error: Exception) -> bool:
-    """Whether an error is how Starlette and its kin tell an application that its client has left."""
-    return type(error).__name__ == "ClientDisconnect"

@@ -1,13 +1,13 @@
-"""What a client sends: read ahead by one message, to notice when the client leaves. Floor 5.
+"""What a client sends: read ahead, to notice when the client leaves. Floor 5.
 
 A server says that a client has left to whoever asks for its next message. Applications seldom do that while
-they work, so it is done here, and what is read is kept for the application: one message at most, so that an
-application that reads slowly slows the client down. Beyond it only the end can come when it is the last of
-its kind; then reading goes on.
+they work, so it is done here, and what is read is kept for the application: no more than servers keep
+themselves, so that an application that reads slowly slows the client down. When only the end can come,
+reading goes on.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -17,6 +17,11 @@ __all__ = ["Inbox"]
 
 _DISCONNECTS = ("http.disconnect", "websocket.disconnect")
 
+_MOST_BYTES = 65_536
+"""Of a body that nobody has read."""
+_BYTES_OF_MESSAGE = 512
+"""What a message takes besides its body."""
+
 
 class Inbox:
     """The messages of one connection.
@@ -24,16 +29,17 @@ class Inbox:
     Args:
         asgi_scope: The connection.
         receive: Gives the next message of the server.
-        on_disconnect: Is called when the client has left.
+        on_disconnect: Is called when the client has left; then the application is told.
     """
 
     def __init__(
-        self, asgi_scope: AsgiScope, receive: Receive, *, on_disconnect: Callable[[], object]
+        self, asgi_scope: AsgiScope, receive: Receive, *, on_disconnect: Callable[[], Awaitable[None]]
     ) -> None:
         self._server_receive = receive
         self._on_disconnect = on_disconnect
         self._bytes_to_come = _content_length(asgi_scope)
         self._held: deque[Message] = deque()
+        self._held_bytes = 0
         self._end: Message | None = None
         self._error: Exception | None = None
         self._waiting = 0
@@ -61,6 +67,7 @@ class Inbox:
             await self._wait()
         if self._held:
             message = self._held.popleft()
+            self._held_bytes -= _size(message)
             self._change()
             return message
         return dict(self._end or {})
@@ -88,8 +95,8 @@ class Inbox:
                 self._change()
                 return
             if message["type"] in _DISCONNECTS:
+                await self._on_disconnect()
                 self.end(message)
-                self._on_disconnect()
                 return
             self._keep(message)
 
@@ -99,13 +106,15 @@ class Inbox:
             return True
         last = self._held[-1]
         if last["type"] == "http.request":
-            return not last.get("more_body", False) or self._bytes_to_come == 0
+            is_whole = not last.get("more_body", False) or self._bytes_to_come == 0
+            return is_whole or self._held_bytes < _MOST_BYTES
         return last["type"] == "websocket.connect"
 
     def _keep(self, message: Message) -> None:
         if self._bytes_to_come is not None:
             self._bytes_to_come = max(self._bytes_to_come - len(message.get("body", b"")), 0)
         self._held.append(message)
+        self._held_bytes += _size(message)
         self._change()
 
     def _change(self) -> None:
@@ -118,6 +127,10 @@ class Inbox:
             await self._changed.wait()
         finally:
             self._waiting -= 1
+
+
+def _size(message: Message) -> int:
+    return len(message.get("body", b"")) + _BYTES_OF_MESSAGE
 
 
 def _content_length(asgi_scope: AsgiScope) -> int | None:

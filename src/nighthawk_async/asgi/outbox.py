@@ -1,14 +1,25 @@
 """What an application answers: how far it has come, and the id of the request added. Floor 5.
 
 Some frameworks answer an error with a page of their own and let it out afterwards. So a short response of
-status 500 that is only text waits until the application has ended, and gives way to a better one.
+status 500 that is only text waits for a moment, or until the application has ended, and gives way to a better
+one.
 """
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+from anyio.lowlevel import checkpoint
 
 from .protocol import Message, Send
 
 __all__ = ["Outbox"]
 
 _TEXTS = (b"text/plain", b"text/html")
+
+_PAGE_SECONDS = 0.1
+"""For the error of a page to arrive. An application that does not raise it by then goes on with something."""
+_TAKING_SECONDS = 5.0
+"""For a server whose client has left, to take the last of a response."""
 
 
 class Outbox:
@@ -17,11 +28,15 @@ class Outbox:
     Args:
         send: Takes the messages for the server.
         request_id: The id to send along.
+        start_soon: Starts a function that ends with the request.
     """
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(
+        self, send: Send, request_id: str, *, start_soon: Callable[[Callable[[], Awaitable[None]]], object]
+    ) -> None:
         self._server_send = send
         self._request_id = request_id.encode("latin-1")
+        self._start_soon = start_soon
         self._held: list[Message] = []
         self._has_trailers = False
         self.status: int | None = None
@@ -29,7 +44,8 @@ class Outbox:
         self.is_started = False
         """Whether something of the response itself was sent."""
         self.is_complete = False
-        """Whether the last of the response was sent, or is being sent."""
+        """Whether the application has given the last of the response."""
+        self._taken = anyio.Event()
         self._is_closed = False
 
     def close(self) -> None:
@@ -38,20 +54,25 @@ class Outbox:
 
     async def send(self, message: Message) -> None:
         """Take the next message of the application."""
+        if message.get("more_body", False):
+            await checkpoint()  # a server that takes all at once lets nobody notice that the client has left
         if self._is_closed:
             return
         if message["type"] == "http.response.start":
             message = self._begin(message)
-            if message["status"] == 500 and _content_type(message).startswith(_TEXTS):
+            is_text = _content_type(message).startswith(_TEXTS)
+            if message["status"] == 500 and is_text and not self._has_trailers:
                 self._held = [message]
                 return
         elif len(self._held) == 1 and _is_whole(message):
             self._held.append(message)
+            self.is_complete = True
+            self._start_soon(self._release_soon)
             return
-        await self.release()
+        await self._release()
         await self._pass_on(message)
 
-    async def release(self) -> None:
+    async def _release(self) -> None:
         """Send what waits."""
         held, self._held = self._held, []
         for message in held if not self._is_closed else ():
@@ -68,11 +89,42 @@ class Outbox:
         for message in messages:
             await self._pass_on(message)
 
+    async def wait_until_taken(self) -> None:
+        """Let the server take the last of the response, when the application has given it.
+
+        Servers say that a client has left as soon as it has everything, and some are not done then.
+        """
+        if not self.is_complete:
+            return
+        with anyio.move_on_after(_TAKING_SECONDS):
+            await self._taken.wait()
+            return
+        self.is_complete = False
+
+    async def end(self) -> None:
+        """Send what waits, or let it be sent; the application has ended."""
+        await self._release()
+        if self.is_started and self.is_complete and not self._taken.is_set():
+            await self._taken.wait()
+
+    async def _release_soon(self) -> None:
+        await anyio.sleep(_PAGE_SECONDS)
+        try:
+            await self._release()
+        except OSError:  # the client has left: what servers raise from version 2.4 of ASGI on
+            await checkpoint()
+        finally:
+            self._taken.set()
+
     async def _pass_on(self, message: Message) -> None:
         self.is_started = self.is_started or message["type"] == "http.response.start"
-        # Before it is sent: servers say that a client has left as soon as it has everything.
-        self.is_complete = self.is_complete or self._is_last(message)
-        await self._server_send(message)
+        is_last = self._is_last(message)
+        self.is_complete = self.is_complete or is_last
+        try:
+            await self._server_send(message)
+        finally:
+            if is_last:
+                self._taken.set()
 
     def _begin(self, message: Message) -> Message:
         self.status = message["status"]

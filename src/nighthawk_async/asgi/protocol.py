@@ -6,7 +6,7 @@ Source: https://asgi.readthedocs.io/en/latest/specs/
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, TypeAlias
 
-__all__ = ["Application", "AsgiScope", "Message", "Receive", "Send", "header_values"]
+__all__ = ["Application", "AsgiScope", "Message", "Receive", "Send", "header_values", "says_client_left"]
 
 AsgiScope: TypeAlias = MutableMapping[str, Any]
 """What ASGI calls a scope: what is known of a connection. Not a scope of this library."""
@@ -19,6 +19,9 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 Application: TypeAlias = Callable[[Any, Any, Any], Awaitable[object]]
 """Any ASGI application; frameworks have types of their own for its three arguments."""
 
+_DISCONNECTS = ("ClientDisconnect", "WebSocketDisconnect")
+"""What Starlette and its kin call it."""
+
 
 def header_values(asgi_scope: AsgiScope, name: bytes) -> list[str]:
     """The values of a header, in the order in which they came.
@@ -29,3 +32,12 @@ def header_values(asgi_scope: AsgiScope, name: bytes) -> list[str]:
     """
     headers: Iterable[tuple[bytes, bytes]] = asgi_scope.get("headers") or ()
     return [value.decode("latin-1") for key, value in headers if key.lower() == name]
+
+
+def says_client_left(error: Exception) -> bool:
+    """Whether an error is how frameworks tell an application that its client has left.
+
+    Args:
+        error: What the application has let out.
+    """
+    return type(error).__name__ in _DISCONNECTS

@@ -52,16 +52,21 @@ class Service:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncGenerator[None, None]:
-        """Serve with one run; requests in progress are cancelled when it is left."""
-        with self.recording():
-            async with self.settings.make_run() as self._run:
-                self.admission.open()
-                try:
-                    yield
-                finally:
-                    self.admission.close()
-                    self._cancel_all()
-                    self._run = None
+        """Serve with one run; requests in progress are cancelled when it is left.
+
+        Whoever asks later is served without a lifespan: servers go on when an application fails in its own.
+        """
+        try:
+            with self.recording():
+                async with self.settings.make_run() as self._run:
+                    try:
+                        yield
+                    finally:
+                        self.admission.close()
+                        self._cancel_all()
+                        self._run = None
+        finally:
+            self.admission.open()
 
     @asynccontextmanager
     async def extent(self) -> AsyncGenerator[Run, None]:

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
+from anyio.abc import TaskGroup
+
 from ..actors import BareTaskGroup
 from ..observation import NodeWriter, observed
 from ..parallel.task_current import find_node
@@ -29,7 +31,6 @@ class Connection(ABC):
         method: What it is shown with, before its path.
         request_id: The id of its scope.
         work: How it is made to end.
-        on_disconnect: Is called when the client has left.
     """
 
     _time_limit_seconds: float | None = None
@@ -43,14 +44,14 @@ class Connection(ABC):
         method: str,
         request_id: str,
         work: Work,
-        on_disconnect: Callable[[], object],
     ) -> None:
         self._service = service
         self._asgi_scope = asgi_scope
         self._method = method
         self._request_id = request_id
         self._work = work
-        self._inbox = work.inbox = Inbox(asgi_scope, receive, on_disconnect=on_disconnect)
+        self._inbox = work.inbox = Inbox(asgi_scope, receive, on_disconnect=self._note_disconnect)
+        self._helpers: TaskGroup | None = None
 
     async def carry_out(self, app: Application) -> None:
         """Let the application talk with the client.
@@ -68,6 +69,7 @@ class Connection(ABC):
             continued_trace(self._asgi_scope),
         ):
             async with BareTaskGroup() as helpers:
+                self._helpers = helpers
                 helpers.start_soon(self._inbox.read_ahead)
                 if self._time_limit_seconds is not None:
                     helpers.start_soon(self._work.end_after, self._time_limit_seconds)
@@ -84,6 +86,15 @@ class Connection(ABC):
             app: The application.
             node: The node of the connection; None when nobody watches.
         """
+
+    @abstractmethod
+    async def _note_disconnect(self) -> None:
+        """The client has left; the application is told next."""
+
+    def _start_soon(self, function: Callable[[], Awaitable[None]]) -> None:
+        """Start what ends with the connection."""
+        assert self._helpers is not None, "it is carried out"
+        self._helpers.start_soon(function)
 
     def _attributes(self) -> Mapping[str, str]:
         """What is known of the connection, under the names that traces use."""

@@ -7,7 +7,7 @@ from functools import partial
 
 from ..observation import NodeWriter
 from .admission import RefusedError
-from .protocol import Application, AsgiScope, Message, Receive, Send
+from .protocol import Application, AsgiScope, Message, Receive, Send, says_client_left
 from .request_ids import choose_request_id
 from .service import Service
 from .serving import Connection
@@ -37,7 +37,6 @@ class SocketConnection(Connection):
             method="WEBSOCKET",
             request_id=choose_request_id(asgi_scope),
             work=Work({"type": "websocket.disconnect", "code": _GOING_AWAY}),
-            on_disconnect=self._note_disconnect,
         )
         self._server_send = send
         self._is_called = False
@@ -55,15 +54,25 @@ class SocketConnection(Connection):
                 await self._serve(partial(self._call, app))
         except RefusedError:
             await self._close(_TRY_AGAIN_LATER)
-            return
-        if self._work.end_reason in ("shut_down", "cancelled"):
+        except Exception as error:
+            is_ended = await self._end()
+            if not is_ended or not says_client_left(error):
+                raise
+        else:
+            await self._end()
+
+    async def _end(self) -> bool:
+        """Tell the client when the application was ended; gives whether it was."""
+        is_ended = self._work.end_reason in ("shut_down", "cancelled")
+        if is_ended:
             await self._close(_GOING_AWAY)
+        return is_ended
 
     async def _call(self, app: Application) -> None:
         self._is_called = True
         await app(self._asgi_scope, self._inbox.receive, self._send)
 
-    def _note_disconnect(self) -> None:
+    async def _note_disconnect(self) -> None:
         self._is_closed = True
         if not self._is_called:  # it waits for its turn
             self._work.ask_to_end("disconnected")

@@ -4,6 +4,7 @@ from typing import Any
 
 import anyio
 import pytest
+from starlette.responses import StreamingResponse
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware
@@ -182,6 +183,83 @@ async def test_a_client_that_leaves_is_noticed_behind_a_body_that_nobody_reads(l
         await steps.wait_for_begun(1)
         connection.disconnect()
     assert steps.cancelled == 1
+
+
+async def test_a_client_that_leaves_is_noticed_behind_a_body_in_parts_that_nobody_reads() -> None:
+    """Hypercorn sends the end of a chunked body as a message of its own; a body may also be on its way."""
+    steps = Steps()
+    middleware = NighthawkMiddleware(steps.app, executor=steps.executor)
+    parts = [{"type": "http.request", "body": bytes(16_384), "more_body": True} for _ in range(3)]
+    async with open_connection(middleware, http_scope(method="POST"), *parts) as connection:
+        await steps.wait_for_begun(1)
+        connection.disconnect()
+    assert steps.cancelled == 1
+
+
+async def test_a_body_that_is_sent_without_a_pause_ends_with_its_client() -> None:
+    """A server whose `send` never waits, and an application that does nothing else."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while len(sent) < 1000:
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+
+    sent: list[Any] = []
+    has_begun = anyio.Event()
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+        has_begun.set()
+
+    async def receive() -> dict[str, Any]:
+        await has_begun.wait()
+        return {"type": "http.disconnect"}
+
+    await NighthawkMiddleware(app, executor=Steps().executor)(http_scope(), receive, send)
+    assert len(sent) < 20
+
+
+class EagerServer:
+    """Says that the client has left while it still takes the last of the response, as Hypercorn does."""
+
+    def __init__(self, *, takes: bool = True) -> None:
+        self.is_closed = False
+        self._takes = takes
+        self._left = anyio.Event()
+
+    async def receive(self) -> dict[str, Any]:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._left.set()
+            if not self._takes:
+                await anyio.sleep_forever()
+            await anyio.wait_all_tasks_blocked()
+            self.is_closed = True
+
+
+async def test_a_framework_that_ends_when_its_client_leaves_lets_the_server_close_the_connection() -> None:
+    async def parts() -> Any:
+        yield "first"
+
+    server = EagerServer()
+    asgi_scope = http_scope(asgi={"version": "3.0", "spec_version": "2.1"})
+    middleware = NighthawkMiddleware(StreamingResponse(parts()), executor=Steps().executor)
+    await middleware(asgi_scope, server.receive, server.send)
+    assert server.is_closed
+
+
+@pytest.mark.virtual_time
+async def test_a_server_that_never_takes_the_last_byte_holds_no_request() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await answer(send, "done")
+
+    server = EagerServer(takes=False)
+    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    await middleware(http_scope(), server.receive, server.send)
+    assert middleware.requests_in_progress == 0
 
 
 async def test_other_requests_go_on_when_a_client_leaves() -> None:

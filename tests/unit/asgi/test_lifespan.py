@@ -143,6 +143,29 @@ async def test_an_application_that_raises_while_it_starts_raises_to_the_server()
     assert (middleware.run, lifespan.sent) == (None, [])
 
 
+async def test_an_application_that_fails_in_its_lifespan_serves_where_the_server_goes_on() -> None:
+    """As servers do by default: they take it for an application that knows no lifespan."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await answer(send, str(await stars(scope["path"])))
+
+    middleware = NighthawkMiddleware(app, executor=free_steps().executor)
+    lifespan = Lifespan()
+    lifespan.feed({"type": "lifespan.startup"})
+    with pytest.raises(KeyError):
+        await middleware({"type": "lifespan"}, lifespan.receive, lifespan.send)
+    assert ((await get(middleware)).body, middleware.run) == (b"3", None)
+
+
+async def test_an_application_serves_without_a_lifespan_after_one_with_it() -> None:
+    """As tests use it: one has a lifespan, and the next has none."""
+    middleware = NighthawkMiddleware(living([]), executor=free_steps().executor)
+    async with open_lifespan(middleware):
+        inside = await get(middleware)
+    assert (inside.status, (await get(middleware)).status, middleware.run) == (200, 200, None)
+
+
 async def test_an_application_that_cannot_stop_says_so() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await receive()
@@ -168,7 +191,6 @@ async def test_requests_in_progress_have_a_grace_when_the_service_ends() -> None
         steps.release.set()
         await lifespan.ended.wait()
     assert (connection.status, connection.body, steps.begun) == (200, b"3", 1)
-    assert (await get(middleware)).status == 503
 
 
 @pytest.mark.virtual_time

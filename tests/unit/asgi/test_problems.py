@@ -11,7 +11,7 @@ import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware, Problem, find_problem
 from nighthawk_async.runtime.model_access import InterceptionError
 from tests.unit.asgi.applications import Steps, answer
-from tests.unit.asgi.asgi_client import get
+from tests.unit.asgi.asgi_client import get, http_scope, open_connection
 
 pytestmark = pytest.mark.anyio
 
@@ -163,6 +163,42 @@ async def test_an_answer_that_an_application_has_made_itself_stays(content_type:
 
     answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
     assert (answered.status, answered.body, answered.error) == (500, SECRET.encode() * parts, error)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("leaves", [True, False])
+async def test_an_error_page_is_sent_though_its_application_goes_on(leaves: bool) -> None:
+    """A background task, for example, which goes on behind any other response too."""
+    stop = anyio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await page(b"text/plain")(send)
+        await stop.wait()
+        finished.append(scope["path"])
+
+    finished: list[str] = []
+    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    async with open_connection(middleware, http_scope("/a")) as connection:
+        if leaves:
+            connection.disconnect()
+        await connection.wait_for_sent(2)
+        await anyio.wait_all_tasks_blocked()
+        stop.set()
+    assert (connection.status, connection.is_complete, connection.error) == (500, True, None)
+    assert finished == ["/a"]
+
+
+@pytest.mark.virtual_time
+async def test_an_error_behind_a_page_that_was_sent_goes_to_the_server() -> None:
+    error = nh.ModelError(SECRET)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await page(b"text/plain")(send)
+        await anyio.sleep(5)
+        raise error
+
+    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    assert (answered.status, answered.body, answered.error) == (500, SECRET.encode(), error)
 
 
 async def test_a_hint_is_no_response() -> None:

@@ -266,7 +266,9 @@ async def test_the_body_reaches_the_application_as_it_was_sent() -> None:
     assert bodies[4:] == [b"whole"]
 
 
-async def test_a_slow_application_slows_the_client_down() -> None:
+@pytest.mark.parametrize(("body", "held"), [(bytes(65_536), 1), (bytes(16_384), 4), (b"x", 128)])
+async def test_a_slow_application_slows_the_client_down(body: bytes, held: int) -> None:
+    """About 64 KB are held, with what messages take themselves."""
     gate = anyio.Event()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -276,13 +278,14 @@ async def test_a_slow_application_slows_the_client_down() -> None:
         await answer(send)
 
     middleware = NighthawkMiddleware(app, executor=Steps().executor)
-    parts = [{"type": "http.request", "body": b"x", "more_body": each < 9} for each in range(10)]
-    async with open_connection(middleware, http_scope(method="POST"), *parts) as connection:
+    parts = [{"type": "http.request", "body": body, "more_body": True} for _ in range(1000)]
+    last = {"type": "http.request", "body": b"", "more_body": False}
+    async with open_connection(middleware, http_scope(method="POST"), *parts, last) as connection:
         await connection.wait_until_asked(1)
         await anyio.wait_all_tasks_blocked()
-        assert connection.asked_for == 1
+        assert connection.asked_for == held
         gate.set()
-    assert connection.status == 200
+    assert (connection.status, connection.asked_for) == (200, 1002)
 
 
 async def test_a_client_is_not_asked_for_a_body_that_nobody_wants() -> None:

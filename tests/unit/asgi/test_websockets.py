@@ -4,6 +4,9 @@ from typing import Any
 
 import anyio
 import pytest
+from starlette.applications import Starlette
+from starlette.routing import WebSocketRoute
+from starlette.websockets import WebSocket
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware
@@ -86,6 +89,44 @@ async def test_a_conversation_counts_as_a_request_in_progress() -> None:
         assert (await get(middleware)).status == 503
         connection.feed({"type": "websocket.disconnect", "code": 1000})
     assert middleware.requests_in_progress == 0
+
+
+@pytest.mark.virtual_time
+async def test_an_application_that_lets_its_disconnect_out_ends_with_the_service() -> None:
+    """As Starlette's do, of which nobody catches it."""
+
+    async def endpoint(websocket: WebSocket) -> None:
+        await websocket.accept()
+        while True:
+            await websocket.receive_text()
+
+    routes = [WebSocketRoute("/talk", endpoint)]
+    middleware = NighthawkMiddleware(Starlette(routes=routes), executor=Steps().executor, grace_seconds=0)
+    async with (
+        open_lifespan(middleware) as lifespan,
+        open_connection(middleware, socket_scope(), CONNECT) as connection,
+    ):
+        await connection.wait_for_sent(1)
+        await lifespan.stop()
+    assert connection.sent[-1] == {"type": "websocket.close", "code": 1001, "reason": ""}
+    assert connection.error is None
+
+
+async def test_an_application_that_fails_when_it_is_ended_tells_the_client_and_the_server() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await receive()
+        raise ValueError("theirs")
+
+    tree = nh.observe.TaskTree()
+    middleware = NighthawkMiddleware(app, executor=Steps().executor, tree=tree)
+    async with open_connection(middleware, socket_scope(), CONNECT) as connection:
+        await connection.wait_for_sent(1)
+        await anyio.wait_all_tasks_blocked()
+        tree.cancel(next(view.id for view in tree.snapshot().children if view.kind == "request"))
+    assert connection.sent[-1] == {"type": "websocket.close", "code": 1001, "reason": ""}
+    assert isinstance(connection.error, ValueError)
 
 
 @pytest.mark.virtual_time

@@ -15,7 +15,7 @@ import anyio
 from ..errors import ModelError, ModelProviderError
 from ..runtime.budgets.resends import AttemptUsage, find_resend_check
 from ..runtime.environment import find_environment
-from ..runtime.told_step import tell_retry
+from ..runtime.told_step import tell_retry, told_waiting
 from ..runtime.tracing import record_failed_attempt
 from ..types.model import ModelEvent, ResponseFailed, UsageReported
 from .debug_log import LOGGER, RequestLog
@@ -122,7 +122,8 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
                 # pacer gives it when the delay is over.
                 own_delay = 0.0 if server_delay(error, self._plan.retry_rules) else delay
                 await self._tell_hooks(error, delay)
-            await anyio.sleep(own_delay)
+            with told_waiting():
+                await anyio.sleep(own_delay)
             self.tally.retries += 1
 
     async def next_events(self, attempt: HttpAttempt) -> list[ModelEvent]:
@@ -228,7 +229,8 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         demand, turn = self._plan.demand, self._turn
         permit = self._pacer.admit_nowait(demand, turn=turn)
         if permit is None:
-            permit = await self._limits.keep_turn(lambda: self._pacer.admit(demand, turn=turn))
+            with told_waiting():
+                permit = await self._limits.keep_turn(lambda: self._pacer.admit(demand, turn=turn))
         self._limits.begin()
         self._turn = permit.turn
         self._permit = permit

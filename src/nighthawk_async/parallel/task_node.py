@@ -65,6 +65,7 @@ class TaskNode:
         "id",
         "listeners",
         "name",
+        "on_controlled",
         "parent_id",
         "positions",
         "request",
@@ -80,6 +81,7 @@ class TaskNode:
         self.positions = Positions(id)
         self.request: CancelRequest | None = None
         self.writer: NodeWriter | None = None  # where somebody watches the task
+        self.on_controlled: Callable[[bool], object] | None = None  # told whether something can be controlled
         self.listeners: list[Callable[[], object]] = []  # called when the task is asked to end
         self._owner = owner
         self._owned: dict[TaskNode, None] = {}
@@ -132,12 +134,16 @@ class TaskNode:
         if id(control) in self._controls:
             raise TaskError(f"task {self.id} is controlled by {control!r} already")
         self._controls[id(control)] = control
+        if self.on_controlled is not None and len(self._controls) == 1:
+            self.on_controlled(True)
         if self.request is not None:
             control.request_cancel(self.request.reason)
 
     def remove_control(self, control: TaskControl) -> None:
         """It has ended."""
         del self._controls[id(control)]
+        if self.on_controlled is not None and not self._controls:
+            self.on_controlled(False)
 
     def end(self) -> None:
         """The task has ended."""

@@ -135,7 +135,7 @@ class Tasks:
         )
         self._live[state] = None
         if self._node is not None:
-            state.node.writer = begin_task(self._node, state, args)
+            begin_task(self._node, state, args)
         if self._ending is not None:
             state.cancel(self._ending)
         self._task_group.start_soon(self._run, state, function, args, name=state.node.id)

@@ -80,27 +80,31 @@ async def tell_call(
     return outcome
 
 
-def begin_task(group: NodeWriter, state: TaskState[Any], args: tuple[object, ...]) -> NodeWriter:
-    """The node of a task that has not begun.
+def begin_task(group: NodeWriter, state: TaskState[Any], args: tuple[object, ...]) -> None:
+    """Begin the node of a task that has not begun.
 
     Args:
         group: The node of the tasks of its block.
         state: The task.
         args: Its arguments.
     """
-    node = state.node
-    return group.begin_child(
+    node, handle = state.node, TaskHandle(state)
+    uncontrolled, controlled = _CancellableTask(handle), _ControlledTask(handle)
+    writer = node.writer = group.begin_child(
         "task",
         node.name,
         state="waiting",
         inputs={"arguments": args} if args else None,
         attributes={"nighthawk.task.id": node.id},
-        control=_ControlledTask(TaskHandle(state)),
+        control=uncontrolled,
+    )
+    node.on_controlled = lambda is_controlled: writer.set_control(
+        controlled if is_controlled else uncontrolled
     )
 
 
-class _ControlledTask:
-    """How whoever watches influences a task: as its handle does."""
+class _CancellableTask:
+    """How whoever watches influences a task, as its handle does."""
 
     __slots__ = ("_handle",)
 
@@ -109,6 +113,12 @@ class _ControlledTask:
 
     def request_cancel(self, reason: str | None) -> None:
         self._handle.cancel(reason)
+
+
+class _ControlledTask(_CancellableTask):
+    """The same while it runs something that can be controlled."""
+
+    __slots__ = ()
 
     def steer(self, *content: Any) -> None:
         self._handle.steer(*content)

@@ -60,11 +60,10 @@ class SteerableStep:
         undelivered = self._close()
         if undelivered:
             said = ", ".join(map(repr, undelivered))
-            warnings.warn(
-                f"step {self._actor.context.step_id} has ended, its model never saw these messages: {said}",
-                UndeliveredSteeringWarning,
-                stacklevel=1,
-            )
+            text = f"step {self._actor.context.step_id} has ended, its model never saw these messages: {said}"
+            if self._actor.node is not None:
+                self._actor.node.write("note", f"{text}\n")
+            warnings.warn(text, UndeliveredSteeringWarning, stacklevel=1)
 
     def _close(self) -> tuple[UserContent, ...]:
         if self._node is not None:

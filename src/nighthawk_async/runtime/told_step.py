@@ -24,7 +24,7 @@ from .tracing import identity_attributes
 if TYPE_CHECKING:
     from .attempts.attempts import StepAttempt
 
-__all__ = ["ToldStep", "find_step_node", "tell_note", "tell_retry"]
+__all__ = ["ToldStep", "find_step_node", "tell_note", "tell_retry", "told_waiting"]
 
 Result = TypeVar("Result")
 
@@ -59,6 +59,21 @@ def tell_retry(text: str) -> None:
     node.write("note", f"{text}\n")
     if find_step_node() is not node:
         tell_note(text)
+
+
+class told_waiting:  # noqa: N801  (a context manager that reads as a statement)
+    """What is in force waits during the `with` statement, and runs before and after it."""
+
+    __slots__ = ("_node",)
+
+    def __enter__(self) -> None:
+        self._node = find_node_writer()
+        if self._node is not None:
+            self._node.change_state("waiting")
+
+    def __exit__(self, *exc_details: object) -> None:
+        if self._node is not None:
+            self._node.change_state("running")
 
 
 class ToldStep:

@@ -1,12 +1,14 @@
 """What parallel calls and tasks tell whoever watches."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio
 import pytest
 
 from nighthawk_async import parallel
 from nighthawk_async.observation import find_node_writer
+from nighthawk_async.parallel.task_current import find_node
 
 from ..runtime.told_nodes import root
 
@@ -170,3 +172,45 @@ async def test_nothing_is_told_where_nobody_watches() -> None:
 async def _same(number: int) -> int:
     assert find_node_writer() is None
     return number
+
+
+class Steerable:
+    """Something in a task that can be controlled."""
+
+    is_suspended = False
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def steer(self, *content: str) -> None:
+        """Deliver content."""
+        self.heard += content
+
+
+async def test_a_task_can_be_steered_while_it_runs_something_that_can() -> None:
+    first, second = anyio.Event(), anyio.Event()
+    control: Any = Steerable()
+
+    async def run() -> None:
+        await first.wait()
+        node = find_node()
+        node.add_control(control)
+        await second.wait()
+        node.remove_control(control)
+        await anyio.sleep_forever()
+
+    watched = root()
+    offers: list[bool] = []
+    with watched.watching():
+        async with parallel.open_tasks() as tasks:
+            handle = tasks.start(run)
+            task = watched.find("task")
+            for event in (first, second, first):
+                await anyio.wait_all_tasks_blocked()
+                offers.append(hasattr(task.control, "steer"))
+                if offers[-1]:
+                    task.control.steer("hello")
+                event.set()
+            handle.cancel()
+    assert offers == [False, True, False]
+    assert control.heard == ["hello"]

@@ -10,6 +10,7 @@ from opentelemetry import trace
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ModelStatusError
+from nighthawk_async.runtime.steering import UndeliveredSteeringWarning
 from nighthawk_async.testing import (
     CallbackExecutor,
     ModelReply,
@@ -548,6 +549,21 @@ async def test_a_task_is_suspended_with_its_step() -> None:
     assert watched.find("step").states == ["waiting", "running", "suspended", "running", "completed"]
 
 
+async def test_a_message_that_no_model_has_seen_is_a_note() -> None:
+    async def steered(call: Any) -> StepResponse:
+        watched.find("step").control.steer("hello?")
+        return pass_response()
+
+    watched = root()
+    with watched.watching():
+        async with nh.run(CallbackExecutor(steered)):
+            with pytest.warns(UndeliveredSteeringWarning):
+                await decide(1)
+    ((kind, _, text),) = watched.find("step").written
+    assert kind == "note"
+    assert "never saw these messages: 'hello?'" in text
+
+
 async def test_a_call_at_a_gate_is_waiting() -> None:
     gate = anyio.Event()
 
@@ -675,8 +691,30 @@ async def test_a_request_that_is_sent_again_counts_it_and_the_step_has_a_note() 
                 await double(1)
     request = watched.find("model_request")
     assert (request.state, request.retries) == ("completed", 1)
+    assert request.states[:3] == ["running", "waiting", "running"]
     assert request.usages[-1] == run.usage_meter.usage
     assert "attempt 1 failed" in watched.find("step").written[0][2]
+
+
+async def test_a_request_that_waits_for_its_turn_is_waiting() -> None:
+    watched = root()
+    async with ModelServer([ModelReply(tool_calls=(assign("result", "1"), PASS))] * 2) as server:
+        settings = {"base_url": server.base_url, "api_key": "none", "max_concurrent_requests": 1}
+        configuration = nh.StepExecutorConfiguration(model="openai-chat:any", model_settings=settings)
+        executor = nh.AgentStepExecutor.from_configuration(configuration=configuration)
+        with watched.watching():
+            async with nh.run(executor) as run:
+                run.task_group.start_soon(double, 1)
+                run.task_group.start_soon(double, 2)
+    assert sorted(node.states for node in requests_in(watched)) == [
+        ["running", "completed"],
+        ["running", "waiting", "running", "completed"],
+    ]
+
+
+def requests_in(watched: ToldNode) -> list[ToldNode]:
+    """The model requests that were told."""
+    return [node for node in watched.walk() if node.kind == "model_request"]
 
 
 async def test_a_request_under_a_budget_is_told_with_what_was_settled() -> None:

@@ -10,11 +10,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 import nighthawk_async as nh
-from nighthawk_async.asgi import StreamResponse, stream_response
+from nighthawk_async.asgi import StreamResponse, stream_node, stream_response
 from nighthawk_async.observe import NodeNotFoundError, TaskTree
 
 from .bodies import Batch, Steering, Ticket, read_body
-from .events import NodeEvents
 from .functions import triage, triage_all
 from .investigations import Investigation, Investigations, TooManyInvestigationsError
 from .settings import Settings
@@ -95,12 +94,12 @@ class Api:
         """How it goes, and at last the reply."""
         return JSONResponse(_as_json(self._find(request)))
 
-    async def watch_investigation(self, request: Request) -> NodeEvents:
+    async def watch_investigation(self, request: Request) -> StreamResponse:
         """The same as server-sent events, with the text of the model as it comes."""
         investigation = self._find(request)
         assert investigation.node_id is not None, "ids are given out when it has begun"
         try:
-            return NodeEvents(self._tree, investigation.node_id)
+            return stream_node(investigation.node_id, tree=self._tree)
         except NodeNotFoundError:
             raise HTTPException(
                 410, "The investigation is over, and how it went is no longer kept."

@@ -112,7 +112,7 @@ class StreamReader:
             self.names.append(event.event)
             self.ids.append(event.id)
             self.told.append(json.loads(event.data))
-            if event.event not in ("result", "error"):
+            if event.event not in ("result", "error", "end"):
                 self.known.take(event.event, self.told[-1])
         return self
 

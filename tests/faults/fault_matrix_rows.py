@@ -21,7 +21,7 @@ from nighthawk_async.types.messages import ToolCall
 
 from .fault_matrix import Fails, Fault, Spoken, Succeeds
 
-LIMIT_SECONDS = 1.0
+LIMIT_SECONDS = 2.0
 
 _CALLS = (
     ToolCall(id="", name="look", arguments='{"at":"größe"}'),
@@ -59,6 +59,7 @@ def _status(status: int, **fields: Any) -> Callable[[Spoken], ModelReply]:
 _REFUSED = Fails(error=ModelStatusError)
 _BUSY = Fails(error=ModelStatusError, is_transient=True, is_retried=True)
 _WAITING = {"first_event_timeout_seconds": LIMIT_SECONDS, "idle_timeout_seconds": LIMIT_SECONDS}
+_SILENT = {"first_event_timeout_seconds": 25.0, "idle_timeout_seconds": LIMIT_SECONDS}
 
 WAITING_FAULTS = (
     Fault(
@@ -77,13 +78,13 @@ WAITING_FAULTS = (
         name="silence amid the text",
         reply=strikes(ending="hang"),
         end=Fails(error=IdleTimeoutError, text="Hello", is_transient=True),
-        settings=_WAITING,
+        settings=_SILENT,
     ),
     Fault(
         name="silence within an event",
         reply=strikes(0.5, ending="hang"),
         end=Fails(error=IdleTimeoutError, text="Hello", is_transient=True),
-        settings=_WAITING,
+        settings=_SILENT,
     ),
     Fault(
         name="a first byte that comes too late",

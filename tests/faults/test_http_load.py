@@ -45,7 +45,7 @@ async def test_a_thousand_concurrent_requests_complete_and_share_connections_wit
     finished: list[object] = []
     reply = ModelReply(text="Hello", pacing=ReplyPacing(first_byte_seconds=0.2))
     async with ModelServer(lambda _: reply) as server, open_http_pool() as pool:
-        model = model_at(server.base_url, pool)
+        model = model_at(server.base_url, pool, connect_timeout_seconds=60)
 
         async def ask() -> None:
             finished.append((await collect(model))[-1])
@@ -64,7 +64,7 @@ async def test_a_thousand_concurrent_requests_complete_and_share_connections_wit
 async def test_a_thousand_requests_cancelled_in_the_middle_leave_no_connection() -> None:
     reply = ModelReply(text="Hello", ending="hang", ending_after=2)
     async with ModelServer(lambda _: reply) as server, open_http_pool() as pool:
-        model = model_at(server.base_url, pool)
+        model = model_at(server.base_url, pool, connect_timeout_seconds=60)
         with anyio.fail_after(60):
             async with anyio.create_task_group() as task_group:
                 for _ in range(REQUESTS):

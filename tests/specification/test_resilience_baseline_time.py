@@ -269,7 +269,8 @@ async def test_a_tool_and_its_steps_end_with_the_attempt() -> None:
 async def test_an_attempt_of_an_executor_in_a_thread_ends_when_the_thread_notices() -> None:
     class InAThread:
         def run_step(self, **_: object) -> tuple[nh.StepOutcome, dict[str, object]]:
-            anyio.from_thread.run(anyio.sleep_forever)
+            # A deadline that is over before this begins is noticed, too.
+            anyio.from_thread.run(nh.parallel.under_thread_deadlines(anyio.sleep_forever))
             return nh.PassStepOutcome(), {}
 
     async with nh.run(InAThread(), resilience=Baseline(timeout=0.01)):

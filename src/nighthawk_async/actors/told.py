@@ -10,6 +10,9 @@ from ..observation import NodeState, NodeWriter, find_node_writer, using_node_wr
 __all__ = ["ToldActor", "begin_job", "begin_pool", "end_job", "end_pool"]
 
 
+_name_of_class = type.__dict__["__name__"].__get__  # whatever a metaclass makes of it
+
+
 class ToldActor:
     """Tells of an actor from its first life to its end. A further life counts as a retry.
 
@@ -45,6 +48,7 @@ class ToldActor:
         except BaseException as error:
             if isinstance(error, Exception):
                 self._last_error = error
+                self._node.write("note", f"a life has ended with {_name_of_class(type(error))}\n")
             else:
                 self._is_cancelled = True
             raise
@@ -53,7 +57,7 @@ class ToldActor:
 
     def request_cancel(self, reason: str | None) -> None:
         """End it now, as whoever watches wants it."""
-        self._is_cancelled = True
+        self._is_cancelled, self._last_error = True, None
         self._stop_now()
 
     def end(self) -> None:

@@ -161,3 +161,20 @@ async def test_a_pool_that_is_cancelled_ends_cancelled_with_its_jobs() -> None:
         "  job sleep_forever: cancelled",
         "  job sleep_forever: cancelled",
     ]
+
+
+async def test_an_actor_that_waits_for_its_next_life_says_why_and_can_be_cancelled() -> None:
+    much_later = Restart(backoff_seconds=1_000, jitter_seconds=0)
+    watched = root()
+    with watched.watching():
+        async with Supervisor() as supervisor:
+            counter = supervisor.start_actor("counter", Counter, restart=much_later)
+            with pytest.raises(ValueError, match="zero"):
+                await counter.ask(Counter.add, 0)
+            await anyio.wait_all_tasks_blocked()
+            actor = watched.find("actor")
+            assert actor.state == "waiting"
+            assert actor.written == [("note", None, "a life has ended with ValueError\n")]
+            actor.control.request_cancel("enough")
+            await counter.wait_ended()
+    assert (actor.state, actor.error) == ("cancelled", None)

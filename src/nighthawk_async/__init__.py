@@ -129,7 +129,7 @@ _load, __dir__, __all__ = attach_exports(
             "StepOutcome",
             "SyncStepExecutor",
         ),
-        "runtime.telemetry.settings": ("SemanticConventions", "configure_telemetry"),
+        "runtime.telemetry.settings": ("ContentCapture", "SemanticConventions", "configure_telemetry"),
         "runtime.tools.decorator": ("tool",),
         "runtime.tools.function": ("RunContext",),
         "runtime.usage_meter": ("UsageMeter",),

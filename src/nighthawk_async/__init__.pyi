@@ -99,7 +99,7 @@ from .runtime.step_executor import (
     StepOutcome,
     SyncStepExecutor,
 )
-from .runtime.telemetry.settings import SemanticConventions, configure_telemetry
+from .runtime.telemetry.settings import ContentCapture, SemanticConventions, configure_telemetry
 from .runtime.tools.decorator import tool
 from .runtime.tools.function import RunContext
 from .runtime.usage_meter import UsageMeter
@@ -183,6 +183,7 @@ __all__ = [
     "ConfigurationError",
     "ConnectTimeoutError",
     "Continue",
+    "ContentCapture",
     "ContinueStepOutcome",
     "CurrentTask",
     "DeadlineExceededError",

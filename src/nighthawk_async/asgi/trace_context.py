@@ -29,8 +29,8 @@ _HEADERS = _Headers()
 class continued_trace:  # noqa: N801  (a context manager that reads as a function at its call)
     """Let what is traced in the `with` statement belong to the trace that the client names.
 
-    Nothing else of what a client says is put in force, baggage above all. Where a span is current already, that
-    of a server's own instrumentation, everything stays as it is.
+    Nothing else of what a client says is put in force, baggage above all. Where a span is current already,
+    that of a server's own instrumentation, everything stays as it is.
 
     Args:
         asgi_scope: The connection.

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, cast
 import anyio.to_thread
 
 from ..actors import BareTaskGroup
-from ..errors import ExecutionError
+from ..errors import ExecutionError, NaturalParseError
 from ..natural.blocks import NaturalBlock
-from ..natural.program import parse_program
+from ..natural.program import NaturalProgram, parse_program
 from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
 from .awaitable import is_awaitable
@@ -126,7 +126,7 @@ def _prepare(
 ) -> Step:
     program = block.program
     if program is None:
-        program = parse_program(cast("str", literal), filename=block.filename, line=block.line)
+        program = _parse_rendered(block, cast("str", literal))
     context = prepare_step(
         block=block,
         program=program,
@@ -146,6 +146,15 @@ def _prepare(
         is_interpolated=block.program is None,
         verify=verifier_of(outer, site.verifications, step_id=context.step_id, program=program.text),
     )
+
+
+def _parse_rendered(block: NaturalBlock, literal: str) -> NaturalProgram:
+    """The program of an f-string block, which holds values; so does the text of an error about it."""
+    try:
+        return parse_program(literal, filename=block.filename, line=block.line)
+    except NaturalParseError as error:
+        error.without_content(f"{block.filename}:{block.line}: the rendered block is no natural program")
+        raise
 
 
 async def _run_in_task_group(

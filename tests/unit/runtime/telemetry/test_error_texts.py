@@ -227,3 +227,22 @@ def test_what_an_error_says_without_content_survives_its_copies() -> None:
     copied = pickle.loads(pickle.dumps(error))
     assert (str(copied), copied.message_without_content) == (f"broken: {QUOTED}", "broken")
     assert nh.ExecutionError("whole").message_without_content == "whole"
+
+
+@nh.natural_function
+async def rendered(data: str) -> None:
+    frontmatter = data
+    f"""natural
+    ---
+    {frontmatter}
+    ---
+    Do it.
+    """
+
+
+async def test_a_rendered_block_that_is_no_program_is_not_quoted(traces: Traces) -> None:
+    async with nh.run(PASSING):
+        with pytest.raises(nh.NaturalParseError, match=QUOTED):
+            await rendered(f"deny: [{QUOTED}]")
+    assert quoting(traces) == set()
+    assert "is no natural program" in exported(traces)["nighthawk.step.failed nighthawk.step.error_message"]

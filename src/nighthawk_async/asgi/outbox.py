@@ -5,14 +5,18 @@ status 500 that is only text waits for a moment, or until the application has en
 one.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeAlias
 
 import anyio
 from anyio.lowlevel import checkpoint
 
 from .protocol import Message, Send
 
-__all__ = ["Outbox"]
+__all__ = ["LastingFunction", "Outbox"]
+
+LastingFunction: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""What goes on beside the application."""
 
 _TEXTS = (b"text/plain", b"text/html")
 
@@ -32,7 +36,7 @@ class Outbox:
     """
 
     def __init__(
-        self, send: Send, request_id: str, *, start_soon: Callable[[Callable[[], Awaitable[None]]], object]
+        self, send: Send, request_id: str, *, start_soon: Callable[[LastingFunction], object]
     ) -> None:
         self._server_send = send
         self._request_id = request_id.encode("latin-1")

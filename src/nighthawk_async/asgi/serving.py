@@ -11,6 +11,7 @@ from ..observation import NodeWriter, observed
 from ..parallel.task_current import find_node
 from ..runtime.scope import scope
 from .inbox import Inbox
+from .outbox import LastingFunction
 from .protocol import Application, AsgiScope, Receive
 from .service import Service
 from .trace_context import continued_trace
@@ -91,7 +92,7 @@ class Connection(ABC):
     async def _note_disconnect(self) -> None:
         """The client has left; the application is told next."""
 
-    def _start_soon(self, function: Callable[[], Awaitable[None]]) -> None:
+    def _start_soon(self, function: LastingFunction) -> None:
         """Start what ends with the connection."""
         assert self._helpers is not None, "it is carried out"
         self._helpers.start_soon(function)

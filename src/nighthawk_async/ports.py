@@ -3,13 +3,13 @@
 The step executor protocols name `StepContext`, so they stand one floor up, in `runtime.step_executor`.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from .types.model import ModelCapabilities, ModelEvent, ModelRequest
 
-__all__ = ["Model"]
+__all__ = ["HasSettings", "Model"]
 
 
 @runtime_checkable
@@ -43,5 +43,18 @@ class Model(Protocol):
             ConfigurationError: The request asks for what the model lacks; nothing was sent.
             ModelError: The request failed, on entering or while iterating. A stream that ends without
                 `ResponseFinished` raises `ModelProtocolError`.
+        """
+        ...
+
+
+@runtime_checkable
+class HasSettings(Protocol):
+    """What a model may offer beside what `Model` asks for."""
+
+    def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The settings that a request with these is sent with: those of the model itself as well.
+
+        Raises:
+            ConfigurationError: A setting is bad.
         """
         ...

@@ -97,7 +97,7 @@ class HttpModel:
         return self._memory.prepare(settings).endpoint
 
     def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The settings that a request is sent with, for telemetry: the model's and protocol's as well.
+        """The settings that a request is sent with, for telemetry and budgets: the model's own as well.
 
         Args:
             settings: The settings of the request.

@@ -152,7 +152,7 @@ class LocalModel:
         return self._capabilities
 
     def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The settings that a request is sent with, for telemetry: the model's own as well.
+        """The settings that a request is sent with, for telemetry and budgets: the model's own as well.
 
         Args:
             settings: The settings of the request.

@@ -1,6 +1,6 @@
 """What one request reserves, and what it is charged when it ends."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from decimal import Decimal
 from typing import Any
@@ -54,6 +54,19 @@ async def test_the_settings_of_a_request_say_how_long_its_response_may_be() -> N
         for number in (201, 301)
     ]
     assert for_more == for_body + 100 > least + 300
+
+
+async def test_what_a_model_sends_by_itself_says_how_long_its_response_may_be() -> None:
+    """A model on this machine, for example, whose answers are short unless a setting says otherwise."""
+
+    class Local(ScriptedModel):
+        def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+            return {"max_tokens": 256, **settings}
+
+    capabilities = nh.ModelCapabilities(price=PRICE)
+    by_itself = await refused_amount(Local([], capabilities=capabilities), tokens=1)
+    told = await refused_amount(Local([], capabilities=capabilities), {"max_tokens": 100}, tokens=1)
+    assert by_itself == told + 156
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 import anyio.to_thread
 
 from ...errors import ConfigurationError
-from ...ports import Model
+from ...ports import HasSettings, Model
 from ...prompt.tokens import TokenCounter
 from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
 from ...types.usage import Usage
@@ -288,6 +288,8 @@ def _with_output_limit(
 
 
 async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> RequestBound:
+    if isinstance(model, HasSettings):
+        request = replace(request, settings=model.settings_of(request.settings))
     source = find_unknown_input(request.settings)
     if source is not None:
         raise ConfigurationError(

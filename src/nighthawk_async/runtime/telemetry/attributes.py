@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 from urllib.parse import SplitResult
 
 from ...errors import ConfigurationError
-from ...ports import Model
+from ...ports import HasSettings, Model
 from ...types.usage import Usage
 from ..budgets.request_bound import find_output_limit
 from .names import PROVIDERS, Names
@@ -16,7 +16,6 @@ __all__ = [
     "AttributeItem",
     "Attributes",
     "HasEndpoint",
-    "HasSettings",
     "SomeEndpoint",
     "error_attributes",
     "find_endpoint",
@@ -51,19 +50,6 @@ class HasEndpoint(Protocol):
 
     def endpoint_of(self, settings: Mapping[str, Any]) -> SomeEndpoint:
         """Where a request with these settings goes.
-
-        Raises:
-            ConfigurationError: A setting is bad.
-        """
-        ...
-
-
-@runtime_checkable
-class HasSettings(Protocol):
-    """What a model may offer beside what `ports.Model` asks for."""
-
-    def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The settings that a request with these is sent with: those of the model itself as well.
 
         Raises:
             ConfigurationError: A setting is bad.

@@ -126,12 +126,19 @@ class TopApp(App[None]):
         self._connection = ""
         self._is_changed = True
         if name == "reset":
-            self._service_nodes.reset()
-            self._folded.clear()
+            self._forget_nodes()
             self._clock_offset = told["now"] - time.time()
             self._can_act = told["can_act"]
         elif name == "nodes":
             self._service_nodes.apply(told)
+
+    def _forget_nodes(self) -> None:
+        """Another tree begins, in which the same numbers stand for other nodes: nothing is meant for them."""
+        self._service_nodes.reset()
+        self._folded.clear()
+        self._tree.chosen_id = None
+        if self._asked not in ("", "search"):
+            self._stop_asking()
 
     def _draw(self) -> None:
         top = self._service_nodes.views.get(TOP)

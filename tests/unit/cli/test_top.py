@@ -176,6 +176,21 @@ async def test_a_node_is_cancelled_and_steered_with_words_and_not_by_escape() ->
 
 
 @pytest.mark.anyio
+async def test_words_for_a_node_of_a_tree_that_is_gone_reach_no_other_node() -> None:
+    with fake_client() as client:
+        app = TopApp(client, "http://service/")
+        async with app.run_test() as pilot:
+            await until(pilot, lambda: len(shown(app)) == 5)
+            await pilot.press("down", "c", *"no")
+            await client.send.send(("reset", {"now": 110.0, "can_act": True, "title": "x"}))
+            await client.send.send(("nodes", {"nodes": TREE}))
+            await until(pilot, lambda: bool(app.query_one("#tree").has_focus))
+            await pilot.press("enter")
+            await until(pilot, lambda: app.query_one("#tree", TreeRows).chosen_id == "1")
+            assert client.acts == []
+
+
+@pytest.mark.anyio
 async def test_what_is_not_possible_is_said_and_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     with fake_client() as client:
         app = TopApp(client, "http://service/")

@@ -282,6 +282,7 @@ function focusDetails() {
 }
 
 function goBack(event) {
+  event.preventDefault(); // the browser would empty the search without telling
   if (event.target === byId("search") || panel.contains(event.target)) treeElement.focus();
   else if (!panel.hidden) closeDetails();
 }

@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
 import nighthawk_async as nh
-from nighthawk_async.asgi import NighthawkMiddleware
+from nighthawk_async.asgi import NighthawkMiddleware, StreamResponse, stream_response
 
 LARGE = 64 * 1024 * 1024
 
@@ -49,6 +49,12 @@ async def stream_route(request: Request) -> StreamingResponse:
         yield str(await rate("***")).encode()
 
     return StreamingResponse(parts())
+
+
+async def live_route(request: Request) -> StreamResponse:
+    """Tells how a call goes on; its client may come back for so many seconds."""
+    seconds = float(request.query_params.get("resume", "0"))
+    return stream_response(lambda: rate("***"), resume_seconds=seconds)
 
 
 async def large_route(request: Request) -> StreamingResponse:
@@ -142,6 +148,7 @@ service = NighthawkMiddleware(
         routes=[
             Route("/rate", rate_route, methods=["GET", "POST"]),
             Route("/stream", stream_route),
+            Route("/live", live_route),
             Route("/large", large_route),
             Route("/state", state_route),
         ]

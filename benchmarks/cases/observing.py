@@ -15,10 +15,14 @@ from ..measure import Benchmark
 from ..stopwatch import Stopwatch
 from .steps import EXPECTED, assign, canned_model, executor_of
 
-__all__ = ["CHILDREN_BENCHMARKS", "STEP_BENCHMARKS"]
+__all__ = ["CHILDREN_BENCHMARKS", "STEP_BENCHMARKS", "STREAMING_BENCHMARKS"]
 
 SIBLINGS = (500, 8_000, 10_000)
 """The cost of a child must not grow from the first to the last."""
+
+
+STREAMING = 10_000
+"""So many nodes go on at once while they are watched."""
 
 
 async def begin_children(siblings: int) -> Mapping[str, float]:
@@ -49,6 +53,30 @@ async def begin_children(siblings: int) -> Mapping[str, float]:
     return figures
 
 
+async def stream(watchers: int, deltas: int) -> Mapping[str, float]:
+    """Texts, each more of one of many nodes that go on; who watches must not slow that down much."""
+
+    async def watch() -> None:
+        async with tree.watch() as changes:
+            async for _ in changes:
+                pass
+
+    with observe.recording() as tree, observed("run", "run") as run:
+        assert run is not None
+        nodes = [run.begin_child("step", "step") for _ in range(STREAMING)]
+        async with anyio.create_task_group() as group:
+            for _ in range(watchers):
+                group.start_soon(watch)
+            stopwatch = Stopwatch()
+            for number in range(deltas):
+                nodes[number * 7_919 % STREAMING].write("text", "more")
+                if number % 100 == 0:
+                    await anyio.lowlevel.checkpoint()
+            figures = stopwatch.figures(deltas)
+            group.cancel_scope.cancel()
+    return figures
+
+
 async def carry_out(is_recorded: bool, steps: int) -> Mapping[str, float]:
     """Steps one after the other on one event loop, as in the benchmarks of steps."""
     model = canned_model(1)
@@ -72,6 +100,18 @@ CHILDREN_BENCHMARKS = tuple(
     )
     for backend in ("trio", "asyncio")
     for siblings in SIBLINGS
+)
+
+STREAMING_BENCHMARKS = tuple(
+    Benchmark(
+        name=f"observed-streaming-{watchers}-{backend}",
+        what=f"a text of one of {STREAMING:,} nodes that stream, with {watchers} watchers, on {backend}",
+        run=partial(anyio.run, partial(stream, watchers), backend=backend),
+        operations=500_000,
+        quick_operations=20_000,
+    )
+    for backend in ("trio", "asyncio")
+    for watchers in (0, 1, 20)
 )
 
 STEP_BENCHMARKS = tuple(

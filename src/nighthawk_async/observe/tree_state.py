@@ -153,8 +153,9 @@ class TreeState:
             if each.is_dropped:  # its last view stays as it is
                 continue
             each.mark_changed(self.version)
-            if each.watched is not None:
-                self.woken.update(each.watched.watchers)
+            if each.watched is not None and each.watched.waiting:
+                self.woken.update(each.watched.waiting)
+                each.watched.waiting.clear()
 
     def _mark_cut(self, node: Node) -> None:
         """What was left out of a transcript is left out of what the nodes below show of it."""

@@ -33,12 +33,14 @@ class Watched:
 
     Attributes:
         watchers: They.
+        waiting: Those who wait for a change, for whoever changes something to take out.
     """
 
-    __slots__ = ("_due", "_shown", "watchers")
+    __slots__ = ("_due", "_shown", "waiting", "watchers")
 
     def __init__(self) -> None:
         self.watchers: dict[Watcher, None] = {}
+        self.waiting: dict[Watcher, None] = {}
         self._shown: NodeView | None = None
         self._due = 0.0
 
@@ -56,12 +58,12 @@ class Watched:
         shared = self._shared(seen)
         if shared is not None:
             return shared
-        began = time.thread_time()  # what other threads and processes took is no reason to wait
+        began, began_work = time.monotonic(), time.thread_time()
         view = make_view()
-        took = time.thread_time() - began
-        is_noticed = took > _UNNOTICED_SECONDS
+        worked, ended = time.thread_time() - began_work, time.monotonic()
+        is_noticed = worked > _UNNOTICED_SECONDS  # what others kept from it is no reason to wait
         self._shown = view if is_noticed else None
-        self._due = time.monotonic() + _REST * took if is_noticed else 0.0
+        self._due = ended + _REST * max(worked, ended - began) if is_noticed else 0.0
         return view
 
     def _shared(self, seen: int) -> NodeView | None:

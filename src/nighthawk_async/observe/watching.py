@@ -100,6 +100,7 @@ class Watch(AsyncIterator[NodeView]):
 
     def _end(self) -> None:
         self._watched.watchers.pop(self, None)
+        self._watched.waiting.pop(self, None)
         if not self._watched.watchers:
             self._node.watched = None
 
@@ -118,4 +119,5 @@ class Watch(AsyncIterator[NodeView]):
             return None
         event = LoopEvent()
         self._armed[:] = [event]
+        self._watched.waiting[self] = None
         return event

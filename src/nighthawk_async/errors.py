@@ -97,6 +97,11 @@ class NighthawkError(Exception):
     Raised itself when a runtime precondition fails, for example when no run is active.
     """
 
+    is_transient: bool = False
+    """Whether the same may succeed later."""
+    retry_after_seconds: float | None = None
+    """After how many seconds it may; None when nobody says."""
+
     _without_content: str | None = None
 
     @property

@@ -1,7 +1,8 @@
 """Which requests may go on, which wait, and which are refused. Floor 5.
 
 Deciding never waits; only a turn that was not given at once is waited for. Requests are let in in the order
-in which they came, or, where it is known which client they are from, one of each client in turn.
+in which they came, or, where it is known which client they are from, one of each client in turn. Who comes when
+all places are taken gets the newest place of the client with the most, unless that is as good as the own one.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -109,7 +110,7 @@ class Admission:
         turn = Turn(client)
         if self._has_room:
             self._let_in(turn)
-        elif self.queued >= self._max_queued:
+        elif self.queued >= self._max_queued and not self._make_room(client):
             raise RefusedError(QUEUE_FULL)
         else:
             self._lines.setdefault(client, deque()).append(turn)
@@ -149,6 +150,18 @@ class Admission:
             self._let_in(line.popleft())
             if line:
                 self._lines[client] = line  # at the end: the others come first
+
+    def _make_room(self, client: str | None) -> bool:
+        """Refuse the newest of the client with the most that wait; gives whether there was one with more."""
+        longest = max(self._lines.values(), key=len, default=())
+        if (
+            len(longest) < len(self._lines.get(client, ())) + 2
+        ):  # it would have no more than the one that comes
+            return False
+        turn = longest[-1]
+        self._remove(turn)
+        turn.decide(QUEUE_FULL)
+        return True
 
     def _remove(self, turn: Turn) -> None:
         line = self._lines[turn.client]

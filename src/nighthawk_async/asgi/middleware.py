@@ -18,6 +18,7 @@ from ..runtime.step_executor import StepExecutor
 from .admission import Admission
 from .exchange import Exchange
 from .lifespan import Lifespan
+from .problems import MOST_RETRY_AFTER_SECONDS
 from .protocol import Application, AsgiScope, Receive, Send
 from .service import Service
 from .settings import Settings, checked_budget, checked_count, checked_seconds
@@ -51,14 +52,15 @@ class NighthawkMiddleware:
         max_requests_per_client: How many of one client may be in progress and waiting; None for any number.
             Beyond it the answer is 429. It needs `client_of`.
         client_of: Gives the client of an ASGI connection, or None for nobody knows: a key, a user, an
-            address. With it those who wait are let in one of each client in turn.
+            address. With it those who wait are let in one of each client in turn, and when all places are
+            taken, the client with the most of them gives its newest up for one with fewer.
         request_timeout_seconds: How many seconds a request has from its arrival to the end of its response;
             None for any number. Then the answer is 504, or the connection is ended. WebSockets have any
             number.
         budget: What each request may spend, by an account of its own.
         grace_seconds: How many seconds requests in progress have when the service ends. Then they are
             cancelled.
-        retry_after_seconds: What `Retry-After` says when the service is busy.
+        retry_after_seconds: What `Retry-After` says when the service is busy; a day at most.
         sync_backend: As `nighthawk_async.run` takes it, like those that follow.
         concurrent_mutation: The same.
         max_concurrent_steps: The same.
@@ -127,7 +129,9 @@ class NighthawkMiddleware:
             request_timeout_seconds=_seconds_or_none(request_timeout_seconds, "request_timeout_seconds"),
             budget=checked_budget(budget),
             grace_seconds=checked_seconds(grace_seconds, "grace_seconds"),
-            retry_after_seconds=checked_seconds(retry_after_seconds, "retry_after_seconds"),
+            retry_after_seconds=checked_seconds(
+                retry_after_seconds, "retry_after_seconds", most=MOST_RETRY_AFTER_SECONDS
+            ),
             client_of=client_of,
             tree=tree,
         )
@@ -144,6 +148,11 @@ class NighthawkMiddleware:
     def run(self) -> Run | None:
         """The run in force, with its id and its usage; None when there is none at present."""
         return self._service.run
+
+    @property
+    def tree(self) -> TaskTree | None:
+        """The task tree that records the requests, as it was given; None when none was."""
+        return self._service.settings.tree
 
     @property
     def requests_in_progress(self) -> int:

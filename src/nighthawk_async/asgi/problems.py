@@ -20,7 +20,6 @@ from ..errors import (
     HookError,
     HumanError,
     ModelError,
-    ModelStatusError,
     ModelTimeoutError,
     NighthawkError,
     StepAbortedError,
@@ -32,6 +31,7 @@ from .protocol import Message
 
 __all__ = [
     "CANCELLED",
+    "MOST_RETRY_AFTER_SECONDS",
     "QUEUE_FULL",
     "SHUTTING_DOWN",
     "TIMED_OUT",
@@ -40,6 +40,9 @@ __all__ = [
     "find_problem",
     "problem_messages",
 ]
+
+MOST_RETRY_AFTER_SECONDS = 86_400.0
+"""Whoever is told to wait for longer than a day is told to wait for a day."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +67,9 @@ class Problem:
     def headers(self) -> dict[str, str]:
         """The headers of a response that tells it."""
         headers = {"content-type": "application/problem+json", "cache-control": "no-store"}
-        if self.retry_after_seconds is not None:
-            headers["retry-after"] = str(max(1, math.ceil(self.retry_after_seconds)))
+        if self.retry_after_seconds is not None and not math.isnan(self.retry_after_seconds):
+            seconds = min(self.retry_after_seconds, MOST_RETRY_AFTER_SECONDS)
+            headers["retry-after"] = str(max(1, math.ceil(seconds)))
         return headers
 
     def as_json(self, *, request_id: str | None = None) -> dict[str, str | int]:
@@ -122,6 +126,12 @@ _MODEL_UNAVAILABLE = Problem(
     name="model-unavailable",
     title="The model is not available",
     detail="The language model cannot be reached or is overloaded at present. Try again later.",
+)
+_UNAVAILABLE = Problem(
+    status=503,
+    name="unavailable",
+    title="Something is not available",
+    detail="Something that the request needs is not available at present. Try again later.",
 )
 _REFUSED = Problem(
     status=403,
@@ -223,6 +233,7 @@ def find_problem(error: BaseException) -> Problem | None:
     | `BudgetExceededError` | 429; 504 when its seconds are over |
     | `DeadlineExceededError`, `ModelTimeoutError`, an answer or approval that came too late | 504 |
     | another `ModelError` | 503 when it is transient, with `Retry-After` when the provider said; else 502 |
+    | `CircuitOpenError`, others with `is_transient` | 503, with `Retry-After` where they say when |
     | `ApprovalDeniedError`, `StepRejectedError`, `StepAbortedError` | 403 |
     | `TaskCancelledError`, as of a step that somebody cancels who watches it | 503 |
     | every other `NighthawkError` | 500 |
@@ -244,9 +255,9 @@ def find_problem(error: BaseException) -> Problem | None:
     problem = next((problem for types, problem in _TABLE if isinstance(exact, types)), None)
     if isinstance(exact, BudgetExceededError) and exact.resource == "seconds":
         return TIMED_OUT
-    if isinstance(exact, ModelError) and exact.is_transient and not isinstance(exact, ModelTimeoutError):
-        problem = _MODEL_UNAVAILABLE
-    if problem is not None and isinstance(exact, ModelStatusError):
+    if problem is not None and isinstance(exact, NighthawkError):
+        if exact.is_transient and not isinstance(exact, ModelTimeoutError):
+            problem = _MODEL_UNAVAILABLE if isinstance(exact, ModelError) else _UNAVAILABLE
         problem = replace(problem, retry_after_seconds=exact.retry_after_seconds)
     return problem
 
@@ -274,8 +285,9 @@ def _status(problem: Problem) -> int:
 def _exact_cause(error: BaseException) -> BaseException:
     """Why a step failed, where that is an error of the library too."""
     for _ in range(_MAX_CAUSES):
-        cause = error.__cause__
-        if not isinstance(error, ExecutionError) or not isinstance(cause, _TELLING_CAUSES):
+        cause = error.__cause__ if isinstance(error, ExecutionError) else None
+        is_transient = isinstance(cause, NighthawkError) and cause.is_transient
+        if cause is None or not (is_transient or isinstance(cause, _TELLING_CAUSES)):
             break
         error = cause
     return error

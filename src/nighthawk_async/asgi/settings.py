@@ -53,18 +53,19 @@ def checked_count(value: object, name: str, *, least: int) -> int:
     return value
 
 
-def checked_seconds(value: object, name: str) -> float:
+def checked_seconds(value: object, name: str, *, most: float = math.inf) -> float:
     """A number of seconds.
 
     Args:
         value: What was given.
         name: The name of the argument.
+        most: The most that makes sense.
 
     Raises:
-        NighthawkError: It is none, or negative.
+        NighthawkError: It is none, negative, or more.
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or math.isnan(cast("float", value)) or cast("float", value) < 0:
+    if not is_number or not 0 <= cast("float", value) <= most:
         raise NighthawkError(f"{name} must be a number of seconds, not {value!r}")
     return float(cast("float", value))
 

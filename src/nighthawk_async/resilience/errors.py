@@ -33,11 +33,13 @@ class CircuitOpenError(ResilienceError):
             call is in progress.
     """
 
+    is_transient = True
+
     def __init__(self, name: str, *, retry_in: float | None) -> None:
         when = "while one call finds out" if retry_in is None else f"for {retry_in:.3g} seconds"
         super().__init__(f"the circuit {name} is open: it lets nothing through {when}")
         self.name = name
-        self.retry_in = retry_in
+        self.retry_in = self.retry_after_seconds = retry_in
 
 
 class VoteError(ResilienceError):

@@ -1,5 +1,6 @@
 """Who is let in, who waits, and who is refused."""
 
+from collections import Counter
 from typing import Any
 
 import anyio
@@ -96,6 +97,32 @@ async def test_a_request_beyond_the_queue_is_refused_before_the_application_sees
     assert sorted(gates.order) == ["a", "b"]
 
 
+async def test_one_client_does_not_take_all_places_of_the_queue() -> None:
+    gates = Gates()
+    middleware = NighthawkMiddleware(
+        gates.app,
+        executor=Steps().executor,
+        max_concurrent_requests=1,
+        max_queued_requests=3,
+        client_of=client_of,
+    )
+    statuses: dict[str, int | None] = {}
+
+    async def ask(name: str) -> None:
+        statuses[name] = (await get(middleware, f"/{name}")).status
+
+    async with anyio.create_task_group() as tasks:
+        for name in ("a1", "a2", "a3", "a4", "b1", "c1", "a5", "b2"):
+            tasks.start_soon(ask, name)
+            await anyio.wait_all_tasks_blocked()
+        assert statuses == {"a4": 503, "a3": 503, "a5": 503, "b2": 503}
+        assert middleware.requests_waiting == 3
+        for number in range(4):
+            await gates.wait_for(number + 1)
+            gates.open(gates.order[-1])
+    assert gates.order == ["a1", "a2", "b1", "c1"]
+
+
 async def test_a_client_beyond_its_limit_is_refused_and_others_are_not() -> None:
     gates = Gates()
     middleware = NighthawkMiddleware(
@@ -181,13 +208,18 @@ def test_places_add_up_whatever_happens(
     for action in actions:
         if isinstance(action, str):
             own = sum(turn.client == action for turn in turns)
+            waiting = Counter(turn.client for turn in turns if not turn.is_admitted)
             is_full = len(turns) >= max_concurrent + max_queued
-            if is_full or own == 3:
+            gets_place = not is_full or max(waiting.values(), default=0) >= waiting[action] + 2
+            if own == 3 or not gets_place:
                 with pytest.raises(RefusedError) as refused:
                     admission.ask(action)
                 assert refused.value.problem.status == (429 if own == 3 else 503)
             else:
                 turns.append(admission.ask(action))
+            for turn in [turn for turn in turns if turn.problem is not None]:
+                turns.remove(turn)
+                admission.leave(turn)
         elif turns:
             admission.leave(turns.pop(action % len(turns)))
         admitted = sum(turn.is_admitted for turn in turns)

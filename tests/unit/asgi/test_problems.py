@@ -1,6 +1,7 @@
 """What a client is told of an error: the status, and nothing that the service keeps to itself."""
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware, Problem, find_problem
+from nighthawk_async.resilience import CircuitOpenError
 from nighthawk_async.runtime.model_access import InterceptionError
 from tests.unit.asgi.applications import Steps, answer
 from tests.unit.asgi.asgi_client import get, http_scope, open_connection
@@ -44,6 +46,12 @@ def of_status(status: int, *, is_transient: bool, after: float | None = None) ->
         (of_status(401, is_transient=False), 502, "model-error", None),
         (nh.ModelConnectionError(SECRET, is_transient=True), 503, "model-unavailable", None),
         (nh.ModelProtocolError(SECRET), 502, "model-error", None),
+        (CircuitOpenError(SECRET, retry_in=12.2), 503, "unavailable", "13"),
+        (CircuitOpenError(SECRET, retry_in=None), 503, "unavailable", None),
+        (caused_by(CircuitOpenError(SECRET, retry_in=1.0)), 503, "unavailable", "1"),
+        (of_status(429, is_transient=True, after=math.nan), 503, "model-unavailable", None),
+        (of_status(429, is_transient=True, after=math.inf), 503, "model-unavailable", "86400"),
+        (of_status(429, is_transient=True, after=-5), 503, "model-unavailable", "1"),
         (nh.AnswerTimeoutError(SECRET), 504, "no-answer", None),
         (nh.ApprovalExpiredError(SECRET), 504, "no-answer", None),
         (nh.ApprovalDeniedError(SECRET), 403, "refused", None),

@@ -188,6 +188,7 @@ async def test_a_request_is_a_root_of_the_tree_with_its_steps_below() -> None:
         await steps.app(scope, receive, send)
 
     middleware = NighthawkMiddleware(app, executor=steps.executor, tree=tree)
+    assert (middleware.tree, NighthawkMiddleware(app, executor=steps.executor).tree) == (tree, None)
     await get(middleware, "/tickets/7", headers={"x-request-id": "seventh"})
     (node,) = (view for view in tree.snapshot().children if view.kind == "request")
     assert (node.name, node.state) == ("GET /tickets/7", "completed")

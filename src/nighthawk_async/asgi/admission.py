@@ -1,8 +1,8 @@
 """Which requests may go on, which wait, and which are refused. Floor 5.
 
 Deciding never waits; only a turn that was not given at once is waited for. Requests are let in in the order
-in which they came, or, where it is known which client they are from, one of each client in turn. Who comes when
-all places are taken gets the newest place of the client with the most, unless that is as good as the own one.
+in which they came, or, where it is known which client they are from, one of each client in turn. When the
+queue is full, the client with the most that wait gives its newest place up to one with fewer.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -153,11 +153,9 @@ class Admission:
 
     def _make_room(self, client: str | None) -> bool:
         """Refuse the newest of the client with the most that wait; gives whether there was one with more."""
-        longest = max(self._lines.values(), key=len, default=())
-        if (
-            len(longest) < len(self._lines.get(client, ())) + 2
-        ):  # it would have no more than the one that comes
-            return False
+        longest = max(self._lines.values(), key=len, default=None)
+        if longest is None or len(longest) <= len(self._lines.get(client, ())) + 1:
+            return False  # the one that comes would only have what the other had
         turn = longest[-1]
         self._remove(turn)
         turn.decide(QUEUE_FULL)

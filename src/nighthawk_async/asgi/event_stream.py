@@ -112,8 +112,9 @@ def stream_response(
     event as `Last-Event-ID`, as browsers do, and goes on with the next event, also when the call has ended in
     between. One that has missed more than is kept gets `snapshot`, which says to forget everything, and then
     everything. It comes back with the path of the first request, and needs nothing but the id. The request
-    that began the call counts as in progress meanwhile. A request with `Last-Event-ID` never begins a call:
-    when there is nothing to go on with, the answer is 204, at which browsers stop asking.
+    that began the call counts as in progress until the call has ended, whoever reads, with its time and its
+    place, so that whoever comes back needs no place. A request with `Last-Event-ID` never begins a call: when
+    there is nothing to go on with, the answer is 204, at which browsers stop asking.
 
     Args:
         call: What is carried out: an async callable without arguments.
@@ -124,9 +125,10 @@ def stream_response(
         min_interval_seconds: How much time there is at least between two looks at what is new. More gathers
             more text into an event.
         max_result_bytes: How many bytes the result may have as JSON; a longer one is an error.
-        tell_internals: Whether clients also get the words of errors, the programs of steps, all attributes,
-            sources, controls, notes and steering messages. They quote prompts and providers. What steps read
-            and write, and what models and tools say, clients get in any case.
+        tell_internals: Whether clients also get the words of errors, those of failed tools among them, what
+            models are asked, what functions and tasks are called with and return, the programs of steps, all
+            attributes, sources, controls, notes and steering messages. What steps read and write, and what
+            models and tools say, clients get in any case.
         name: What the node of the call is called.
 
     Returns:

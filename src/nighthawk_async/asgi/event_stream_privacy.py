@@ -22,6 +22,10 @@ _SHOWN_ATTRIBUTES = frozenset(
         "nighthawk.step.outcome_kind",
     }
 )
+_SHOWN_INPUTS = frozenset({"group", "step", "tool_call"})
+_SHOWN_OUTPUTS = frozenset({"model_request", "step", "tool_call"})
+"""By kinds of nodes: what steps read and write, and what models and tools say."""
+
 _HIDDEN_TEXTS = ("message", "note")
 
 _FAILED_CALL = '{"value": null, "error": {'
@@ -32,9 +36,10 @@ def without_internals(event: StreamEvent) -> StreamEvent:
     """The event as clients get it.
 
     Errors keep their types alone, few attributes stay, controls and sources do not. Model requests do not
-    show what is asked, and functions not what they are called with, which may be any of the service's own.
-    Parts of a transcript that steer or note something are empty, so that the others keep their numbers;
-    results of tools are empty when they have failed, or when the beginning that says so is left out.
+    show what is asked, and functions and tasks not what they are called with and return, which may be
+    anything of the service's own. Parts of a transcript that steer or note something are empty, so that the
+    others keep their numbers; results of tools are empty when they have failed, or when the beginning that
+    says so is left out.
 
     Args:
         event: The event.
@@ -50,8 +55,10 @@ def without_internals(event: StreamEvent) -> StreamEvent:
         "attributes": _shown_attributes(data["attributes"]),
         "controls": [],
     }
-    if data["kind"] in ("model_request", "function"):
+    if data["kind"] not in _SHOWN_INPUTS:
         hidden["inputs"] = {}
+    if data["kind"] not in _SHOWN_OUTPUTS:
+        hidden["outputs"] = {}
     return StreamEvent(name=event.name, data={**data, **hidden})
 
 

@@ -89,13 +89,23 @@ async def test_a_result_of_which_the_beginning_is_left_out_is_not_told() -> None
     assert read(answered).text() == "said"
 
 
-async def test_what_models_are_asked_is_told_only_when_asked_for() -> None:
+async def test_only_what_steps_tools_and_models_work_with_is_told_unless_more_is_asked_for() -> None:
     async def work() -> None:
         around = find_node_writer()
         assert around is not None
-        around.begin_child("model_request", "chat", inputs={"messages": SECRET}).end("completed")
+        for kind in ("function", "task", "job", "question"):
+            around.begin_child(kind, kind, inputs={"item": SECRET}).end(
+                "completed", outputs={"return": SECRET}
+            )
+        around.begin_child("model_request", "chat", inputs={"last_message": SECRET}).end("completed")
+        for kind in ("step", "tool_call"):
+            around.begin_child(kind, kind, inputs={"read": "in"}).end("completed", outputs={"wrote": "out"})
 
     hidden = await get(served(work))
     shown = await get(served(work, tell_internals=True))
     assert SECRET not in hidden.body.decode()
-    assert SECRET in shown.body.decode()
+    assert shown.body.decode().count(SECRET) == 9
+    told = read(hidden).known.shown()["children"][-2:]
+    assert [(node["inputs"], node["outputs"]) for node in told] == [
+        ({"read": '"in"'}, {"wrote": '"out"'})
+    ] * 2

@@ -185,6 +185,45 @@ async def test_a_server_that_raises_since_the_client_has_left_cancels_the_call()
     assert work.cancelled == 1
 
 
+def is_last(message: dict[str, Any]) -> bool:
+    return message["type"] == "http.response.body" and not message.get("more_body", False)
+
+
+@pytest.mark.parametrize("around", [served, bare_app])
+async def test_a_server_may_say_that_the_client_has_left_while_it_takes_the_end(around: Any) -> None:
+    """Hypercorn does on Trio; it closes the connection when it has taken the end."""
+
+    class Hasty(Connection):
+        async def send(self, message: dict[str, Any]) -> None:
+            if is_last(message):
+                self.disconnect()
+                await anyio.wait_all_tasks_blocked()
+            await super().send(message)
+
+    connection, work = Hasty(), Work()
+    connection.feed({"type": "http.request", "body": b"", "more_body": False})
+    work.finish()
+    await around(work)(http_scope(), connection.receive, connection.send)
+    assert (connection.is_complete, read(connection).names[-1]) == (True, "result")
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("around", [served, bare_app])
+async def test_a_server_that_never_takes_the_end_is_not_waited_for_long(around: Any) -> None:
+    class Stuck(Connection):
+        async def send(self, message: dict[str, Any]) -> None:
+            if is_last(message):
+                self.disconnect()
+                await anyio.sleep_forever()
+            await super().send(message)
+
+    connection, work = Stuck(), Work()
+    connection.feed({"type": "http.request", "body": b"", "more_body": False})
+    work.finish()
+    with anyio.fail_after(60):
+        await around(work)(http_scope(), connection.receive, connection.send)
+
+
 async def test_whoever_watches_can_cancel_the_call() -> None:
     tree, work = TaskTree(), Work()
     app = served(work, middleware={"tree": tree})

@@ -57,18 +57,18 @@ class KeptStreams:
         Args:
             asgi_scope: The connection.
         """
-        stream_id, _ = parse_event_id(find_seen(asgi_scope)) or ("", 0)
-        stream = self.find(stream_id, asgi_scope["path"]) if asgi_scope["type"] == "http" else None
-        if stream is None or self._guests[stream_id] >= _MAX_GUESTS:
+        seen = parse_event_id(find_seen(asgi_scope))
+        stream = None if seen is None else self.find(seen[0], str(asgi_scope.get("path", "")))
+        if stream is None or asgi_scope["type"] != "http" or self._guests[stream.id] >= _MAX_GUESTS:
             yield False
             return
-        self._guests[stream_id] += 1
+        self._guests[stream.id] += 1
         try:
             yield True
         finally:
-            self._guests[stream_id] -= 1
-            if not self._guests[stream_id]:
-                del self._guests[stream_id]
+            self._guests[stream.id] -= 1
+            if not self._guests[stream.id]:
+                del self._guests[stream.id]
 
     def find(self, stream_id: str, path: str) -> LiveStream | None:
         """The stream of that id; None when there is none, or no more, or it is another path's.

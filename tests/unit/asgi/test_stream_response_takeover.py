@@ -9,7 +9,7 @@ import pytest
 from trio.testing import MockClock
 
 from nighthawk_async.observe import NodeView, TaskTree
-from tests.unit.asgi.asgi_client import Connection, http_scope, open_connection
+from tests.unit.asgi.asgi_client import Connection, get, http_scope, open_connection
 from tests.unit.asgi.event_stream_reader import StreamReader
 from tests.unit.asgi.event_stream_scripts import Work, read, served, wait_for_text, wait_until
 
@@ -105,6 +105,43 @@ async def test_whoever_comes_back_needs_no_second_place(limits: dict[str, Any]) 
                 again.disconnect()
         work.finish()
     assert (work.cancelled, app.requests_in_progress, app.requests_waiting) == (0, 0, 0)
+
+
+class Stuck(Connection):
+    """A client that takes nothing after the beginning of the response."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_stuck = anyio.Event()
+        self.feed({"type": "http.request", "body": b"", "more_body": False})
+
+    async def send(self, message: dict[str, Any]) -> None:
+        await super().send(message)
+        if message["type"] == "http.response.body":
+            self.is_stuck.set()
+            await anyio.sleep_forever()
+
+
+@pytest.mark.virtual_time
+async def test_an_id_lets_no_crowd_in() -> None:
+    """Those whose place is taken are there for a moment, and might be many."""
+    work = Work()
+    busy = {"max_concurrent_requests": 1, "max_queued_requests": 0}
+    app = served(work, middleware=busy, resume_seconds=60.0, heartbeat_seconds=None)
+    async with open_connection(app, http_scope()) as first:
+        await work.say("one ")
+        seen = await wait_for_text(first, "one ")
+        back = http_scope(headers={HEADER: seen.ids[0]})
+        async with anyio.create_task_group() as tasks:
+            for connection in (Stuck(), Stuck()):
+                tasks.start_soon(app, back, connection.receive, connection.send)
+                await connection.is_stuck.wait()
+            assert (await get(app, headers={HEADER: seen.ids[0]})).status == 503
+            await anyio.sleep(5)  # the first of the two has made way
+            async with open_connection(app, back) as again:
+                await wait_for_text(again, "one ", seen.until(seen.ids[0]))
+                work.finish()
+    assert (work.cancelled, read(again, seen.until(seen.ids[0])).names[-1]) == (0, "result")
 
 
 def whole(reader: StreamReader) -> str:

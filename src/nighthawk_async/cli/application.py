@@ -1,6 +1,5 @@
 """The commands, and how they end: exit codes and one-line errors. Floor 5."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, cast
 
@@ -17,7 +16,7 @@ from .models_commands import models
 from .run_command import CONTEXT_SETTINGS, run
 from .top_command import top
 
-__all__ = ["main", "run_command_line"]
+__all__ = ["run_command_line"]
 
 EXIT_FAILURE = 1
 EXIT_CONFIGURATION = 2
@@ -68,11 +67,6 @@ def _describe(  # pyright: ignore[reportUnusedFunction]
     ] = False,
 ) -> None:
     """Natural-language blocks inside Python functions."""
-
-
-def main() -> None:
-    """Carry out the command line of this process and exit."""
-    sys.exit(run_command_line(sys.argv[1:]))
 
 
 def run_command_line(arguments: Sequence[str]) -> int:

@@ -70,4 +70,4 @@ class JsonTree:
         self._write(view_as_json(view, depth=0))
 
     def _write(self, value: dict[str, JsonableValue]) -> None:
-        self._output.write(f"{json.dumps(value, ensure_ascii=False)}\n")
+        self._output.write(f"{json.dumps(value)}\n")  # in ASCII: a text may hold what UTF-8 has no bytes for

@@ -1,11 +1,13 @@
 """Standard output and standard error of a program that prints above a region. Floor 5."""
 
 import builtins
+import getpass
 import io
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from functools import wraps
+from types import ModuleType
 from typing import Any, TextIO
 
 from .live_tree_screen import Screen
@@ -40,7 +42,7 @@ class _PrintedBytes(io.BufferedIOBase):
 def printing_above(screen: Screen) -> Generator[None]:
     """Let what Python code prints appear above the region, as far as it goes to a terminal.
 
-    The region is away while `input` waits.
+    The region is away while `input` or `getpass.getpass` waits.
 
     Args:
         screen: The terminal with the region.
@@ -50,24 +52,35 @@ def printing_above(screen: Screen) -> Generator[None]:
     for name, stream in streams.items():
         originals[name].flush()
         setattr(sys, name, stream)
-    ask = builtins.input
-
-    @wraps(ask)
-    def ask_without_region(prompt: object = "", /) -> str:
-        screen.pause()
-        try:
-            return ask(prompt)
-        finally:
-            screen.resume()
-
-    builtins.input = ask_without_region
     try:
-        yield
+        with ExitStack() as stack:
+            stack.enter_context(_without_region(screen, builtins, "input"))
+            stack.enter_context(_without_region(screen, getpass, "getpass"))
+            yield
     finally:
-        builtins.input = ask
         for name, stream in streams.items():
             if getattr(sys, name) is stream:  # otherwise the program has its own
                 setattr(sys, name, originals[name])
+
+
+@contextmanager
+def _without_region(screen: Screen, module: ModuleType, name: str) -> Generator[None]:
+    """Take the region away whenever a function that asks waits for the answer."""
+    ask: Callable[..., str] = getattr(module, name)
+
+    @wraps(ask)
+    def ask_without_region(*arguments: Any, **options: Any) -> str:
+        screen.pause()
+        try:
+            return ask(*arguments, **options)
+        finally:
+            screen.resume()
+
+    setattr(module, name, ask_without_region)
+    try:
+        yield
+    finally:
+        setattr(module, name, ask)
 
 
 def _stream(screen: Screen, original: TextIO) -> TextIO:

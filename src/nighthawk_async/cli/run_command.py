@@ -1,12 +1,13 @@
 """`nighthawk-async run`: a script, and a live view of what goes on in it. Floor 5."""
 
+import json
 import os
 import sys
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any, TextIO, cast
 
 import typer
 from pydantic import TypeAdapter
@@ -16,6 +17,7 @@ import nighthawk_async as nh
 
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..observe import TaskTree
+from ..types.json import JsonableValue
 from .demo_command import DEMO_MODEL
 from .live_tree import LiveTree, TreeDisplay
 from .live_tree_json import JsonTree
@@ -24,7 +26,7 @@ from .live_tree_screen import Screen
 from .live_tree_streams import printing_above
 from .live_tree_terminal import TerminalTree
 from .run_arguments import ArgumentError
-from .run_ending import status_after
+from .run_ending import EXIT_ARGUMENTS, status_after
 from .run_interrupts import Interrupts
 from .run_model import ExecutorOnDemand
 from .run_script import Backend, Script, call_function, parse_script, run_as_main
@@ -98,6 +100,9 @@ def _run_watched(call: _Call, tree: TaskTree, display: TreeDisplay | None) -> in
         try:
             with tree.recording(everywhere=True):
                 status = status_after(partial(call, take), file=call.script.file)
+        except ArgumentError:
+            status = EXIT_ARGUMENTS
+            raise
         finally:
             interrupts.finish()
             if live is not None:
@@ -108,11 +113,26 @@ def _run_watched(call: _Call, tree: TaskTree, display: TreeDisplay | None) -> in
 def _take_result(display: TreeDisplay | None, result: object) -> None:
     """Print what a function returned: a text as it is, another value as JSON; nothing for None."""
     if isinstance(display, JsonTree):
-        display.result = _ANY.dump_python(result, mode="json", fallback=repr)
+        display.result = _as_json(result)
     elif isinstance(result, str):
-        print(result)
+        _print(result)
     elif result is not None:
-        print(_ANY.dump_json(result, indent=2, fallback=repr).decode())
+        _print(json.dumps(_as_json(result), indent=2, ensure_ascii=False))
+
+
+def _as_json(result: object) -> JsonableValue:
+    if isinstance(result, str):
+        return result
+    try:
+        return json.loads(_ANY.dump_json(result, fallback=repr))
+    except ValueError:  # bytes that are no text, a cycle
+        return repr(result)
+
+
+def _print(text: str) -> None:
+    """Print; what the encoding of standard output lacks is escaped."""
+    encoding = sys.stdout.encoding
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 @contextmanager
@@ -140,6 +160,8 @@ def _display(as_json: bool) -> Generator[TreeDisplay | None]:
 @contextmanager
 def _output_of_its_own() -> Generator[TextIO]:
     """Standard output for the tree alone: what the script prints goes to standard error meanwhile."""
+    if cast("TextIO | None", sys.stdout) is None or cast("TextIO | None", sys.stderr) is None:
+        raise ArgumentError("--json needs standard output and standard error: one of them is closed")
     sys.stdout.flush()
     own, shared = sys.stdout.fileno(), os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), own)

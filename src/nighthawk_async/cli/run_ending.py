@@ -11,7 +11,10 @@ from typing import cast
 from .run_arguments import ArgumentError
 from .run_interrupts import EXIT_INTERRUPTED
 
-__all__ = ["status_after"]
+__all__ = ["EXIT_ARGUMENTS", "status_after"]
+
+EXIT_ARGUMENTS = 2
+"""The script has no such function, or cannot be called like this."""
 
 
 def status_after(script: Callable[[], None], *, file: str) -> int:

@@ -13,6 +13,7 @@ import nighthawk_async as nh
 
 from ..configuration import StepExecutorConfiguration
 from .demo_command import prepare_local_model
+from .run_arguments import ArgumentError
 
 __all__ = ["ExecutorOnDemand"]
 
@@ -55,6 +56,9 @@ class ExecutorOnDemand:
             if self._executor is None:
                 # Lines and no bar: a tree may be drawn meanwhile.
                 lines = Console(file=sys.stderr, force_terminal=False)
-                prepare_local_model(self.configuration.model, lines)
-                self._executor = nh.AgentStepExecutor.from_configuration(configuration=self.configuration)
+                try:
+                    prepare_local_model(self.configuration.model, lines)
+                    self._executor = nh.AgentStepExecutor.from_configuration(configuration=self.configuration)
+                except nh.ConfigurationError as error:  # of the command line, not of the script
+                    raise ArgumentError(str(error)) from error
             return self._executor

@@ -59,13 +59,15 @@ def parse_script(text: str, arguments: Sequence[str]) -> Script:
         arguments: The arguments that follow.
 
     Raises:
-        ArgumentError: There is no such file.
+        ArgumentError: There is no such file, or it is a folder.
     """
     file, colon, function = text.rpartition(":")
     if not colon or not function.isidentifier():
         file, function = text, ""
-    if not Path(file).is_file():
+    if not Path(file).exists():
         raise ArgumentError(f"there is no file {file!r}")
+    if Path(file).is_dir():
+        raise ArgumentError(f"{file!r} is a folder")
     return Script(given=file, function=function or None, arguments=arguments)
 
 

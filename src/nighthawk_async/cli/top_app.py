@@ -1,8 +1,8 @@
 """A running service in the terminal: its tree, one node of it whole, and what can be done to it. Floor 5."""
 
 import time
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import Generator, Mapping
+from contextlib import aclosing, contextmanager
 from typing import Any, ClassVar
 
 import anyio
@@ -27,6 +27,15 @@ _RETRY_SECONDS = 1.0
 _DETAILS_SECONDS = 0.5
 _WIDE = 110  # columns from which the node stands beside the tree and not below it
 _WORDS = {"cancel": "cancel", "steer": "tell", "suspend": "suspend", "resume": "resume"}
+
+
+@contextmanager
+def _understood() -> Generator[None]:
+    """What a dashboard tells may be of another version, or of something that is none."""
+    try:
+        yield
+    except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise DashboardError("the dashboard tells something that is not understood") from error
 
 
 class TopApp(App[None]):
@@ -62,6 +71,12 @@ class TopApp(App[None]):
 
     def __init__(self, client: TopClient, url: str) -> None:
         super().__init__()
+        # Held, because a view that is being closed finds none of them any more.
+        self._head = Static(id="head")
+        self._tree = TreeRows(id="tree")
+        self._node = VerticalScroll(id="node")
+        self._details = Static(id="details")
+        self._line = Input(id="line", compact=True)
         self._client = client
         self._url = url
         self._service_nodes = Nodes()
@@ -78,12 +93,12 @@ class TopApp(App[None]):
 
     def compose(self) -> ComposeResult:
         """The parts, from the top."""
-        yield Static(id="head")
+        yield self._head
         with Container(id="body"):
-            yield TreeRows(id="tree")
-            with VerticalScroll(id="node"):
-                yield Static(id="details")
-        yield Input(id="line", compact=True)
+            yield self._tree
+            with self._node:
+                yield self._details
+        yield self._line
         yield Footer()
 
     def on_mount(self) -> None:
@@ -98,14 +113,6 @@ class TopApp(App[None]):
         self.screen.set_class(event.size.width >= _WIDE, "wide")
 
     @property
-    def _tree(self) -> TreeRows:
-        return self.query_one("#tree", TreeRows)
-
-    @property
-    def _line(self) -> Input:
-        return self.query_one("#line", Input)
-
-    @property
     def _now(self) -> float:
         """The time of the service."""
         return time.time() + self._clock_offset
@@ -116,7 +123,8 @@ class TopApp(App[None]):
             try:
                 async with aclosing(self._client.changes()) as events:
                     async for name, told in events:
-                        self._take(name, told)
+                        with _understood():
+                            self._take(name, told)
             except DashboardError as error:
                 self._connection = f"{one_line(str(error))}; trying again"
                 self._is_changed = True
@@ -142,7 +150,7 @@ class TopApp(App[None]):
 
     def _draw(self) -> None:
         top = self._service_nodes.views.get(TOP)
-        self.query_one("#head", Static).update(self._head())
+        self._head.update(self._head_text())
         if self._is_changed:
             self._is_changed = False
             rows = self._service_nodes.rows(folded=self._folded, search=self._search)
@@ -151,7 +159,7 @@ class TopApp(App[None]):
             self._tree.tick(self._now)
         self._fetch_details()
 
-    def _head(self) -> Text:
+    def _head_text(self) -> Text:
         top = self._service_nodes.views.get(TOP)
         if top is None:
             return Text(f"{self._url}  {self._connection}", no_wrap=True, overflow="ellipsis")
@@ -171,7 +179,7 @@ class TopApp(App[None]):
         """Ask for the chosen node whole when it has changed, now and then."""
         view = self._service_nodes.views.get(self._tree.chosen_id or "")
         if view is None:
-            self.query_one("#details", Static).update("")
+            self._details.update("")
             return
         is_other = self._shown_version is None or self._shown_version[0] != view.id
         is_due = is_other or time.monotonic() >= self._details_due
@@ -182,14 +190,16 @@ class TopApp(App[None]):
 
     async def _show_details(self, node_id: str) -> None:
         try:
-            text = details_text(await self._client.details(node_id), self._now)
+            details = await self._client.details(node_id)
+            with _understood():
+                text = details_text(details, self._now)
         except DashboardError as error:
             text = Text(one_line(str(error)), "red")
-        self.query_one("#details", Static).update(text)
+        self._details.update(text)
 
     def on_tree_rows_chosen(self) -> None:
         """Show another node."""
-        self.query_one("#node", VerticalScroll).scroll_home(animate=False)
+        self._node.scroll_home(animate=False)
         self._fetch_details()
 
     def on_tree_rows_folded(self, message: TreeRows.Folded) -> None:
@@ -246,6 +256,10 @@ class TopApp(App[None]):
             return None
         if not self._can_act:
             self.notify("The dashboard is read-only: it has no token.", severity="warning")
+        elif view.is_ended:
+            self.notify("It has ended.", severity="warning")
+        elif not view.controls:
+            self.notify(f"This {view.kind} cannot be asked to {action}: choose a step.", severity="warning")
         elif action not in view.controls:
             self.notify(f"It cannot be asked to {action} now.", severity="warning")
         else:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -10,7 +10,7 @@ import httpx
 from ..errors import ConfigurationError, ModelProtocolError, NighthawkError
 from ..wire.sse import ServerSentEventDecoder
 
-__all__ = ["DashboardClient", "DashboardError", "TopClient", "checked_url"]
+__all__ = ["DashboardClient", "DashboardError", "TopClient", "checked_token", "checked_url"]
 
 _TIMEOUT = httpx.Timeout(10.0, read=60.0)  # seconds; the dashboard sends a sign of life more often
 
@@ -67,9 +67,10 @@ class DashboardClient:
         try:
             async with self._client.stream("GET", "api/changes", headers=headers) as response:
                 await _check(response)
+                _check_type(response, "text/event-stream")
                 async for data in response.aiter_bytes():
                     for event in decoder.feed(data):
-                        told = json.loads(event.data)
+                        told = _as_object(event.data)
                         self._stream = told.get("stream", self._stream)
                         yield event.event, told
                         self._last_event_id = event.id or self._last_event_id
@@ -87,7 +88,8 @@ class DashboardClient:
             DashboardError: The dashboard cannot be reached, or has no such node any more.
         """
         response = await self._send("GET", f"api/nodes/{node_id}", params={"stream": self._stream})
-        return response.json()
+        _check_type(response, "application/json")
+        return _as_object(response.content)
 
     async def act(self, node_id: str, action: str, body: Mapping[str, str]) -> None:
         """Do something to a node of the tree that `changes` tells of.
@@ -131,6 +133,22 @@ def checked_url(url: str) -> str:
     return whole.partition("?")[0].partition("#")[0].rstrip("/") + "/"
 
 
+def checked_token(token: str | None) -> str | None:
+    """The token of a dashboard; None for none.
+
+    Args:
+        token: The token as somebody gave it. An empty one is none.
+
+    Raises:
+        ConfigurationError: It is no token.
+    """
+    if not token:
+        return None
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise ConfigurationError("the token of a dashboard has visible ASCII characters only")
+    return token
+
+
 async def _check(response: httpx.Response) -> None:
     if response.is_success:
         return
@@ -140,6 +158,22 @@ async def _check(response: httpx.Response) -> None:
     except (ValueError, KeyError, TypeError):
         detail = f"there is no dashboard here: status {response.status_code}"
     raise DashboardError(str(detail))
+
+
+def _check_type(response: httpx.Response, expected: str) -> None:
+    found = response.headers.get("content-type", "").partition(";")[0].strip()
+    if found != expected:
+        raise DashboardError(f"there is no dashboard here: it answers with {found or 'something else'}")
+
+
+def _as_object(data: str | bytes) -> dict[str, Any]:
+    try:
+        told: object = json.loads(data)
+    except ValueError as error:
+        raise DashboardError("the dashboard tells what is no JSON") from error
+    if not isinstance(told, dict):
+        raise DashboardError("the dashboard tells something that is not understood")
+    return cast("dict[str, Any]", told)
 
 
 def _words_for(error: Exception) -> str:

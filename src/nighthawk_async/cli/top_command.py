@@ -31,10 +31,10 @@ def top(
         raise ConfigurationError(
             "This needs the extra 'top'. Install it with: pip install 'nighthawk-async[top]'"
         )
-    checked = top_client.checked_url(url)
+    checked, checked_token = top_client.checked_url(url), top_client.checked_token(token)
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         raise NighthawkError("This needs a terminal.")
-    anyio.run(_show, checked, token, backend="asyncio")
+    anyio.run(_show, checked, checked_token, backend="asyncio")
 
 
 async def _show(url: str, token: str | None) -> None:

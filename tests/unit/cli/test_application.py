@@ -4,11 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from nighthawk_async import __version__
-from nighthawk_async.cli import application
+from nighthawk_async.cli import main
 from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.errors import ExecutionError, ModelConnectionError, UnknownModelError
 
@@ -104,7 +105,7 @@ def test_an_error_that_is_not_the_librarys_own_is_not_hidden(monkeypatch: pytest
 def test_main_exits_with_the_code(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setattr(sys, "argv", ["nighthawk-async", "models", "pull", "nothing"])
     with pytest.raises(SystemExit) as end:
-        application.main()
+        main()
     assert end.value.code == 2
     assert "smollm2-135m" in capsys.readouterr().err
 
@@ -120,9 +121,21 @@ def test_the_package_can_be_run_with_python_m() -> None:
     assert done.stdout == f"nighthawk-async {__version__}\n"
 
 
+def test_ctrl_c_while_the_command_is_loaded_ends_the_process_with_one_line(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "nighthawk_async", "--version"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
 PULL_FOREVER = """
 import sys, time
-from nighthawk_async.cli import application, models_commands
+from nighthawk_async.cli import main, models_commands
 
 def pull(*arguments, **options):
     print("pulling", flush=True)
@@ -130,7 +143,7 @@ def pull(*arguments, **options):
 
 models_commands.pull_weights = pull
 sys.argv = ["nighthawk-async", "models", "pull", "smollm2-135m"]
-application.main()
+main()
 """
 
 

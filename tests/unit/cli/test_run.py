@@ -145,6 +145,19 @@ def test_a_question_of_the_script_has_the_terminal_to_itself(folder: Path) -> No
         assert terminal.raw[seen:].startswith("Ada\r\n")
 
 
+def test_a_secret_is_asked_for_on_a_terminal_of_its_own(folder: Path) -> None:
+    script = "import getpass\nword = getpass.getpass('word? ')\nprint('hello', word)\n"
+    (folder / "script.py").write_text(script, encoding="utf-8")
+    with Terminal(["run", "script.py"], folder=folder) as terminal:
+        terminal.wait_for("word? ")
+        seen = len(terminal.raw)
+        terminal.type("Ada\n")
+        terminal.wait_for("hello Ada", since=seen)
+        assert terminal.finish() == 0
+        assert terminal.raw[seen:].replace("\r\n", "\n").startswith("\n")
+    assert terminal.left.startswith("word? \nhello Ada\n")
+
+
 def test_the_tree_goes_on_while_the_script_holds_its_thread(folder: Path) -> None:
     with Terminal(["run", "moods.py:held"], folder=folder) as terminal:
         terminal.wait_for("0.3s")
@@ -479,6 +492,65 @@ def test_a_call_that_is_not_possible_is_explained_with_exit_status_2(
     told = capsys.readouterr().err
     assert "Traceback" not in told
     assert reason in " ".join(told.split())
+
+
+RESULTS = """
+def surrogate():
+    return "a \\ud800 b"
+
+def data():
+    return b"\\xff"
+
+def no_number():
+    return [float("nan")]
+
+def cycle():
+    inner = []
+    inner.append(inner)
+    return inner
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("surrogate", "a \ud800 b"), ("data", repr(b"\xff")), ("cycle", "[[...]]"), ("no_number", [None])],
+)
+def test_a_result_that_json_cannot_hold_is_shown_all_the_same(folder: Path, name: str, shown: object) -> None:
+    done = run_in_pipes(folder, "--json", f"script.py:{name}", script=RESULTS)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout.splitlines()[-1])["result"] == shown
+    done = run_in_pipes(folder, "--quiet", f"script.py:{name}", script=RESULTS)
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = "a \\ud800 b" if name == "surrogate" else json.dumps(shown, indent=2)
+    assert done.stdout == f"{expected}\n"
+
+
+def test_a_missing_key_is_told_in_one_line(folder: Path) -> None:
+    variables = {"OPENAI_API_KEY": ""}
+    command = ["--model", "openai-chat:any", "script.py:stars", "****"]
+    done = run_in_pipes(folder, *command, script=NATURAL, environment=variables)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "OPENAI_API_KEY" in done.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-2].endswith("exit status 2")
+
+
+def test_json_needs_an_output(folder: Path) -> None:
+    for closed in (">&-", "2>&-"):
+        command = f"exec {sys.executable} -m nighthawk_async run --json moods.py trio quick {closed}"
+        done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+
+def test_a_script_may_come_by_a_pipe_and_is_no_folder(folder: Path) -> None:
+    command = [sys.executable, "-m", "nighthawk_async", "run", "--quiet"]
+    done = subprocess.run(
+        [*command, "/dev/stdin"], input="print(__name__)", capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "__main__\n")
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "is a folder" in done.stderr) == (2, True)
 
 
 NATURAL = """

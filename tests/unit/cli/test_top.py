@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from nighthawk_async.asgi import Dashboard
 from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.cli.top_app import TopApp
-from nighthawk_async.cli.top_client import DashboardClient, DashboardError, checked_url
+from nighthawk_async.cli.top_client import DashboardClient, DashboardError, checked_token, checked_url
 from nighthawk_async.cli.top_details import details_text
 from nighthawk_async.cli.top_nodes import Nodes
 from nighthawk_async.cli.top_tree import TreeRows
@@ -200,7 +200,8 @@ async def test_what_is_not_possible_is_said_and_not_tried(monkeypatch: pytest.Mo
             await until(pilot, lambda: len(shown(app)) == 5)
             await pilot.press("c", "p", "r", "down", "r", "s", *"refuse", "enter")
             await until(pilot, lambda: len(said) == 5)
-            assert said[:4] == [f"It cannot be asked to {each} now." for each in SAID_OF]
+            a_request = [f"This request cannot be asked to {each}: choose a step." for each in SAID_OF[:3]]
+            assert said[:4] == [*a_request, "It cannot be asked to resume now."]
             assert said[4] == "it [/refuses"
             assert client.acts == []
 
@@ -241,6 +242,58 @@ async def test_a_lost_connection_is_told_and_tried_again() -> None:
             await until(pilot, lambda: len(shown(app)) == 2)
             assert client.connections == 2
             assert "it went away" not in str(head.content)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("told", [{"nodes": [{}]}, {"nodes": 7}, {}])
+async def test_what_is_not_understood_is_told_and_tried_again(told: Mapping[str, object]) -> None:
+    with fake_client() as client:
+        app = TopApp(client, "http://service/")
+        async with app.run_test(size=(160, 24)) as pilot:
+            await until(pilot, lambda: len(shown(app)) == 5)
+            await client.send.send(("nodes", told))
+            head = app.query_one("#head", Static)
+            await until(pilot, lambda: "not understood; trying again" in str(head.content))
+            client.details = whole_is_nothing  # type: ignore[method-assign]
+            await pilot.press("down")
+            await until(pilot, lambda: "not understood" in details_of(app))
+
+
+async def whole_is_nothing(node_id: str) -> Mapping[str, object]:
+    """Details that are none."""
+    return {}
+
+
+async def page(scope: Any, receive: Any, send: Any) -> None:
+    """A page for everything, as that of a proxy where people log in."""
+    kinds = {"/list/": b"application/json", "/half/": b"text/event-stream; charset=utf-8"}
+    kind = next((kind for path, kind in kinds.items() if scope["path"].startswith(path)), b"text/html")
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]})
+    body = b"[]" if kind == b"application/json" else b"event: nodes\ndata: []\n\n"
+    await send({"type": "http.response.body", "body": body})
+
+
+@pytest.mark.anyio
+async def test_what_is_no_dashboard_is_told() -> None:
+    with serving(page) as url:
+        async with DashboardClient(url, None) as client:
+            with pytest.raises(DashboardError, match="no dashboard here: it answers with text/html"):
+                await anext(client.changes())
+            with pytest.raises(DashboardError, match="no dashboard here: it answers with text/html"):
+                await client.details("1")
+        async with DashboardClient(f"{url}list/", None) as client:
+            with pytest.raises(DashboardError, match="not understood"):
+                await client.details("1")
+        async with DashboardClient(f"{url}half/", None) as client:
+            with pytest.raises(DashboardError, match="not understood"):
+                await anext(client.changes())
+
+
+@pytest.mark.parametrize("token", ["wr\xf6ng", "two words", "line\nend"])
+def test_what_is_no_token_is_refused(token: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["top", "localhost:1", "--token", token]) == 2
+    assert "visible ASCII" in capsys.readouterr().err
+    assert checked_token("") is None
 
 
 def test_nodes_that_are_gone_are_forgotten_with_everything_below() -> None:
@@ -290,7 +343,7 @@ class Control:
 
 
 @contextmanager
-def serving(dashboard: Dashboard) -> Generator[str]:
+def serving(dashboard: Any) -> Generator[str]:
     """A dashboard in a thread; gives its URL."""
     configuration = uvicorn.Config(dashboard, port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(configuration)

@@ -113,11 +113,13 @@ def dechunked(head: str, body: bytes) -> bytes:
 
 
 @contextmanager
-def serving(server: str, grace_seconds: float = GRACE_SECONDS) -> Iterator[Service]:
+def serving(
+    server: str, grace_seconds: float = GRACE_SECONDS, *, lifespan: str = "has-lifespan"
+) -> Iterator[Service]:
     model = Model()
     with ModelServer.in_thread(model.answer) as model_server:
         command = [sys.executable, "-W", "error::RuntimeWarning", str(SERVICE)]
-        command += [server, model_server.base_url, str(grace_seconds)]
+        command += [server, model_server.base_url, str(grace_seconds), lifespan]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None

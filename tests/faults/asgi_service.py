@@ -1,6 +1,6 @@
 """A service in a process of its own, under a real server.
 
-    python asgi_service.py {uvicorn,hypercorn-asyncio,hypercorn-trio} MODEL_URL GRACE_SECONDS
+    python asgi_service.py SERVER MODEL_URL GRACE_SECONDS {has,fails-in}-lifespan
 
 It prints its port when it listens, and "left nothing" when the server has ended and no task is left. The
 server gives requests the grace first and the application afterwards, so both have half of it.
@@ -39,6 +39,11 @@ async def rate_route(request: Request) -> JSONResponse:
     """Does not stream, and never asks whether the client is there."""
     review = (await request.body()).decode()
     return JSONResponse({"count": await rate(review), "id": nh.get_execution_ref().scope_id})
+
+
+async def unread_route(request: Request) -> JSONResponse:
+    """Does not want the body."""
+    return JSONResponse(await rate("***"))
 
 
 async def stream_route(request: Request) -> StreamingResponse:
@@ -107,9 +112,7 @@ def serve_with_uvicorn(listener: socket.socket) -> None:
     import uvicorn
 
     signal.signal(signal.SIGTERM, lambda *_: None)  # the server raises it again when it has ended
-    config = uvicorn.Config(
-        service, lifespan="on", log_level="error", timeout_graceful_shutdown=max(1, int(grace / 2))
-    )
+    config = uvicorn.Config(service, log_level="critical", timeout_graceful_shutdown=max(1, int(grace / 2)))
     uvicorn.Server(config).run(sockets=[listener])
 
 
@@ -139,20 +142,30 @@ async def serve_until_told(serve: Callable[..., Any], config: Any) -> None:
     assert tasks == 0, anyio.get_running_tasks()
 
 
-server, model_url, grace = sys.argv[1], sys.argv[2], float(sys.argv[3])
+async def failing_in_lifespan(scope: Any, receive: Any, send: Any) -> None:
+    """An application that knows of HTTP alone, and finds out when it has asked for a message."""
+    if scope["type"] == "lifespan":
+        await receive()
+        raise KeyError("path")
+    await application(scope, receive, send)
+
+
+server, model_url, grace, lifespan = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4]
 logging.basicConfig(level=logging.ERROR)
 settings = {"base_url": model_url, "api_key": "none"}
 configuration = nh.StepExecutorConfiguration(model="openai-chat:any", model_settings=settings)
+application = Starlette(
+    routes=[
+        Route("/rate", rate_route, methods=["GET", "POST"]),
+        Route("/unread", unread_route),
+        Route("/stream", stream_route),
+        Route("/live", live_route),
+        Route("/large", large_route),
+        Route("/state", state_route),
+    ]
+)
 service = NighthawkMiddleware(
-    Starlette(
-        routes=[
-            Route("/rate", rate_route, methods=["GET", "POST"]),
-            Route("/stream", stream_route),
-            Route("/live", live_route),
-            Route("/large", large_route),
-            Route("/state", state_route),
-        ]
-    ),
+    application if lifespan == "has-lifespan" else failing_in_lifespan,
     executor=nh.AgentStepExecutor.from_configuration(configuration=configuration),
     max_concurrent_requests=20,
     grace_seconds=grace / 2,

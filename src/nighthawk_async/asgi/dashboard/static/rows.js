@@ -48,7 +48,10 @@ export class Rows {
     for (const id of this.#chosen.keys()) if (!this.#store.get(id)) this.#chosen.delete(id);
     const shown = this.#filters.isActive ? this.#findShown() : null;
     const list = [];
-    const shownChildren = (id) => this.#store.childrenOf(id).filter((each) => !shown || shown.has(each));
+    const shownChildren = (id) => {
+      const children = this.#store.childrenOf(id);
+      return shown ? children.filter((each) => shown.has(each)) : children;
+    };
     const roots = shownChildren(TOP);
     const waiting = [];
     roots.forEach((id, place) => waiting.push([id, 0, roots.length - place, roots.length]));

@@ -3,7 +3,8 @@
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar, Token
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from types import FrameType, FunctionType, MappingProxyType
@@ -154,8 +155,8 @@ class _CallDoor:
     def is_watched(self) -> bool:
         return find_node_writer() is not None
 
-    def __call__(self, arguments: Mapping[str, object] | None) -> "_CallScope":
-        return _CallScope(self, arguments)
+    def __call__(self, arguments: Mapping[str, object] | None) -> "_CallExtent":
+        return _CallExtent() if arguments is None else _WatchedCall(self, arguments)
 
     def returned(self, value: Result) -> Result:
         call = _watched_call.get()
@@ -167,32 +168,15 @@ class _CallDoor:
         return {name: arguments[name] for name in self._argument_names if name in arguments}
 
 
-class _CallScope:
-    """The extent of one call, for tools that the function's own code registers, and for whoever watches.
+class _CallExtent:
+    """The extent of one call, for tools that the function's own code registers."""
 
-    Args:
-        door: What it goes through.
-        arguments: Its arguments, among other variables; None when nobody watches.
-    """
+    __slots__ = ("_extent",)
 
-    __slots__ = ("_arguments", "_extent", "_observed", "_token", "door", "outputs")
-
-    def __init__(self, door: _CallDoor, arguments: Mapping[str, object] | None) -> None:
-        self.door = door
-        self.outputs: Mapping[str, object] | None = None
-        self._arguments = arguments
-        self._observed: observed | None = None
+    def __init__(self) -> None:
         self._extent: using_environment | None = None
-        self._token: Token[_CallScope | None] | None = None
 
     def __enter__(self) -> None:
-        arguments, self._arguments = self._arguments, None
-        if arguments is not None:
-            door = self.door
-            inputs = partial(door.inputs, arguments)
-            self._observed = observed("function", door.name, source=door.source, inputs=inputs)
-            self._observed.__enter__()
-            self._token = _watched_call.set(self)
         environment = find_environment()
         if environment is not None:
             inner = replace(environment, tool_scope=ToolScope(environment.tool_scope))
@@ -202,10 +186,36 @@ class _CallScope:
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         if self._extent is not None:
             self._extent.__exit__(None, None, None)
-        if self._observed is not None and self._token is not None:
+
+
+class _WatchedCall(_CallExtent):
+    """The same, of a call that whoever watches is told of.
+
+    Args:
+        door: What it goes through.
+        arguments: Its arguments, among other variables.
+    """
+
+    __slots__ = ("_observed", "_token", "door", "outputs")
+
+    def __init__(self, door: _CallDoor, arguments: Mapping[str, object]) -> None:
+        super().__init__()
+        self.door = door
+        self.outputs: Mapping[str, object] | None = None
+        inputs = partial(door.inputs, arguments)
+        self._observed = observed("function", door.name, source=door.source, inputs=inputs)
+
+    def __enter__(self) -> None:
+        self._observed.__enter__()
+        self._token = _watched_call.set(self)
+        super().__enter__()
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        super().__exit__(exc_type, exc, traceback)
+        with suppress(ValueError):  # a coroutine is closed in another context than that in which it began
             _watched_call.reset(self._token)
-            self._tell_end(exc)
-            self._observed.__exit__(exc_type, exc, traceback)
+        self._tell_end(exc)
+        self._observed.__exit__(exc_type, exc, traceback)
 
     def _tell_end(self, exc: BaseException | None) -> None:
         node = find_node_writer()
@@ -217,7 +227,7 @@ class _CallScope:
             node.end("cancelled", error=exc)
 
 
-_watched_call: ContextVar[_CallScope | None] = ContextVar("nighthawk_async_watched_call", default=None)
+_watched_call: ContextVar[_WatchedCall | None] = ContextVar("nighthawk_async_watched_call", default=None)
 
 
 def _capture(

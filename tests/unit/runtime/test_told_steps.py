@@ -1,6 +1,7 @@
 """What a run, its natural functions, steps, model requests and tool calls tell whoever watches."""
 
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import Any
 
 import anyio
@@ -202,6 +203,22 @@ async def test_a_call_is_told_with_its_arguments_and_what_it_returns() -> None:
         ({"name": "b", "rest": (), "at": 0.5, "more": {}}, {"return": 0.5}),
         ({"number": 3}, {"return": 0}),
     ]
+
+
+async def test_a_call_that_is_closed_in_another_context_has_ended() -> None:
+    @nh.natural_function
+    async def wait() -> None:
+        await anyio.lowlevel.checkpoint()
+        """natural
+        Nothing.
+        """
+
+    watched = root()
+    call = wait()
+    with watched.watching():
+        copy_context().run(call.send, None)
+    call.close()
+    assert watched.find("function").state == "cancelled"
 
 
 async def test_what_a_request_shows_names_the_settings_that_shape_the_answer_and_no_key() -> None:

@@ -129,9 +129,7 @@ class NighthawkMiddleware:
             request_timeout_seconds=_seconds_or_none(request_timeout_seconds, "request_timeout_seconds"),
             budget=checked_budget(budget),
             grace_seconds=checked_seconds(grace_seconds, "grace_seconds"),
-            retry_after_seconds=checked_seconds(
-                retry_after_seconds, "retry_after_seconds", most=MOST_RETRY_AFTER_SECONDS
-            ),
+            retry_after_seconds=_retry_after_seconds(retry_after_seconds),
             client_of=client_of,
             tree=tree,
         )
@@ -195,3 +193,7 @@ def _count_or_none(value: object, name: str) -> int | None:
 
 def _seconds_or_none(value: object, name: str) -> float | None:
     return None if value is None else checked_seconds(value, name)
+
+
+def _retry_after_seconds(value: object) -> float:
+    return checked_seconds(value, "retry_after_seconds", most=MOST_RETRY_AFTER_SECONDS)

@@ -66,7 +66,8 @@ def checked_seconds(value: object, name: str, *, most: float = math.inf) -> floa
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 <= cast("float", value) <= most:
-        raise NighthawkError(f"{name} must be a number of seconds, not {value!r}")
+        bound = "" if most == math.inf else f" of at most {most:,.0f}"
+        raise NighthawkError(f"{name} must be a number of seconds{bound}, not {value!r}")
     return float(cast("float", value))
 
 

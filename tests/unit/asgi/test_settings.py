@@ -27,7 +27,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
         ({"request_timeout_seconds": "5"}, "request_timeout_seconds"),
         ({"grace_seconds": float("nan")}, "grace_seconds"),
         ({"retry_after_seconds": None}, "retry_after_seconds"),
-        ({"retry_after_seconds": float("inf")}, "retry_after_seconds"),
+        ({"retry_after_seconds": float("inf")}, "a number of seconds of at most 86,400, not inf"),
         ({"budget": 5}, "budget must be a budget"),
         ({"run_budget": 5}, "budget must be a budget"),
         ({"max_concurrent_steps": 0}, "max_concurrent_steps"),

@@ -353,8 +353,8 @@ if os.fork() == 0:
     while True:
         time.sleep(1)
 os.read(reader, 1)
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     while True:
         time.sleep(1)
 except KeyboardInterrupt:

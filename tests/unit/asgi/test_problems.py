@@ -173,7 +173,6 @@ async def test_an_answer_that_an_application_has_made_itself_stays(content_type:
     assert (answered.status, answered.body, answered.error) == (500, SECRET.encode() * parts, error)
 
 
-@pytest.mark.virtual_time
 @pytest.mark.parametrize("leaves", [True, False])
 async def test_an_error_page_is_sent_though_its_application_goes_on(leaves: bool) -> None:
     """A background task, for example, which goes on behind any other response too."""
@@ -196,17 +195,20 @@ async def test_an_error_page_is_sent_though_its_application_goes_on(leaves: bool
     assert finished == ["/a"]
 
 
-@pytest.mark.virtual_time
 async def test_an_error_behind_a_page_that_was_sent_goes_to_the_server() -> None:
     error = nh.ModelError(SECRET)
+    is_sent = anyio.Event()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await page(b"text/plain")(send)
-        await anyio.sleep(5)
+        await is_sent.wait()
         raise error
 
-    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
-    assert (answered.status, answered.body, answered.error) == (500, SECRET.encode(), error)
+    middleware = NighthawkMiddleware(app, executor=Steps().executor)
+    async with open_connection(middleware, http_scope()) as connection:
+        await connection.wait_for_sent(2)
+        is_sent.set()
+    assert (connection.status, connection.body, connection.error) == (500, SECRET.encode(), error)
 
 
 async def test_a_hint_is_no_response() -> None:

@@ -91,7 +91,6 @@ async def test_a_conversation_counts_as_a_request_in_progress() -> None:
     assert middleware.requests_in_progress == 0
 
 
-@pytest.mark.virtual_time
 async def test_an_application_that_lets_its_disconnect_out_ends_with_the_service() -> None:
     """As Starlette's do, of which nobody catches it."""
 

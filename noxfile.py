@@ -31,6 +31,18 @@ SUPPORTED_PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 CODE = ["src", "tests", "benchmarks", "examples", "noxfile.py"]
 
 
+# Tests of what no Python changes: the shape of the code, the benchmarks, pages in a browser, the servers of models.
+# They run on the first Python that is found.
+SAME_ON_EVERY_PYTHON = [
+    "tests/architecture",
+    "tests/benchmarks",
+    "tests/browser",
+    "tests/faults/test_llama_cpp_protocols.py",
+    "tests/faults/test_local_real_server.py",
+]
+PYTHONS_SEEN: list[str] = []
+
+
 def pythons_to_test() -> list[str]:
     """The interpreters the tests run on: those named in PYTHONS, otherwise every supported one that is found.
 
@@ -67,9 +79,17 @@ def prepare(session: nox.Session, *groups: str, extras: str = "", project: bool 
 
 @nox.session(python=pythons_to_test())
 def tests(session: nox.Session) -> None:
-    """Run the tests, on as many processes as there are processors; arguments after `--` go to pytest."""
+    """Run the tests, on as many processes as there are processors; arguments after `--` go to pytest.
+
+    The first Python that is found runs all of them, the others what depends on Python.
+    """
     prepare(session, "test", extras="all")
-    session.run("pytest", *(session.posargs or ("--numprocesses=logical", "--dist=worksteal")))
+    if session.posargs:
+        session.run("pytest", *session.posargs)
+        return
+    left_out = [f"--ignore={path}" for path in SAME_ON_EVERY_PYTHON] if PYTHONS_SEEN else []
+    PYTHONS_SEEN.append(str(session.python))
+    session.run("pytest", "--numprocesses=logical", "--dist=worksteal", "--durations=20", *left_out)
 
 
 @nox.session

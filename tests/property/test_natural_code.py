@@ -16,6 +16,7 @@ from types import CodeType
 import pytest
 
 from nighthawk_async.natural.compilation import compile_function, skeleton_scopes
+from nighthawk_async.natural.generated import CLOSURE_NAMES
 from nighthawk_async.natural.rewrite import rewrite_function
 from nighthawk_async.natural.scope import function_scope, mangle
 from nighthawk_async.natural.source import FunctionSource, _index
@@ -40,7 +41,7 @@ def functions(module):
 
 
 def shape(code):
-    """Describe a code object, and those inside it, as far as a caller or a closure can tell."""
+    """Describe a code object, and those inside it, as far as a caller or a closure of the user's can tell."""
     inner = sorted((shape(item) for item in code.co_consts if isinstance(item, CodeType)), key=repr)
     return (
         code.co_qualname,
@@ -48,7 +49,7 @@ def shape(code):
         code.co_flags & ~NESTED,
         code.co_varnames,
         code.co_cellvars,
-        code.co_freevars,
+        tuple(name for name in code.co_freevars if name not in CLOSURE_NAMES),
         inner,
     )
 

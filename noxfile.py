@@ -19,6 +19,8 @@ nox.options.error_on_missing_interpreters = bool(os.environ.get("PYTHONS"))
 nox.options.download_python = "never"
 nox.options.sessions = ["tests", "lint", "types", "docs"]
 
+# Tests start hundreds of processes, each of which would otherwise compile the library again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # The interpreters are the machine's own; uv would otherwise fetch one from a host that is no package
 # registry.
 os.environ.setdefault("UV_PYTHON_DOWNLOADS", "never")

@@ -33,12 +33,13 @@ SUPPORTED_PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 CODE = ["src", "tests", "benchmarks", "examples", "noxfile.py"]
 
 
-# Tests of what no Python changes: the shape of the code, the benchmarks, pages in a browser, the servers of
-# models. They run on the first Python that is found.
+# Tests of what no Python changes: the shape of the code, the benchmarks, pages in a browser, an example, the
+# servers of models. They run on the first Python that is found.
 SAME_ON_EVERY_PYTHON = [
     "tests/architecture",
     "tests/benchmarks",
     "tests/browser",
+    "tests/examples",
     "tests/faults/test_llama_cpp_protocols.py",
     "tests/faults/test_local_real_server.py",
 ]

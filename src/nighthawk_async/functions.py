@@ -3,31 +3,21 @@
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial
 from types import FrameType, FunctionType, MappingProxyType
 from typing import Any, TypeVar, cast, overload
 
 from .errors import NaturalParseError
 from .natural.transform import TransformedFunction, transform_function
-from .observation import find_node_writer, observed
-from .parallel import TaskCancelledError
 from .runtime.annotations import names_in_texts
-from .runtime.environment import find_environment, using_environment
+from .runtime.calls import CallDoor
 from .runtime.oversight.verification import Verification, Verify, checked_verifications
 from .runtime.prepare import NaturalSite
 from .runtime.runner import run_step, run_step_from_sync
-from .runtime.tools.registry import ToolScope
 
 __all__ = ["natural_function"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Result = TypeVar("Result")
-
-_OWNERS = ("self", "cls")
-"""Parameters that are no arguments to those who call a method."""
 
 
 @overload
@@ -92,14 +82,19 @@ def _decorate(
         )
     transformed = transform_function(function)
     captured = _capture(function, transformed, frame)
+    is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     site = NaturalSite(
         module_globals=function.__globals__,
         annotations=partial(_annotations, function),
-        is_generator=inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function),
+        is_generator=is_generator,
         captured=MappingProxyType(captured),
         verifications=verifications,
     )
-    bound = transformed.bind(function, run_step=_run_step(transformed, site), call_door=_CallDoor(function))
+    bound = transformed.bind(
+        function,
+        run_step=_run_step(transformed, site),
+        call_door=CallDoor(function, is_generator=is_generator),
+    )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # what the name is about to mean, where it has no value yet
     return bound
@@ -132,102 +127,6 @@ def _annotations(function: FunctionType) -> Mapping[str, object]:
         elif name in annotations:
             annotations[name] = tuple[item, ...] if flag == inspect.CO_VARARGS else dict[str, item]
     return annotations
-
-
-class _CallDoor:
-    """What the calls of one function go through; see `natural.transform.CallDoor`.
-
-    Args:
-        function: The function.
-    """
-
-    __slots__ = ("_argument_names", "name", "source")
-
-    def __init__(self, function: FunctionType) -> None:
-        code = function.__code__
-        flags = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
-        count = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & flag) for flag in flags)
-        self._argument_names = tuple(name for name in code.co_varnames[:count] if name not in _OWNERS)
-        self.name = function.__qualname__
-        self.source = f"{function.__module__}:{code.co_firstlineno}"
-
-    @property
-    def is_watched(self) -> bool:
-        return find_node_writer() is not None
-
-    def __call__(self, arguments: Mapping[str, object] | None) -> "_CallExtent":
-        return _CallExtent() if arguments is None else _WatchedCall(self, arguments)
-
-    def returned(self, value: Result) -> Result:
-        call = _watched_call.get()
-        if call is not None and call.door is self:
-            call.outputs = {"return": value}
-        return value
-
-    def inputs(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
-        return {name: arguments[name] for name in self._argument_names if name in arguments}
-
-
-class _CallExtent:
-    """The extent of one call, for tools that the function's own code registers."""
-
-    __slots__ = ("_extent",)
-
-    def __init__(self) -> None:
-        self._extent: using_environment | None = None
-
-    def __enter__(self) -> None:
-        environment = find_environment()
-        if environment is not None:
-            inner = replace(environment, tool_scope=ToolScope(environment.tool_scope))
-            self._extent = using_environment(inner)
-            self._extent.__enter__()
-
-    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        if self._extent is not None:
-            self._extent.__exit__(None, None, None)
-
-
-class _WatchedCall(_CallExtent):
-    """The same, of a call that whoever watches is told of.
-
-    Args:
-        door: What it goes through.
-        arguments: Its arguments, among other variables.
-    """
-
-    __slots__ = ("_observed", "_token", "door", "outputs")
-
-    def __init__(self, door: _CallDoor, arguments: Mapping[str, object]) -> None:
-        super().__init__()
-        self.door = door
-        self.outputs: Mapping[str, object] | None = None
-        inputs = partial(door.inputs, arguments)
-        self._observed = observed("function", door.name, source=door.source, inputs=inputs)
-
-    def __enter__(self) -> None:
-        self._observed.__enter__()
-        self._token = _watched_call.set(self)
-        super().__enter__()
-
-    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        super().__exit__(exc_type, exc, traceback)
-        with suppress(ValueError):  # a coroutine is closed in another context than that in which it began
-            _watched_call.reset(self._token)
-        self._tell_end(exc)
-        self._observed.__exit__(exc_type, exc, traceback)
-
-    def _tell_end(self, exc: BaseException | None) -> None:
-        node = find_node_writer()
-        if node is None:
-            return
-        if exc is None:
-            node.end("completed", outputs=self.outputs)
-        elif isinstance(exc, TaskCancelledError):
-            node.end("cancelled", error=exc)
-
-
-_watched_call: ContextVar[_WatchedCall | None] = ContextVar("nighthawk_async_watched_call", default=None)
 
 
 def _capture(

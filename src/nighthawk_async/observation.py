@@ -254,6 +254,7 @@ class observed:  # noqa: N801  (a context manager that reads as a function at it
             attributes=None if self._attributes is None else self._attributes(),
             control=self._control,
         )
+        self._inputs = None  # nothing is kept of the values
         self._token = _node_writer.set(self._writer)
         return self._writer
 

@@ -60,24 +60,44 @@ class StepResult(Protocol):
         ...
 
 
+class CallExtent(Protocol):
+    """The extent of one call of a function; entered before its first statement, left after its last one."""
+
+    def returned(self, value: Result) -> Result:
+        """Take note of what the call is about to return; gives it back."""
+        ...
+
+
+class GeneratorExtent(CallExtent, Protocol):
+    """The extent of a call that makes a generator or an async generator: from its first value to its end."""
+
+    def suspended(self, value: Result) -> Result:
+        """Take note that the generator stops for a `yield`, and of what it yields; gives that back."""
+        ...
+
+    def resumed(self, value: Result) -> Result:
+        """Take note that it goes on, unless it did before, and of what was sent to it; gives that back."""
+        ...
+
+    def delegated(self, iterable: Iterable[Result]) -> Iterable[Result]:
+        """Give what `yield from` is to iterate over in place of another iterable."""
+        ...
+
+
 class CallDoor(Protocol):
-    """What the calls of a function that is no generator go through."""
+    """What the calls of a function go through."""
 
     @property
     def is_watched(self) -> bool:
         """Whether the arguments are wanted."""
         ...
 
-    def __call__(self, arguments: Mapping[str, object] | None) -> AbstractContextManager[object]:
-        """Make the context manager around one call.
+    def __call__(self, arguments: Mapping[str, object] | None) -> AbstractContextManager[CallExtent]:
+        """Make the extent of one call, that of a generator when the function makes one.
 
         Args:
             arguments: The local variables with which the function begins; None when they are not wanted.
         """
-        ...
-
-    def returned(self, value: Result) -> Result:
-        """Take note of what a call is about to return; gives it back."""
         ...
 
 

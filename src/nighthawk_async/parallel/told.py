@@ -9,9 +9,21 @@ from .task_errors import TaskCancelledError
 from .task_handle import TaskHandle
 from .task_state import TaskState
 
-__all__ = ["begin_group", "begin_task", "end_group", "ended_group", "tell_call"]
+__all__ = ["begin_group", "begin_task", "end_group", "ended_group", "state_after", "tell_call"]
 
 Result = TypeVar("Result")
+
+
+def state_after(leaving: BaseException | None) -> NodeState:
+    """How something has ended; what was asked to end has not failed.
+
+    Args:
+        leaving: What leaves it; None when all went well.
+    """
+    if leaving is None:
+        return "completed"
+    is_failure = isinstance(leaving, Exception) and not isinstance(leaving, TaskCancelledError)
+    return "failed" if is_failure else "cancelled"
 
 
 def begin_group(name: str, *, items: int | None = None) -> NodeWriter | None:
@@ -34,10 +46,8 @@ def end_group(node: NodeWriter | None, leaving: BaseException | None) -> None:
         node: Their node; None when nobody watches.
         leaving: What leaves them; None when all went well.
     """
-    if node is None:
-        return
-    state: NodeState = "completed" if leaving is None else _state_after(leaving)
-    node.end(state, error=leaving)
+    if node is not None:
+        node.end(state_after(leaving), error=leaving)
 
 
 class ended_group:  # noqa: N801  (a context manager that reads as a statement)
@@ -71,7 +81,7 @@ async def tell_call(
         with using_node_writer(node):
             outcome = await call
     except BaseException as error:
-        node.end(_state_after(error), error=error)
+        node.end(state_after(error), error=error)
         raise
     if isinstance(outcome, Failed):
         node.end("failed", error=outcome.error)
@@ -128,8 +138,3 @@ class _ControlledTask(_CancellableTask):
 
     def resume(self, input: Any = None) -> None:
         self._handle.resume(input)
-
-
-def _state_after(error: BaseException) -> NodeState:
-    is_failure = isinstance(error, Exception) and not isinstance(error, TaskCancelledError)
-    return "failed" if is_failure else "cancelled"

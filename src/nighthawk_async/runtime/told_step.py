@@ -11,6 +11,7 @@ import anyio
 
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskCancelledError, current_task
+from ..parallel.told import state_after
 from ..types.content import UserContent
 from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
@@ -110,7 +111,7 @@ class ToldStep:
         node = self._node or self._around.begin_child(
             "step", step_id, source=step_id, attributes=identity_attributes(self._execution_ref)
         )
-        node.end(_state_after(exc), error=exc)
+        node.end(state_after(exc), error=exc)
 
     def begin(self, step: Step, attempt: "StepAttempt | None") -> None:
         """It waits to be admitted, and what it brings about is below it.
@@ -223,9 +224,3 @@ _PLAIN = (str, bytes, int, float, complex, NoneType)
 
 def _never_changes(value: object) -> bool:
     return isinstance(value, _PLAIN) or callable(value)
-
-
-def _state_after(error: BaseException) -> NodeState:
-    """A step that was asked to end has not failed."""
-    is_failure = isinstance(error, Exception) and not isinstance(error, TaskCancelledError)
-    return "failed" if is_failure else "cancelled"

@@ -35,7 +35,7 @@ class StepCall:
 
 
 class StepScript:
-    """Answers steps in order, records them, and is the door that calls go through, which it counts."""
+    """Answers steps in order, records them, is the door that calls go through, and the extent of each."""
 
     def __init__(self):
         self.answers = deque()
@@ -46,6 +46,7 @@ class StepScript:
         self.is_watched = False
         self.arguments = []
         self.returned_values = []
+        self.yielding = []
 
     def will(self, kind="pass", **bindings):
         self.answers.append(Answer(kind=kind, bindings=bindings))
@@ -78,6 +79,18 @@ class StepScript:
         self.returned_values.append(value)
         return value
 
+    def suspended(self, value):
+        self.yielding.append(("suspended", value))
+        return value
+
+    def resumed(self, value):
+        self.yielding.append(("resumed", value))
+        return value
+
+    def delegated(self, iterable):
+        self.yielding.append(("delegated", iterable))
+        return iterable
+
     @contextlib.contextmanager
     def __call__(self, arguments):
         self.entered += 1
@@ -86,7 +99,7 @@ class StepScript:
                 {name: value for name, value in arguments.items() if not name.startswith("__nighthawk")}
             )
         try:
-            yield
+            yield self
         finally:
             self.exited += 1
 

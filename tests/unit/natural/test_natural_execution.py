@@ -204,7 +204,7 @@ def test_each_call_is_entered_once_and_always_left(load, script):
     assert (script.entered, script.exited) == (3, 3)
 
 
-def test_generators_have_no_call_scope_and_stay_generators(load, script):
+def test_generators_stay_generators_and_their_extent_lasts_to_their_end(load, script):
     module = load(
         """
         @natural
@@ -231,7 +231,21 @@ def test_generators_have_no_call_scope_and_stay_generators(load, script):
     with pytest.raises(StopIteration) as caught:
         next(module.f([1]))
     assert caught.value.value == "early"
-    assert script.entered == 0
+    assert (script.entered, script.exited) == (2, 2)
+    assert script.returned_values == ["end", "early"]
+    assert script.yielding == [("suspended", 10), ("resumed", "sent")]
+
+
+def test_an_expression_of_a_generator_may_be_as_deep_as_python_lets_it_be(load):
+    module = load(
+        f"""
+        @natural
+        def f():
+            "natural\\n1"
+            yield {" + ".join(["1"] * 700)}
+        """
+    )
+    assert list(module.f()) == [700]
 
 
 @pytest.mark.anyio
@@ -343,7 +357,9 @@ async def test_8_5_async_generators_stay_async_generators_and_return_ends_them(l
     script.will()
     script.will_return("ignored")
     assert [x async for x in module.f(numbers())] == [0]
-    assert script.entered == 0
+    assert (script.entered, script.exited) == (2, 2)
+    yielded = [value for kind, value in script.yielding if kind == "suspended"]
+    assert yielded == ["a", "end", 0]
 
 
 def test_global_and_nonlocal_write_bindings_reach_their_variable(load, script):

@@ -444,34 +444,6 @@ def test_a_sync_function_of_a_script_is_told_too() -> None:
     ]
 
 
-async def test_a_generator_leaves_nothing_in_force_between_its_values() -> None:
-    @nh.natural_function
-    async def count() -> Any:
-        for number in (1, 2):  # noqa: B007  (the block reads it)
-            """natural
-            Set <:result> to twice <number>.
-            """
-            yield result  # pyright: ignore
-
-    watched = root()
-    both = model_response(assign("result", "number * 2"), PASS)
-    with watched.watching():
-        async with nh.run(scripted(both, both)):
-            async for _ in count():
-                await anyio.lowlevel.checkpoint()
-                assert nh_node() is watched.find("run")
-    assert [line for line in watched.draw() if "step" in line] == ["  step: completed"] * 2
-
-
-def nh_node() -> ToldNode:
-    """The node in force."""
-    from nighthawk_async.observation import find_node_writer
-
-    found = find_node_writer()
-    assert isinstance(found, ToldNode)
-    return found
-
-
 async def test_a_cancelled_step_and_what_is_in_it_end_cancelled() -> None:
     async def wait(number: int) -> None:
         await anyio.sleep_forever()

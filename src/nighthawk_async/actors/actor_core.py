@@ -19,7 +19,7 @@ from .actor_waits import WaitingActor
 from .mailbox import Mailbox
 from .message_queue import QueueStatistics
 from .queue_state import SendWait
-from .told import ToldActor
+from .told import ToldLives
 from .waits import wait_for_first
 
 __all__ = ["ActorCore", "ActorStatistics", "ActorStatus"]
@@ -70,7 +70,7 @@ class ActorCore:
         self._has_ended = anyio.Event()
         self._cause: Exception | None = None
         self._waits = WaitingActor(name)
-        self._told = ToldActor(name, self.stop_now)
+        self._told = ToldLives("actor", name, self.stop_now)
         self.when_closed: Callable[[], object] | None = None  # told when it is closed between two lives
 
     @property

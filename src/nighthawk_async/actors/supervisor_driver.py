@@ -88,6 +88,7 @@ class SupervisorDriver:
             self.runners[name].conclude(replaced.last_error)
         runner.place = self._place
         runner.call_when_closed(partial(self._child_closed, name, runner))
+        runner.call_to_stop(partial(self._child_unwanted, name, runner))
         self.runners[name] = runner
         self._happened.set()
 
@@ -201,6 +202,11 @@ class SupervisorDriver:
     def _child_closed(self, name: str, runner: ChildRunner) -> None:
         if not self.has_ended and self.runners.get(name) is runner:
             self.state.child_closed(name, anyio.current_time(), is_finished=runner.is_finished)
+            self._happened.set()
+
+    def _child_unwanted(self, name: str, runner: ChildRunner) -> None:
+        if not self.has_ended and self.runners.get(name) is runner:
+            self.state.stop_child(name, anyio.current_time(), 0)
             self._happened.set()
 
     def _record(self, event: SupervisorEvent) -> None:

@@ -13,6 +13,7 @@ import anyio
 
 from .actor_core import ActorCore
 from .errors import ActorError
+from .told import ToldLives
 
 __all__ = [
     "ActorRunner",
@@ -88,6 +89,10 @@ class ChildRunner(ABC):
         """Call something when it is to end, or has ended, while it does not run. Only some can be closed."""
         return
 
+    def call_to_stop(self, call: Callable[[], object]) -> None:
+        """Call something when whoever watches wants it to end. Some end by themselves then."""
+        return
+
     def conclude(self, error: Exception | None) -> None:
         """It will not be started again. Concluding again changes nothing.
 
@@ -141,6 +146,8 @@ class FunctionRunner(ChildRunner):
         self._function = function
         self._child = SupervisedChild(name)
         self._has_asked = False
+        self._stop: Callable[[], object] | None = None
+        self._told = ToldLives("task", name, self._stop_now)
 
     def prepare(self) -> None:
         """Get ready to run."""
@@ -155,12 +162,26 @@ class FunctionRunner(ChildRunner):
 
     async def run(self) -> None:
         """Call the function."""
-        await self._function()
+        with self._told.life():
+            await self._function()
 
     def ask_to_stop(self, *, is_final: bool) -> bool:
         """Ask the function to return; False when it never asked for its `current_child`."""
         self._child.request_stop()
         return self._has_asked
+
+    def call_to_stop(self, call: Callable[[], object]) -> None:
+        """Call something when whoever watches wants the function to end."""
+        self._stop = call
+
+    def conclude(self, error: Exception | None) -> None:
+        """The function will not be called again."""
+        self._told.end()
+        super().conclude(error)
+
+    def _stop_now(self) -> None:
+        if self._stop is not None:
+            self._stop()
 
 
 class ActorRunner(ChildRunner):

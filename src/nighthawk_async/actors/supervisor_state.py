@@ -64,6 +64,7 @@ class SupervisorState:
         self._grace_seconds = grace_seconds
         self._record = record
         self._children = ChildTable()
+        self._takes_along = strategy in ("one_for_all", "rest_for_one")
         self._turns: list[ChildRecord] | None = []  # who is to be asked to stop, the next one last
         self._in_turn: ChildRecord | None = None  # who was asked to stop last
         self.is_stopping = False
@@ -228,7 +229,7 @@ class SupervisorState:
 
     def _may_start(self) -> bool:
         """Children that are restarted together start when all of them have stopped."""
-        return self._strategy in ("one_for_one", "escalate") or not self._children.are_any(*STOPPING)
+        return not self._takes_along or not self._children.are_any(*STOPPING)
 
     def _conclusions(self) -> Iterable[Action]:
         for child in self._children.in_phase("over"):
@@ -253,7 +254,8 @@ class SupervisorState:
         elif ending.kind in ("returned", "failed") and child.restart.applies_to(is_failure=error is not None):
             self._restart(child, error, now)
         else:
-            self._rest(child, "stopped" if error is None else "failed", is_over=ending.kind != "returned")
+            is_over = ending.kind != "returned" or not self._takes_along
+            self._rest(child, "stopped" if error is None else "failed", is_over=is_over)
 
     def _restart(self, child: ChildRecord, error: Exception | None, now: float) -> None:
         limit = self._limit

@@ -1,29 +1,31 @@
-"""Tells whoever watches of actors, pools and their jobs. Floor 1."""
+"""Tells whoever watches of actors, supervised functions, pools and their jobs. Floor 1."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import cast
+from typing import Literal, cast
 
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 
-__all__ = ["ToldActor", "begin_job", "begin_pool", "end_job", "end_pool"]
+__all__ = ["ToldLives", "begin_job", "begin_pool", "end_job", "end_pool"]
 
 
 _name_of_class = type.__dict__["__name__"].__get__  # whatever a metaclass makes of it
 
 
-class ToldActor:
-    """Tells of an actor from its first life to its end. A further life counts as a retry.
+class ToldLives:
+    """Tells of what may live several times, from its first life to its end. A further life counts as a retry.
 
     Args:
-        name: What the actor is called.
+        kind: What it is.
+        name: What it is called.
         stop_now: Ends it.
     """
 
-    __slots__ = ("_is_cancelled", "_last_error", "_name", "_node", "_stop_now")
+    __slots__ = ("_is_cancelled", "_kind", "_last_error", "_name", "_node", "_stop_now")
 
-    def __init__(self, name: str, stop_now: Callable[[], object]) -> None:
+    def __init__(self, kind: Literal["actor", "task"], name: str, stop_now: Callable[[], object]) -> None:
+        self._kind: Literal["actor", "task"] = kind
         self._name = name
         self._stop_now = stop_now
         self._node: NodeWriter | None = None
@@ -32,13 +34,13 @@ class ToldActor:
 
     @contextmanager
     def life(self) -> Generator[None, None, None]:
-        """The extent of one life, in the task of the actor: what it does is below it."""
+        """The extent of one life, in the task that lives it: what that does is below it."""
         if self._node is not None:
             self._last_error, self._is_cancelled = None, False
             self._node.count_retry()
             self._node.change_state("running")
         elif (around := find_node_writer()) is not None:
-            self._node = around.begin_child("actor", self._name, control=self)
+            self._node = around.begin_child(self._kind, self._name, control=self)
         else:
             yield
             return

@@ -89,6 +89,59 @@ async def test_the_lives_of_an_actor_are_one_node_with_retries() -> None:
     assert actor.states == ["running", "waiting", "running", "waiting", "completed"]
 
 
+async def test_a_function_that_a_supervisor_runs_is_one_node_over_its_lives() -> None:
+    lives: list[str] = []
+
+    async def work() -> None:
+        tell("inner")
+        lives.append("life")
+        if len(lives) == 1:
+            raise ValueError("first")
+
+    at_once = Restart(backoff_seconds=0, jitter_seconds=0)
+    watched = root()
+    with watched.watching():
+        async with Supervisor() as supervisor:
+            supervisor.start("worker", work, restart=at_once)
+            await anyio.wait_all_tasks_blocked()
+            assert watched.draw() == ["task worker: completed", "  step: completed", "  step: completed"]
+    task = watched.find("task")
+    assert task.states == ["running", "waiting", "running", "waiting", "completed"]
+    assert (task.retries, task.error) == (1, None)
+
+
+async def test_a_supervised_function_that_fails_for_good_has_failed() -> None:
+    async def work() -> None:
+        raise ValueError("again")
+
+    watched = root()
+    with watched.watching():
+        async with Supervisor() as supervisor:
+            supervisor.start("worker", work, restart=Restart(mode="never"))
+            await anyio.wait_all_tasks_blocked()
+    task = watched.find("task")
+    assert (task.state, str(task.error)) == ("failed", "again")
+
+
+async def test_a_supervised_function_can_be_ended_by_who_watches() -> None:
+    lives: list[str] = []
+
+    async def work() -> None:
+        lives.append("life")
+        await anyio.sleep_forever()
+
+    watched = root()
+    with watched.watching():
+        async with Supervisor() as supervisor:
+            supervisor.start("worker", work, restart=Restart(mode="always", backoff_seconds=0))
+            await anyio.wait_all_tasks_blocked()
+            watched.find("task").control.request_cancel("enough")
+            await anyio.wait_all_tasks_blocked()
+            assert lives == ["life"]
+            watched.find("task").control.request_cancel("again")  # too late, and no harm
+    assert watched.find("task").state == "cancelled"
+
+
 async def test_jobs_wait_in_the_queue_of_their_pool_and_run() -> None:
     gate = anyio.Event()
 

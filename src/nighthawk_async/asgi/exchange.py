@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..observation import NodeWriter
+from ..parallel.told import state_after
 from .admission import RefusedError
 from .outbox import Outbox
 from .problems import TIMED_OUT, Problem, find_problem, problem_messages
@@ -21,6 +22,8 @@ __all__ = ["Exchange"]
 _LOGGER = logging.getLogger("nighthawk")
 
 _SERVER_ERROR = 500
+_BROKEN = (500, 502)
+"""The statuses of what somebody has to mend; others tell of what somebody wanted, or of what passes."""
 
 
 class Exchange(Connection):
@@ -109,10 +112,14 @@ class Exchange(Connection):
         if self._work.end_reason is not None:
             node.end("failed" if self._work.end_reason == "timed_out" else "cancelled", error=error)
         elif error is not None:
-            node.end("failed", error=error)
+            node.end(state_after(error), error=error)
 
     def _log(self, problem: Problem, error: Exception | None) -> None:
-        if error is not None and not isinstance(error, RefusedError):
-            level = logging.ERROR if problem.status >= _SERVER_ERROR else logging.INFO
-            message = "request %s is answered with the status %d"
-            _LOGGER.log(level, message, self._request_id, problem.status, exc_info=error)
+        if error is None or isinstance(error, RefusedError):
+            return
+        message = "request %s is answered with the status %d: %s: %s"
+        told = (self._request_id, problem.status, type(error).__name__, error)
+        if problem.status in _BROKEN:
+            _LOGGER.error(message, *told, exc_info=error)
+        else:
+            _LOGGER.log(logging.WARNING if problem.status >= _SERVER_ERROR else logging.INFO, message, *told)

@@ -10,6 +10,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware, Problem, find_problem
+from nighthawk_async.parallel import TaskCancelledError
 from nighthawk_async.resilience import CircuitOpenError
 from nighthawk_async.runtime.model_access import InterceptionError
 from tests.unit.asgi.applications import Steps, answer
@@ -244,6 +245,27 @@ async def test_an_error_is_logged_with_the_id_that_the_client_got(caplog: pytest
     await get(NighthawkMiddleware(app, executor=Steps().executor), headers={"x-request-id": "seventh"})
     assert "request seventh is answered with the status 500" in caplog.text
     assert "for the operator" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "has_traceback"),
+    [
+        (nh.ModelError("broken answer"), "ERROR", True),
+        (TaskCancelledError(task_id="7", reason="enough", forced=False), "WARNING", False),
+        (nh.ApprovalDeniedError("not today"), "INFO", False),
+    ],
+)
+async def test_only_what_somebody_has_to_mend_is_logged_with_its_traceback(
+    caplog: pytest.LogCaptureFixture, error: Exception, level: str, has_traceback: bool
+) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise error
+
+    caplog.set_level("INFO", logger="nighthawk")
+    await get(NighthawkMiddleware(app, executor=Steps().executor))
+    (record,) = caplog.records
+    assert (record.levelname, record.exc_info is not None) == (level, has_traceback)
+    assert str(error) in record.getMessage()
 
 
 def test_a_framework_can_answer_with_a_problem_itself() -> None:

@@ -23,7 +23,7 @@ from .attributes import (
     usage_attributes,
 )
 from .endings import end_span, error_type_of
-from .instruments import record_duration
+from .instruments import record_calls, record_duration
 from .names import AGENT_SECONDS, OWN_AGENT
 from .settings import get_settings
 from .tool_spans import ToolSpans
@@ -66,7 +66,9 @@ class AgentSpan:
                 names.agent_id: address,
             },
         )
+        self._is_own = model is None
         self._usage = Usage()
+        self._inferences = 0
         self._tools: ToolSpans | None = None
         self._began = time.perf_counter()
 
@@ -99,6 +101,7 @@ class AgentSpan:
 
         def report_and_add(model_name: str, usage: Usage) -> None:
             self._usage += usage
+            self._inferences += usage.requests if self._is_own else 1  # one's own agent reports as it likes
             report(model_name, usage)
 
         return report_and_add
@@ -118,4 +121,5 @@ class AgentSpan:
             seconds = time.perf_counter() - self._began
             told = {**self._attributes, **error_attributes(names, error_type)}
             record_duration(names.agent_duration_metric, seconds, told, bounds=AGENT_SECONDS)
+            record_calls(names, self._inferences, 0 if self._tools is None else self._tools.count, told)
         end_span(self.span, names.error_type, error_type)

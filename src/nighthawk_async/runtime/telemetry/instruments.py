@@ -11,9 +11,9 @@ from opentelemetry.metrics import Counter, Histogram, MeterProvider
 
 from .attributes import Attributes
 from .library import LIBRARY, library_version
-from .names import SECONDS, TOKENS, Names
+from .names import CALLS, SECONDS, TOKENS, Names
 
-__all__ = ["record_chunk", "record_duration", "record_tokens"]
+__all__ = ["record_calls", "record_chunk", "record_duration", "record_tokens"]
 
 
 def record_duration(
@@ -29,6 +29,24 @@ def record_duration(
     """
     if name is not None:
         _histogram(metrics.get_meter_provider(), name, "s", bounds).record(seconds, attributes)
+
+
+def record_calls(names: Names, inferences: int, tool_calls: int, attributes: Attributes) -> None:
+    """Record how often an agent asked its model and called tools for one step.
+
+    Args:
+        names: The names to use.
+        inferences: How many requests there were, those included that failed; one that was sent again is one.
+        tool_calls: How many tool calls were carried out here.
+        attributes: What the agent was.
+    """
+    provider = metrics.get_meter_provider()
+    if names.agent_inferences_metric is not None:
+        histogram = _histogram(provider, names.agent_inferences_metric, "{inference_call}", CALLS)
+        histogram.record(inferences, attributes)
+    if names.agent_tool_calls_metric is not None:
+        histogram = _histogram(provider, names.agent_tool_calls_metric, "{tool_call}", CALLS)
+        histogram.record(tool_calls, attributes)
 
 
 def record_chunk(names: Names, seconds: float, attributes: Attributes, *, is_first: bool) -> None:

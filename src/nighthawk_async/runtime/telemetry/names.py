@@ -14,6 +14,7 @@ from msgspec.structs import replace
 __all__ = [
     "AGENT_SECONDS",
     "BASELINE",
+    "CALLS",
     "FINISH_REASONS",
     "LATEST",
     "OWN_AGENT",
@@ -28,6 +29,9 @@ SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20
 
 AGENT_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6)
 """The bounds of the buckets of durations of agents, which the conventions ask for."""
+
+CALLS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""The bounds of the buckets of numbers of calls, which the conventions ask for."""
 
 TOKENS = tuple(4**power for power in range(14))
 """The bounds of the buckets of numbers of tokens, which the conventions ask for."""
@@ -120,6 +124,8 @@ class Names(Struct, frozen=True, kw_only=True):
     unknown_modality: Mapping[str, str] = {}
     """What the counters tell of the tokens of a provider that does not break them down."""
     agent_duration_metric: str | None = None
+    agent_inferences_metric: str | None = None
+    agent_tool_calls_metric: str | None = None
     tool_duration_metric: str | None = None
 
 
@@ -156,6 +162,8 @@ LATEST = replace(
     ),
     unknown_modality=MappingProxyType({"gen_ai.token.modality": "unknown"}),
     agent_duration_metric="gen_ai.invoke_agent.duration",
+    agent_inferences_metric="gen_ai.invoke_agent.inference_calls",
+    agent_tool_calls_metric="gen_ai.invoke_agent.tool_calls",
     tool_duration_metric="gen_ai.execute_tool.duration",
 )
 """The conventions' own repository, as of its document `client-inference.md`."""

@@ -37,7 +37,7 @@ class _OpenCall(Struct, kw_only=True, eq=False):
 
 
 class ToolSpans:
-    """Begins tool calls, each with a span that is current while the call is carried out.
+    """Begins tool calls, each with a span that is current while the call is carried out; `count` of them.
 
     Args:
         begin: Begins a call.
@@ -59,6 +59,7 @@ class ToolSpans:
         self._secrets = secrets
         self._agent = agent
         self._open: dict[int, _OpenCall] = {}
+        self.count = 0
 
     def begin(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
         """Begin a call; await the result of what this returns.
@@ -66,6 +67,7 @@ class ToolSpans:
         Args:
             call: The call.
         """
+        self.count += 1
         opened = self._start(call)
         self._open[id(opened)] = opened
         with using_span(opened.span):

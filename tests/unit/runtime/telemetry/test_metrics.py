@@ -141,6 +141,10 @@ async def test_the_latest_conventions_count_tokens_and_time_agents_and_tools(
     (agents,) = points["gen_ai.invoke_agent.duration"]
     assert agents.attributes["gen_ai.agent.name"] == "act"
     assert (agents.explicit_bounds[0], agents.explicit_bounds[-1]) == (0.1, 409.6)
+    for name, count in (("inference_calls", 2), ("tool_calls", 1)):
+        (calls,) = points[f"gen_ai.invoke_agent.{name}"]
+        assert (calls.count, calls.sum, calls.attributes) == (1, count, agents.attributes)
+        assert calls.explicit_bounds == (1, 2, 4, 8, 16, 32, 64, 128)
     (tools,) = points["gen_ai.execute_tool.duration"]
     assert (tools.attributes["error.type"], tools.attributes["gen_ai.agent.name"]) == ("execution", "act")
     assert not any(name.startswith("gen_ai.client.operation") for name in points)
@@ -154,6 +158,8 @@ async def test_the_latest_conventions_count_no_tokens_for_a_failed_request(
             with pytest.raises(nh.ModelStatusError):
                 await act()
     points = points_of(reader)
+    assert points["gen_ai.invoke_agent.inference_calls"][0].sum == 1
+    assert points["gen_ai.invoke_agent.tool_calls"][0].sum == 0
     for name in ("input_tokens", "output_tokens"):
         (counter,) = points[f"gen_ai.client.inference.usage.{name}"]
         assert (counter.value, counter.attributes["gen_ai.token.modality"]) == (0, "unknown")

@@ -33,15 +33,18 @@ SUPPORTED_PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 CODE = ["src", "tests", "benchmarks", "examples", "noxfile.py"]
 
 
-# Tests of what no Python changes: the shape of the code, the benchmarks, pages in a browser, an example, the
-# servers of models. They run on the first Python that is found.
+# Tests of what no Python changes: the shape of the code, the benchmarks, pages in a browser, an example, much
+# load, the servers of models. They run on the first Python that is found.
 SAME_ON_EVERY_PYTHON = [
     "tests/architecture",
     "tests/benchmarks",
     "tests/browser",
     "tests/examples",
+    "tests/faults/test_http_load.py",
     "tests/faults/test_llama_cpp_protocols.py",
     "tests/faults/test_local_real_server.py",
+    "tests/faults/test_thousand_steps.py",
+    "tests/unit/local/test_local_model.py",
 ]
 PYTHONS_SEEN: list[str] = []
 

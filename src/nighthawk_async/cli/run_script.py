@@ -103,7 +103,7 @@ def call_function(script: Script, *, backend: Backend, executor: Callable[[], nh
     """
     _prepare(script)
     function = getattr(_import(script), script.function or "", None)
-    if not callable(function):
+    if not callable(function) or isinstance(function, type):
         raise ArgumentError(f"{script.given} has no function {script.function!r}")
     bound = bind_arguments(function, script.arguments)
     call = partial(function, *bound.args, **bound.kwargs)

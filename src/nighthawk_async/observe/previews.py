@@ -48,6 +48,9 @@ _OMITTED = "…"
 
 _BIG_INTEGER = re.compile(rf'"{BIG_INTEGER_MARK}(-?\d+)"')
 
+_CANCELLATIONS = ("CancelledError", "Cancelled")
+"""What event loops cancel with: it says how their tasks are called, with paths of files and addresses."""
+
 _str_of_errors = BaseException.__dict__["__str__"]
 _args_of_errors = BaseException.__dict__["args"]
 _to_json: Callable[[JsonableValue], str] = json.JSONEncoder(ensure_ascii=False).encode
@@ -92,8 +95,10 @@ def preview_error(error: BaseException | None, max_characters: int) -> ErrorView
     """An error, with at most so many characters of what it says."""
     if error is None:
         return None
-    said = _words_of(error, max_characters)
-    return ErrorView(type=type_name(type(error)), message=shorten(said, max_characters))
+    name = type_name(type(error))
+    if name in _CANCELLATIONS and not has_base(type(error), Exception):
+        return ErrorView(type=name, message="")
+    return ErrorView(type=name, message=shorten(_words_of(error, max_characters), max_characters))
 
 
 def preview_name(name: str) -> str:

@@ -477,6 +477,7 @@ def test_a_function_gets_its_arguments_by_its_annotations(
     [
         (["script.py:nothing"], "has no function 'nothing'"),
         (["script.py:value"], "has no function 'value'"),
+        (["script.py:Point"], "has no function 'Point'"),
         (["script.py:add", "many"], "the argument numbers: Input should be a valid integer"),
         (["script.py:move", "{}"], "missing a required argument: 'name'; it is move(point"),
         (["script.py:add", "--scale", "1", "--scale", "2"], "--scale is given twice"),

@@ -1,5 +1,7 @@
 """Values are looked at when they are told: within bounds, without running their code, and as text."""
 
+import asyncio
+import concurrent.futures
 import json
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -251,6 +253,21 @@ def test_a_node_ends_also_when_the_program_is_ended_while_its_error_is_looked_at
 )
 def test_an_error_says_what_its_arguments_say(error: BaseException, message: str) -> None:
     assert error_view(error).message == message
+
+
+class Cancelled(BaseException):
+    """As Trio's own, which nobody can make."""
+
+
+@pytest.mark.parametrize(
+    "error", [asyncio.CancelledError("by <Task at 0x7f> of /srv/app.py"), Cancelled("by x")]
+)
+def test_what_an_event_loop_cancels_with_is_shown_by_its_class(error: BaseException) -> None:
+    assert (error_view(error).type, error_view(error).message) == (type(error).__name__, "")
+
+
+def test_an_error_that_only_has_the_name_of_a_cancellation_says_what_it_says() -> None:
+    assert error_view(concurrent.futures.CancelledError("why")).message == "why"
 
 
 def test_an_error_that_says_much_is_shown_in_part() -> None:

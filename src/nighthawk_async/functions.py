@@ -5,10 +5,11 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import FrameType, FunctionType, MappingProxyType
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from .errors import NaturalParseError
-from .natural.transform import TransformedFunction, transform_function
+from .natural.blocks import NaturalBlock
+from .natural.transform import EXTENT_NAME, StepResult, TransformedFunction, transform_function
 from .runtime.annotations import names_in_texts
 from .runtime.calls import CallDoor
 from .runtime.oversight.verification import Verification, Verify, checked_verifications
@@ -18,6 +19,7 @@ from .runtime.runner import run_step, run_step_from_sync
 __all__ = ["natural_function"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+RunStep: TypeAlias = Callable[[int, Mapping[str, object], str | None], object]
 
 
 @overload
@@ -100,15 +102,29 @@ def _decorate(
     return bound
 
 
-def _run_step(
-    transformed: TransformedFunction, site: NaturalSite
-) -> Callable[[int, Mapping[str, object], str | None], object]:
+def _run_step(transformed: TransformedFunction, site: NaturalSite) -> RunStep:
     blocks = transformed.blocks
+    if site.is_generator:
+        return _run_generator_step(blocks, site)
     if blocks[0].is_async:
         return lambda index, python_locals, literal: run_step(blocks[index], site, python_locals, literal)
     return lambda index, python_locals, literal: run_step_from_sync(
         blocks[index], site, python_locals, literal
     )
+
+
+def _run_generator_step(blocks: tuple[NaturalBlock, ...], site: NaturalSite) -> RunStep:
+    def carry_out(index: int, python_locals: Mapping[str, Any], literal: str | None) -> StepResult:
+        with python_locals[EXTENT_NAME].in_force():
+            return run_step_from_sync(blocks[index], site, python_locals, literal)
+
+    async def carry_out_async(
+        index: int, python_locals: Mapping[str, Any], literal: str | None
+    ) -> StepResult:
+        with python_locals[EXTENT_NAME].in_force():
+            return await run_step(blocks[index], site, python_locals, literal)
+
+    return carry_out_async if blocks[0].is_async else carry_out
 
 
 def _annotations(function: FunctionType) -> Mapping[str, object]:

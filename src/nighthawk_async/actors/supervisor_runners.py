@@ -13,6 +13,7 @@ import anyio
 
 from .actor_core import ActorCore
 from .errors import ActorError
+from .foreign_cancellation import raising_foreign_cancellations
 from .told import ToldLives
 
 __all__ = [
@@ -162,7 +163,7 @@ class FunctionRunner(ChildRunner):
 
     async def run(self) -> None:
         """Call the function."""
-        with self._told.life():
+        with self._told.life(), raising_foreign_cancellations():
             await self._function()
 
     def ask_to_stop(self, *, is_final: bool) -> bool:
@@ -177,6 +178,7 @@ class FunctionRunner(ChildRunner):
     def conclude(self, error: Exception | None) -> None:
         """The function will not be called again."""
         self._told.end()
+        self._stop = None  # it holds the runner
         super().conclude(error)
 
     def _stop_now(self) -> None:

@@ -70,7 +70,7 @@ def compile_function(node: FunctionNode, *, scopes: tuple[ScopeNode, ...], origi
             skeleton, original.co_filename, "exec", flags=future_flags(original), dont_inherit=True
         )
     except SyntaxError as error:
-        raise _mismatch(original) from error
+        raise _nested_too_deep(original, error) or _mismatch(original) from error
     for name in (_FACTORY, *(scope.name for scope in scopes), node.name):
         code = next(
             constant
@@ -157,6 +157,16 @@ def _signature(code: CodeType) -> tuple[object, ...]:
         *variadic,
         *code.co_varnames[:count],
     )
+
+
+def _nested_too_deep(original: CodeType, error: SyntaxError) -> NaturalParseError | None:
+    if "nested blocks" not in (error.msg or ""):
+        return None
+    message = (
+        f"{original.co_qualname}(): {error.msg}; of the 20 that Python allows, a natural function takes one, "
+        "and a natural block another one"
+    )
+    return NaturalParseError(message, filename=original.co_filename, line=original.co_firstlineno)
 
 
 def _mismatch(original: CodeType) -> NaturalParseError:

@@ -5,8 +5,8 @@ They speak to the runtime through three closure variables and one local variable
     __nighthawk_run__     runs a block and returns, or is awaited to, a step result
     __nighthawk_locals__  the builtin `locals`, which the user's code may have shadowed
     __nighthawk_call__    makes the extent of one call of the function, from its arguments where it wants them
-    __nighthawk_extent__  the extent of this call: a context manager, which is told what the function returns,
-                          and when a generator stops at a `yield` and goes on
+    __nighthawk_extent__  the extent of this call: the context manager around it, which is told what the
+                          function returns, and is found among the local variables where a block is run
 
 All of them carry the location of the literal, so that tracebacks show the user's file and line.
 """
@@ -16,20 +16,15 @@ import ast
 from .blocks import ParsedLiteral
 from .tree import with_location
 
-__all__ = [
-    "CLOSURE_NAMES",
-    "block_statements",
-    "call_statement",
-    "resumed_statement",
-    "return_statement",
-    "told_yield",
-]
+__all__ = ["CLOSURE_NAMES", "EXTENT_NAME", "block_statements", "call_statement", "return_statement"]
 
 CLOSURE_NAMES = ("__nighthawk_run__", "__nighthawk_locals__", "__nighthawk_call__")
 """The closure variables that every transformed function has, whether it uses them or not."""
 
+EXTENT_NAME = "__nighthawk_extent__"
+"""The local variable that holds the extent of the call."""
+
 _STEP = "__nighthawk_step__"
-_EXTENT = "__nighthawk_extent__"
 _RUN, _LOCALS, _CALL = CLOSURE_NAMES
 
 
@@ -70,7 +65,7 @@ def call_statement(body: list[ast.stmt], origin: ast.stmt) -> ast.stmt:
         body: The body, which keeps its own locations.
         origin: The statement whose location the new one gets.
     """
-    code = f"with {_CALL}({_LOCALS}() if {_CALL}.is_watched else None) as {_EXTENT}: pass"
+    code = f"with {_CALL}({_LOCALS}() if {_CALL}.is_watched else None) as {EXTENT_NAME}: pass"
     (statement,) = with_location(ast.parse(code).body, origin)
     assert isinstance(statement, ast.With)
     statement.body = body
@@ -83,43 +78,16 @@ def return_statement(statement: ast.Return) -> ast.stmt:
     Args:
         statement: The statement of the user's, whose value keeps its own location.
     """
-    value = statement.value or ast.copy_location(ast.Constant(value=None), statement)
-    return ast.copy_location(ast.Return(value=_told("returned", value)), statement)
-
-
-def told_yield(node: ast.Yield | ast.YieldFrom) -> ast.expr:
-    """Make the expression that yields, and tells when the generator stops for that and when it goes on.
-
-    Args:
-        node: The expression of the user's, whose value keeps its own location.
-    """
-    if isinstance(node, ast.YieldFrom):
-        return ast.copy_location(ast.YieldFrom(value=_told("delegated", node.value)), node)
-    value = node.value or ast.copy_location(ast.Constant(value=None), node)
-    return _told("resumed", ast.copy_location(ast.Yield(value=_told("suspended", value)), node))
-
-
-def resumed_statement(origin: ast.AST) -> ast.stmt:
-    """Make the statement that tells that a generator goes on, where something may have been thrown into it.
-
-    Args:
-        origin: The statement whose location the new one gets.
-    """
-    (statement,) = with_location(ast.parse(f"{_EXTENT}.resumed(None)").body, origin)
-    return statement
-
-
-def _told(method: str, value: ast.expr) -> ast.expr:
-    """Make the expression that tells the extent of a value, and gives it back."""
-    (statement,) = with_location(ast.parse(f"{_EXTENT}.{method}(None)").body, value)
-    assert isinstance(statement, ast.Expr)
-    assert isinstance(statement.value, ast.Call)
-    statement.value.args = [value]
-    return statement.value
+    (told,) = with_location(ast.parse(f"return {EXTENT_NAME}.returned(None)").body, statement)
+    if statement.value is not None:
+        assert isinstance(told, ast.Return)
+        assert isinstance(told.value, ast.Call)
+        told.value.args = [statement.value]
+    return told
 
 
 def _return_line(*, is_async: bool, is_generator: bool) -> str:
-    return "return" if is_async and is_generator else f"return {_EXTENT}.returned({_STEP}.return_value)"
+    return "return" if is_async and is_generator else f"return {EXTENT_NAME}.returned({_STEP}.return_value)"
 
 
 def _outcome_lines(parsed: ParsedLiteral, return_line: str) -> list[str]:

@@ -13,18 +13,13 @@ from msgspec.structs import replace
 
 from ..types.outcomes import OUTCOME_KINDS, OutcomeKind
 from .blocks import ParsedLiteral, annotation_names, parse_literal
-from .generated import block_statements, call_statement, resumed_statement, return_statement, told_yield
+from .generated import block_statements, call_statement, return_statement
 from .literals import NaturalLiteral, literal_parts, natural_literal
 from .scope import FunctionNode, function_scope
 from .tokens import find_tokens, root_name
 from .tree import is_docstring, map_bodies, name_references, own_statements, replaced
-from .yields import map_yields
 
 __all__ = ["RewrittenFunction", "rewrite_function"]
-
-
-_AFTER_EXCEPTIONS = ("handlers", "finalbody")
-"""The bodies of a `try` statement where one goes on after an exception."""
 
 
 class RewrittenFunction(Struct, frozen=True, kw_only=True):
@@ -101,8 +96,6 @@ def rewrite_function(
     is_plain_docstring = bool(docstring) and natural_literal(node.body[0]) is None
     inner = rewriter.rewrite_body(node.body[1:] if is_plain_docstring else node.body, Position())
     inner += name_references(closure_names, node.body[-1])
-    if is_generator:
-        inner = [map_yields(statement, told_yield) for statement in inner]
     if rewriter.literals:
         inner = [call_statement(inner, node)]
     new_node = _bare_definition(node, body=[*docstring, *rewriter.declarations, *inner])
@@ -131,22 +124,15 @@ class _BodyRewriter(Struct, kw_only=True):
             self.declarations.append(statement)
             return [ast.copy_location(ast.Pass(), statement)]
         if isinstance(statement, ast.Return):
-            is_async_generator = self.is_async and self.is_generator  # whose `return` may have no value
-            return [statement if is_async_generator else return_statement(statement)]
+            may_have_value = not (self.is_async and self.is_generator)
+            return [return_statement(statement) if may_have_value else statement]
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             return [_with_mentions(statement, self.hidden_names)]
-        new = map_bodies(statement, lambda body, name: self._rewrite_inner(body, name, statement, position))
-        if self.is_generator and isinstance(statement, ast.With | ast.AsyncWith):
-            return [new, resumed_statement(statement)]  # it may have swallowed what was thrown at a `yield`
-        return [new]
-
-    def _rewrite_inner(
-        self, body: list[ast.stmt], name: str, statement: ast.stmt, position: Position
-    ) -> list[ast.stmt]:
-        new = self.rewrite_body(body, position.inside(statement, name))
-        if self.is_generator and name in _AFTER_EXCEPTIONS:
-            return [resumed_statement(body[0]), *new]
-        return new
+        return [
+            map_bodies(
+                statement, lambda body, name: self.rewrite_body(body, position.inside(statement, name))
+            )
+        ]
 
     def _rewrite_literal(self, literal: NaturalLiteral, position: Position) -> list[ast.stmt]:
         parsed = parse_literal(literal, position.allowed_kinds, filename=self.filename)

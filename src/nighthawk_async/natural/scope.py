@@ -13,14 +13,7 @@ from msgspec import Struct, field
 
 from .tree import child_nodes
 
-__all__ = [
-    "FunctionNode",
-    "FunctionScope",
-    "children_in_scope",
-    "function_scope",
-    "mangle",
-    "parameter_names",
-]
+__all__ = ["FunctionNode", "FunctionScope", "function_scope", "mangle", "parameter_names"]
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -70,7 +63,7 @@ def function_scope(node: FunctionNode) -> FunctionScope:
             pending.append((current.value, is_comprehension))
             continue
         is_comprehension = is_comprehension or isinstance(current, _COMPREHENSIONS)
-        pending.extend((child, is_comprehension) for child in reversed(list(children_in_scope(current))))
+        pending.extend((child, is_comprehension) for child in reversed(list(_children_in_scope(current))))
     return scope
 
 
@@ -83,35 +76,6 @@ def parameter_names(arguments: ast.arguments) -> list[str]:
     variadic = [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     return [argument.arg for argument in (*named, *variadic)]
-
-
-def children_in_scope(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a node whose names belong to the scope around it.
-
-    Args:
-        node: Any node.
-    """
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef():
-            yield from node.decorator_list
-            yield from _defaults(node.args)
-        case ast.Lambda():
-            yield from _defaults(node.args)
-        case ast.ClassDef():
-            yield from node.decorator_list
-            if not getattr(node, "type_params", ()):  # else the bases are evaluated in a scope of their own
-                yield from node.bases
-                yield from node.keywords
-        case ast.AnnAssign(value=None, simple=0):  # `(name): T` declares nothing
-            pass
-        case ast.AnnAssign(target=target, value=value):
-            yield target
-            if value is not None:
-                yield value
-        case _ if type(node).__name__ == "TypeAlias":  # Python 3.12; its value has a scope of its own
-            yield getattr(node, "name")  # noqa: B009 - the attribute is unknown to the types of Python 3.11
-        case _:
-            yield from child_nodes(node)
 
 
 def mangle(name: str, class_name: str | None) -> str:
@@ -148,6 +112,31 @@ def _record(node: ast.AST, scope: FunctionScope) -> None:
             scope.annotations.setdefault(name, annotation)
         case _:
             pass
+
+
+def _children_in_scope(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node whose names belong to the scope around it."""
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield from node.decorator_list
+            yield from _defaults(node.args)
+        case ast.Lambda():
+            yield from _defaults(node.args)
+        case ast.ClassDef():
+            yield from node.decorator_list
+            if not getattr(node, "type_params", ()):  # else the bases are evaluated in a scope of their own
+                yield from node.bases
+                yield from node.keywords
+        case ast.AnnAssign(value=None, simple=0):  # `(name): T` declares nothing
+            pass
+        case ast.AnnAssign(target=target, value=value):
+            yield target
+            if value is not None:
+                yield value
+        case _ if type(node).__name__ == "TypeAlias":  # Python 3.12; its value has a scope of its own
+            yield getattr(node, "name")  # noqa: B009 - the attribute is unknown to the types of Python 3.11
+        case _:
+            yield from child_nodes(node)
 
 
 def _defaults(arguments: ast.arguments) -> Iterable[ast.expr]:

@@ -21,13 +21,13 @@ from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
 from .blocks import NaturalBlock, ParsedLiteral, annotation_expression, annotation_names
 from .compilation import compile_expression, compile_function, skeleton_names, skeleton_scopes
-from .generated import CLOSURE_NAMES
+from .generated import CLOSURE_NAMES, EXTENT_NAME
 from .rewrite import rewrite_function
 from .scope import FunctionScope, function_scope, mangle
 from .source import find_function
 from .tokens import root_name
 
-__all__ = ["CallDoor", "StepResult", "TransformedFunction", "transform_function"]
+__all__ = ["EXTENT_NAME", "CallDoor", "CallExtent", "StepResult", "TransformedFunction", "transform_function"]
 
 Result = TypeVar("Result")
 
@@ -61,26 +61,10 @@ class StepResult(Protocol):
 
 
 class CallExtent(Protocol):
-    """The extent of one call of a function; entered before its first statement, left after its last one."""
+    """The extent of one call of a function; of a generator, from its first value to its end."""
 
     def returned(self, value: Result) -> Result:
         """Take note of what the call is about to return; gives it back."""
-        ...
-
-
-class GeneratorExtent(CallExtent, Protocol):
-    """The extent of a call that makes a generator or an async generator: from its first value to its end."""
-
-    def suspended(self, value: Result) -> Result:
-        """Take note that the generator stops for a `yield`, and of what it yields; gives that back."""
-        ...
-
-    def resumed(self, value: Result) -> Result:
-        """Take note that it goes on, unless it did before, and of what was sent to it; gives that back."""
-        ...
-
-    def delegated(self, iterable: Iterable[Result]) -> Iterable[Result]:
-        """Give what `yield from` is to iterate over in place of another iterable."""
         ...
 
 
@@ -93,7 +77,7 @@ class CallDoor(Protocol):
         ...
 
     def __call__(self, arguments: Mapping[str, object] | None) -> AbstractContextManager[CallExtent]:
-        """Make the extent of one call, that of a generator when the function makes one.
+        """Make the extent of one call.
 
         Args:
             arguments: The local variables with which the function begins; None when they are not wanted.
@@ -131,9 +115,9 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
 
         Args:
             function: The original function, with the code that was transformed.
-            run_step: Runs a block. Gets its position, what `locals()` says where it stands, and the rendered
-                text when it is an f-string, else None. Returns a `StepResult`; in an `async def` function, an
-                awaitable of one.
+            run_step: Runs a block. Gets its position, what `locals()` says where it stands, with the extent
+                of the call as `EXTENT_NAME`, and the rendered text when it is an f-string, else None. Returns
+                a `StepResult`; in an `async def` function, an awaitable of one.
             call_door: What each call goes through.
         """
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))

@@ -1,18 +1,19 @@
 """What calls of natural functions go through: an extent for tools, a node for whoever watches. Floor 3."""
 
 import inspect
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from types import FunctionType
-from typing import Any, TypeVar, cast
+from typing import TypeVar
 
 from ..observation import NodeWriter, find_node_writer, observed, using_node_writer
 from ..parallel.told import state_after
 from .environment import find_environment, using_environment
 from .tools.registry import ToolScope
 
-__all__ = ["CallDoor"]
+__all__ = ["CallDoor", "GeneratorExtent"]
 
 Result = TypeVar("Result")
 
@@ -45,14 +46,14 @@ class CallDoor:
         """Whether the arguments are wanted."""
         return find_node_writer() is not None
 
-    def __call__(self, arguments: Mapping[str, object] | None) -> "_CallExtent | _GeneratorExtent":
+    def __call__(self, arguments: Mapping[str, object] | None) -> "_CallExtent | GeneratorExtent":
         """Make the extent of one call.
 
         Args:
             arguments: The local variables with which the function begins; None when they are not wanted.
         """
         if self._is_generator:
-            return _UNTOLD_GENERATOR if arguments is None else _ToldGenerator(self, arguments)
+            return _UNTOLD_GENERATOR if arguments is None else self._told_generator(arguments)
         return _CallExtent() if arguments is None else _ToldCall(self, arguments)
 
     def inputs(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
@@ -62,6 +63,13 @@ class CallDoor:
             arguments: The local variables with which the function begins.
         """
         return {name: arguments[name] for name in self._argument_names if name in arguments}
+
+    def _told_generator(self, arguments: Mapping[str, object]) -> "GeneratorExtent":
+        around = find_node_writer()
+        if around is None:  # nobody any more: other threads begin and end to watch as they like
+            return _UNTOLD_GENERATOR
+        inputs = self.inputs(arguments)
+        return GeneratorExtent(around.begin_child("function", self.name, source=self.source, inputs=inputs))
 
 
 class _CallExtent:
@@ -111,8 +119,7 @@ class _ToldCall(_CallExtent):
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         super().__exit__(exc_type, exc, traceback)
-        if self._node is not None:
-            self._node.end(state_after(exc), outputs=self._outputs, error=exc)
+        _tell_end(self._node, self._outputs, exc)
         self._observed.__exit__(exc_type, exc, traceback)
 
     def returned(self, value: Result) -> Result:
@@ -120,110 +127,45 @@ class _ToldCall(_CallExtent):
         return value
 
 
-class _GeneratorExtent:
-    """One generator that nobody watches."""
+class GeneratorExtent:
+    """One generator, from its first value to its end.
 
-    __slots__ = ()
-
-    def __enter__(self) -> "_GeneratorExtent":
-        return self
-
-    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        pass
-
-    def returned(self, value: Result) -> Result:
-        return value
-
-    def suspended(self, value: Result) -> Result:
-        return value
-
-    def resumed(self, value: Result) -> Result:
-        return value
-
-    def delegated(self, iterable: Iterable[Result]) -> Iterable[Result]:
-        return iterable
-
-
-_UNTOLD_GENERATOR = _GeneratorExtent()
-
-
-class _ToldGenerator(_GeneratorExtent):
-    """One generator that whoever watches is told of; its node is in force while it runs, not between values.
+    What iterates over it goes on between its values, so nothing may stay in force then: its node is in force
+    for its blocks alone.
 
     Args:
-        door: What it goes through.
-        arguments: Its arguments, among other variables.
+        node: Its node; None when nobody watches.
     """
 
-    __slots__ = ("_extent", "_inside", "_node", "_outputs")
+    __slots__ = ("_node", "_outputs")
 
-    def __init__(self, door: CallDoor, arguments: Mapping[str, object]) -> None:
-        around = find_node_writer()
-        assert around is not None, "nobody watches"
-        self._node = around.begin_child(
-            "function", door.name, source=door.source, inputs=door.inputs(arguments)
-        )
-        self._inside: NodeWriter | None = self._node
-        self._extent: using_node_writer | None = None
+    def __init__(self, node: NodeWriter | None) -> None:
+        self._node = node
         self._outputs: Mapping[str, object] | None = None
 
-    def __enter__(self) -> "_ToldGenerator":
-        self._go_on()
+    def __enter__(self) -> "GeneratorExtent":
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        if self._extent is not None:
-            self._extent.__exit__()
-        if isinstance(exc, GeneratorExit):  # whoever iterates over it has had enough
-            exc = None
-        self._node.end(state_after(exc), outputs=self._outputs, error=exc)
+        has_been_closed = isinstance(exc, GeneratorExit)  # whoever iterates over it has had enough
+        _tell_end(self._node, self._outputs, None if has_been_closed else exc)
 
     def returned(self, value: Result) -> Result:
-        self._outputs = {"return": value}
+        """Take note of what it is about to return."""
+        if self._node is not None:
+            self._outputs = {"return": value}
         return value
 
-    def suspended(self, value: Result) -> Result:
-        if self._extent is not None:
-            self._inside = find_node_writer()
-            self._extent.__exit__()
-            self._extent = None
-            self._node.change_state("waiting")
-        return value
-
-    def resumed(self, value: Result) -> Result:
-        if self._extent is None:
-            self._go_on()
-            self._node.change_state("running")
-        return value
-
-    def delegated(self, iterable: Iterable[Result]) -> Generator[Result, Any, Any]:
-        """Do what `yield from` does (PEP 380), and leave the generator at every value of the other one."""
-        iterator = cast("Any", iter(iterable))
-        advance: Callable[[], Result] = partial(next, iterator)
-        while True:
-            try:
-                value = advance()
-            except StopIteration as end:
-                return end.value
-            try:
-                sent = yield self.suspended(value)
-            except GeneratorExit:
-                self.resumed(None)
-                getattr(iterator, "close", _nothing)()
-                raise
-            except BaseException as error:
-                self.resumed(None)
-                if not hasattr(iterator, "throw"):
-                    raise
-                advance = partial(iterator.throw, error)
-            else:
-                self.resumed(None)
-                advance = partial(next, iterator) if sent is None else partial(iterator.send, sent)
-
-    def _go_on(self) -> None:
-        self._extent = using_node_writer(self._inside)
-        self._extent.__enter__()
+    def in_force(self) -> AbstractContextManager[object]:
+        """Let what goes on in the `with` statement be below it."""
+        return nullcontext() if self._node is None else using_node_writer(self._node)
 
 
-def _nothing() -> None:
-    pass
+_UNTOLD_GENERATOR = GeneratorExtent(None)
+
+
+def _tell_end(
+    node: NodeWriter | None, outputs: Mapping[str, object] | None, leaving: BaseException | None
+) -> None:
+    if node is not None:
+        node.end(state_after(leaving), outputs=None if leaving is not None else outputs, error=leaving)

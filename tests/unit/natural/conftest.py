@@ -46,7 +46,6 @@ class StepScript:
         self.is_watched = False
         self.arguments = []
         self.returned_values = []
-        self.yielding = []
 
     def will(self, kind="pass", **bindings):
         self.answers.append(Answer(kind=kind, bindings=bindings))
@@ -78,18 +77,6 @@ class StepScript:
     def returned(self, value):
         self.returned_values.append(value)
         return value
-
-    def suspended(self, value):
-        self.yielding.append(("suspended", value))
-        return value
-
-    def resumed(self, value):
-        self.yielding.append(("resumed", value))
-        return value
-
-    def delegated(self, iterable):
-        self.yielding.append(("delegated", iterable))
-        return iterable
 
     @contextlib.contextmanager
     def __call__(self, arguments):

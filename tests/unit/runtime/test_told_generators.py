@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async import observe
-from nighthawk_async.observation import find_node_writer, using_node_writer
+from nighthawk_async.observation import find_node_writer
 from nighthawk_async.parallel import TaskCancelledError
 from nighthawk_async.testing import (
     CallbackExecutor,
@@ -99,7 +99,7 @@ async def test_an_async_generator_is_a_node_with_its_steps_below_it() -> None:
             async for value in generator:
                 await anyio.lowlevel.checkpoint()
                 assert in_force() is run
-                assert watched.find("function").state == "waiting"
+                assert watched.find("function").state == "running"
                 values.append(value)
     assert values == [2, 4]
     assert watched.draw() == [
@@ -109,7 +109,7 @@ async def test_an_async_generator_is_a_node_with_its_steps_below_it() -> None:
         "    step: completed",
     ]
     node = watched.find("function")
-    assert node.states == ["running", "waiting", "running", "waiting", "running", "completed"]
+    assert node.states == ["running", "completed"]
     assert (node.inputs, node.outputs) == ({"limit": 2}, {})
     assert node.source is not None
     assert node.source.startswith(f"{MODULE}:")
@@ -144,33 +144,47 @@ def test_the_outcome_return_of_a_block_is_told_too() -> None:
     assert watched.find("function").outputs == {"return": "word"}
 
 
-async def test_what_the_code_of_a_generator_calls_is_below_it() -> None:
+async def test_what_the_python_code_of_a_generator_calls_is_below_what_iterates_over_it() -> None:
     @nh.natural_function
     async def outer(number: int) -> AsyncIterator[int]:
-        yield await double(number)
-        async for value in doubles(1):
-            yield value
         """natural
         Set <:result> to twice <number>.
         """
-        for each in await nh.parallel.map(double, [number, result]):  # pyright: ignore
-            yield each
+        yield await double(result)  # pyright: ignore
 
     watched = root()
     with watched.watching():
         async with nh.run(executor()):
-            assert [value async for value in outer(3)] == [6, 2, 6, 12]
-    assert [line for line in watched.draw() if "step" not in line] == [
+            assert [value async for value in outer(3)] == [12]
+    assert [line.rsplit(".")[-1].strip() for line in watched.draw()] == [
         "run run: completed",
-        "  function test_what_the_code_of_a_generator_calls_is_below_it.<locals>.outer: completed",
-        "    function double: completed",
-        "    function doubles: completed",
-        "    group parallel.map: completed",
-        "      task map[0]: completed",
-        "        function double: completed",
-        "      task map[1]: completed",
-        "        function double: completed",
+        "outer: completed",
+        "step: completed",
+        "function double: completed",
+        "step: completed",
     ]
+    assert [node.kind for node in watched.find("run").children] == ["function", "function"]
+
+
+async def test_what_a_block_of_a_generator_calls_is_below_its_step() -> None:
+    @nh.natural_function
+    async def outer(number: int) -> AsyncIterator[int]:
+        """natural
+        Set <:result> to <double>(<number>).
+        """
+        yield result  # pyright: ignore
+
+    call = tool_call("nh_assign", target_path="result", expression="double(number)")
+    inner = tool_call("nh_assign", target_path="result", expression="number * 2")
+    ended = tool_call("nh_outcome", kind="pass")
+    model = ScriptedModel([model_response(call, ended), model_response(inner, ended)])
+    watched = root()
+    with watched.watching():
+        async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+            assert [value async for value in outer(3)] == [6]
+    (function,) = watched.find("run").children
+    (step,) = function.children
+    assert [node.name for node in step.walk() if node.kind == "function"] == ["double"]
 
 
 async def test_generators_that_go_on_in_turns_keep_apart() -> None:
@@ -190,46 +204,39 @@ async def test_generators_that_go_on_in_turns_keep_apart() -> None:
 
 
 @nh.natural_function
-def walk(tree: tuple[Any, ...], log: list[object]) -> Generator[Any, Any, str]:
-    "natural\nDo nothing."
+def walk(tree: tuple[Any, ...]) -> Generator[Any, Any, str]:
+    """natural
+    Do nothing.
+    """
     for part in tree:
         if isinstance(part, tuple):
-            log.append((yield from walk(part, log)))
+            yield from walk(part)
         else:
-            log.append((yield part))
+            yield part
     return f"{len(tree)} parts"
 
 
-def test_yield_from_nests_what_it_delegates_to() -> None:
+def test_each_generator_of_a_recursion_is_a_node() -> None:
     watched = root()
-    log: list[object] = []
     with watched.watching(), nh.run(CallbackExecutor(lambda _: pass_response())):
-        generator = walk((1, (2, (3,)), 4), log)
-        values = [next(generator), generator.send("a"), generator.send("b"), generator.send("c")]
+        assert list(walk((1, (2, (3,)), 4))) == [1, 2, 3, 4]
         assert in_force() is watched.find("run")
-        with pytest.raises(StopIteration, match="3 parts"):
-            generator.send("d")
-    assert values == [1, 2, 3, 4]
-    assert log == ["a", "b", "c", "1 parts", "2 parts", "d"]
-    assert [line for line in watched.draw() if "step" not in line] == [
-        "run run: completed",
-        "  function walk: completed",
-        "    function walk: completed",
-        "      function walk: completed",
+    nodes = watched.find("run").children
+    assert [(node.name, node.state, node.outputs["return"], len(node.children)) for node in nodes] == [
+        ("walk", "completed", "3 parts", 1),
+        ("walk", "completed", "2 parts", 1),
+        ("walk", "completed", "1 parts", 1),
     ]
 
 
-def test_leaving_a_delegating_generator_closes_what_it_delegates_to_and_ends_both() -> None:
+def test_leaving_a_delegating_generator_ends_what_it_delegates_to_as_well() -> None:
     watched = root()
     with watched.watching(), nh.run(CallbackExecutor(lambda _: pass_response())):
-        generator = walk(((1,),), [])
+        generator = walk(((1,),))
         next(generator)
         generator.close()
         assert in_force() is watched.find("run")
-    assert [line for line in watched.draw() if "function" in line] == [
-        "  function walk: completed",
-        "    function walk: completed",
-    ]
+    assert [node.state for node in watched.find("run").children] == ["completed", "completed"]
 
 
 async def test_whoever_has_enough_values_has_not_failed_an_async_generator() -> None:
@@ -317,46 +324,51 @@ def test_a_generator_that_hears_that_its_task_was_cancelled_ends_cancelled() -> 
     assert watched.find("function").state == "cancelled"
 
 
-@nh.natural_function
-def patient(log: list[ToldNode]) -> Generator[int, None, None]:
-    "natural\nDo nothing."
-    with contextlib.suppress(KeyError):
-        yield 1
-    log.append(in_force())
-    try:
-        yield 2
-    except ValueError:
-        log.append(in_force())
-        yield 3
-    finally:
-        log.append(in_force())
-    log.append(in_force())
+async def test_what_a_generator_enters_and_is_thrown_out_of_leaves_nothing_in_force() -> None:
+    @nh.natural_function
+    async def inside_a_run() -> AsyncGenerator[int, None]:
+        """natural
+        Do nothing.
+        """
+        async with nh.run(executor()):
+            yield 1
 
-
-def test_it_is_in_force_where_it_goes_on_after_what_was_thrown_into_it() -> None:
     watched = root()
-    log: list[ToldNode] = []
-    with watched.watching(), nh.run(CallbackExecutor(lambda _: pass_response())):
-        run = in_force()
-        generator = patient(log)
-        next(generator)
-        generator.throw(KeyError())
-        assert in_force() is run
-        generator.throw(ValueError())
-        assert in_force() is run
-        assert list(generator) == []
-        node = watched.find("function")
-        assert log == [node] * 4
-        assert node.state == "completed"
-        log.clear()
+    with watched.watching():
+        async with nh.run(CallbackExecutor(lambda _: pass_response())):
+            run = in_force()
+            for leave in ("aclose", "athrow"):
+                generator = inside_a_run()
+                await anext(generator)
+                if leave == "aclose":
+                    await generator.aclose()
+                else:
+                    with pytest.raises(KeyError):
+                        await generator.athrow(KeyError())
+                assert in_force() is run
+    assert [node.state for node in run.children if node.kind == "function"] == ["completed", "failed"]
 
-        generator = patient(log)
+
+def test_a_block_where_something_thrown_into_it_is_handled_is_below_it() -> None:
+    @nh.natural_function
+    def patient(number: int) -> Generator[int, None, None]:
+        try:
+            yield 1
+        except ValueError:
+            """natural
+            Set <:result> to twice <number>.
+            """
+            yield result  # pyright: ignore
+
+    watched = root()
+    with watched.watching(), nh.run(executor()):
+        generator = patient(2)
         next(generator)
-        next(generator)
+        assert generator.throw(ValueError()) == 4
+        assert in_force() is watched.find("run")
         generator.close()
-        assert in_force() is run
-    assert log == [watched.find("run").children[1]] * 2
-    assert log[0].states[-2:] == ["running", "completed"]
+    (function,) = watched.find("run").children
+    assert (function.state, [child.kind for child in function.children]) == ("completed", ["step"])
 
 
 async def test_an_async_generator_as_a_context_manager_lets_the_body_be_below_its_caller() -> None:
@@ -364,7 +376,7 @@ async def test_an_async_generator_as_a_context_manager_lets_the_body_be_below_it
     @nh.natural_function
     async def session(number: int) -> AsyncIterator[int]:
         try:
-            yield await double(number)
+            yield number
         except ValueError:
             """natural
             Set <:result> to twice <number>.
@@ -373,37 +385,15 @@ async def test_an_async_generator_as_a_context_manager_lets_the_body_be_below_it
     watched = root()
     with watched.watching():
         async with nh.run(executor()), session(1) as value:
-            assert await double(value) == 4
+            assert await double(value) == 2
             raise ValueError
     assert [line.rsplit(".")[-1] for line in watched.draw()] == [
         "run run: completed",
         "session: completed",
-        "    function double: completed",
-        "      step: completed",
         "    step: completed",
         "  function double: completed",
         "    step: completed",
     ]
-
-
-async def test_what_the_generator_puts_in_force_itself_stays_inside_it() -> None:
-    inner = root()
-    log: list[object] = []
-
-    @nh.natural_function
-    async def values() -> AsyncIterator[int]:
-        "natural\nDo nothing."
-        with using_node_writer(inner):
-            yield 1
-            log.append(find_node_writer())
-        log.append(find_node_writer())
-
-    watched = root()
-    with watched.watching():
-        async with nh.run(CallbackExecutor(lambda _: pass_response())):
-            async for _ in values():
-                assert in_force() is watched.find("run")
-    assert log == [inner, watched.find("function")]
 
 
 async def test_it_may_go_on_in_another_task() -> None:
@@ -482,7 +472,7 @@ async def test_the_tree_shows_a_generator_that_outlives_what_began_it() -> None:
             (run,) = tree.snapshot().children
             (beginner,) = run.children
             function = beginner.children[1]
-            assert (beginner.state, function.state) == ("completed", "waiting")
+            assert (beginner.state, function.state) == ("completed", "running")
             assert await anext(generator) == 2
             await generator.aclose()
     (run,) = tree.snapshot().children
@@ -523,6 +513,7 @@ def parts(depth: int, log: list[object], again: Parts) -> Generator[object, obje
 def trace(generator: Generator[object, object, object], operations: list[str]) -> list[str]:
     """What comes of the operations."""
     seen: list[str] = []
+    around = find_node_writer()
     for operation in operations:
         try:
             match operation:
@@ -537,6 +528,7 @@ def trace(generator: Generator[object, object, object], operations: list[str]) -
             seen.append(repr(came))
         except BaseException as error:
             seen.append(repr(error))
+        assert find_node_writer() is around
         seen.append(inspect.getgeneratorstate(generator))
     return seen
 
@@ -548,17 +540,17 @@ natural_parts = nh.natural_function(parts)
 @given(operations=OPERATIONS, depth=st.integers(0, 2))
 def test_it_behaves_as_python_generators_do(is_watched: bool, operations: list[str], depth: int) -> None:
     expected_log: list[object] = []
-    expected = trace(parts(depth, expected_log, parts), operations)
+    plain = parts(depth, expected_log, parts)
+    expected = trace(plain, operations)
     watched = root()
     log: list[object] = []
     with contextlib.ExitStack() as stack:
         if is_watched:
             stack.enter_context(watched.watching())
         stack.enter_context(nh.run(CallbackExecutor(lambda _: pass_response())))
-        around = find_node_writer()
         generator = natural_parts(depth, log, natural_parts)
         seen = trace(generator, operations)
-        assert find_node_writer() is around
-        generator.close()
     assert (seen, log) == (expected, expected_log)
-    assert "running" not in {node.state for node in watched.walk() if node is not watched}
+    if is_watched:
+        states = {node.state for node in watched.walk() if node.kind == "function"}
+        assert ("running" in states) == (inspect.getgeneratorstate(generator) == inspect.GEN_SUSPENDED)

@@ -1,5 +1,8 @@
 """The page in a browser: what is seen, what the keys do, and that nothing told becomes markup."""
 
+from asyncio import CancelledError
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -31,9 +34,55 @@ def test_the_tree_shows_states_in_words_and_tokens_and_cost(open_site: OpenSite,
     assert row(page, "classify").locator(".state").inner_text() == "completed"
     assert row(page, "look up order").locator(".state").inner_text() == "raised"
     assert "1840 / 96" in row(page, "classify").inner_text()
-    assert "$0.00183" in row(page, "POST /tickets").inner_text()
-    assert page.locator("#totals").inner_text().split()[-1] == "$0.00183"
+    assert "$0.0018" in row(page, "POST /tickets").inner_text()
+    assert page.locator("#totals").inner_text().split()[-1] == "$0.0018"
     assert page.locator("#states .failed").inner_text().split() == ["✕", "failed", "1"]
+
+
+def test_what_is_not_exact_is_marked_and_the_mark_is_explained(
+    open_site: OpenSite, open_page: OpenPage
+) -> None:
+    site = open_site()
+    run = site.top.begin_child("run", "main")
+    exact, inexact = run.begin_child("model_request", "exact"), run.begin_child("model_request", "inexact")
+    exact.set_usage(Usage(requests=1, input_tokens=40, output_tokens=2, cost=Decimal("0.00002")))
+    usage = Usage(requests=1, input_tokens=400, output_tokens=13, cost=Decimal("0.5"), is_complete=False)
+    inexact.set_usage(replace(usage, unpriced_requests=1))
+    page = open_page(site.address)
+    row(page, "inexact").click()
+    cells = row(page, "inexact").locator("> *")
+    assert cells.all_inner_texts()[3:5] == ["~400 / 13", "~$0.5000+"]
+    assert "estimated" in cells.nth(3).get_attribute("title")
+    assert "without a known price" in cells.nth(4).get_attribute("title")
+    assert row(page, "main").locator("> *").all_inner_texts()[3:5] == ["~440 / 15", "~$0.5000+"]
+    cells = page.locator("[role=treeitem]").nth(1).locator("> *")
+    assert cells.all_inner_texts()[3:5] == ["40 / 2", "<$0.0001"]
+    assert cells.nth(3).get_attribute("title") is None
+    assert page.locator("#totals dd").all_inner_texts()[1:] == ["~440", "~15", "~$0.5000+"]
+    usage_row = page.locator("#details .usage tr", has_text="input tokens")
+    usage_row.locator("td", has_text="~400").first.wait_for()
+    row(page, "main").click()
+    page.locator("#details h2", has_text="main").wait_for()
+    assert usage_row.locator("td").all_inner_texts() == ["0", "~440"]
+    page.keyboard.press("?")
+    page.locator("dialog", has_text="not exact").wait_for()
+
+
+def test_a_cancelled_node_shows_what_it_works_with_and_its_details_the_type(
+    open_site: OpenSite, open_page: OpenPage
+) -> None:
+    site = open_site()
+    for name, state, error in (
+        ("silent", "cancelled", CancelledError()),
+        ("told", "cancelled", TimeoutError("the customer has left")),
+        ("wrong", "failed", LookupError()),
+    ):
+        site.top.begin_child("step", name, inputs={"ticket": 7}).end(state, error=error)
+    page = open_page(site.address)
+    row(page, "silent").click()
+    hints = [row(page, name).locator(".hint").inner_text() for name in ("silent", "told", "wrong")]
+    assert hints == ["ticket: 7", "TimeoutError: the customer has left", "LookupError"]
+    page.locator("#details .error", has_text="CancelledError").wait_for()
 
 
 def test_what_is_told_stays_text_whatever_it_holds(open_site: OpenSite, open_page: OpenPage) -> None:
@@ -181,6 +230,52 @@ def test_the_keys_are_those_of_a_tree(open_site: OpenSite, open_page: OpenPage) 
     page.locator("dialog").wait_for(state="detached")
 
 
+def test_the_keys_of_the_tree_hold_wherever_nothing_else_has_the_focus(
+    open_site: OpenSite, open_page: OpenPage
+) -> None:
+    site = open_site()
+    begin_triage(site.top, site.control)
+    page = open_page(site.address)
+    row(page, "draft reply").wait_for()
+    assert page.evaluate("document.activeElement === document.body")
+
+    def selected() -> str:
+        page.evaluate("new Promise(requestAnimationFrame)")
+        return page.locator("[aria-selected=true] .title").inner_text()
+
+    page.keyboard.press("ArrowDown")
+    assert selected() == "POST /tickets/{id}"
+    assert page.evaluate("document.activeElement.id") == "tree"
+    for key, name in (("End", "draft reply"), ("Home", "POST /tickets/{id}"), ("ArrowDown", "triage")):
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press(key)
+        assert selected() == name
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Enter")
+    page.locator("#details:focus").wait_for()
+    page.keyboard.press("ArrowDown")
+    assert selected() == "triage"
+    page.locator("#theme").focus()
+    page.keyboard.press("ArrowDown")
+    assert selected() == "triage"
+    page.locator("#search").focus()
+    page.keyboard.press("Home")
+    assert selected() == "triage"
+
+
+def test_escape_leads_to_the_tree_from_anywhere(open_site: OpenSite, open_page: OpenPage) -> None:
+    site = open_site()
+    begin_triage(site.top, site.control)
+    page = open_page(site.address)
+    row(page, "draft reply").wait_for()
+    page.keyboard.press("Escape")
+    page.locator("#tree:focus").wait_for()
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("?")
+    page.keyboard.press("Escape")
+    page.locator("#tree:focus").wait_for()
+
+
 def test_what_is_looked_for_is_shown_with_what_is_above_it(open_site: OpenSite, open_page: OpenPage) -> None:
     site = open_site()
     many_requests(site.top, 100)
@@ -207,17 +302,23 @@ def test_whoever_has_the_token_influences_a_step(open_site: OpenSite, open_page:
     page.locator("#details").get_by_role("button", name="Cancel").wait_for()
     page.keyboard.press("c")
     page.locator("dialog").get_by_role("button", name="Cancel it").click()
-    page.locator("dialog input[type=password]").fill("not-the-token-at-all")
-    page.keyboard.press("Enter")
-    page.locator("#notice.bad", has_text="wrong one").wait_for()
+    for wrong in ("not-the-token-at-all", "wr\xf6ng \u6f22"):
+        page.locator("dialog input[type=password]").fill(wrong)
+        page.keyboard.press("Enter")
+        page.locator("dialog .wrong", has_text="not the token").wait_for()
+        assert page.locator("#token", has_text="Enter token").count() == 1
+    page.locator("dialog").get_by_role("button", name="Back").click()
+    page.locator("dialog").wait_for(state="detached")
     assert site.control.asked == []
     page.locator("#token").click()
     page.locator("dialog input").fill(TOKEN)
     page.keyboard.press("Enter")
+    page.locator("#token", has_text="Forget token").wait_for()
     row(page, "draft reply").click()
     page.keyboard.press("s")
-    page.locator("dialog textarea").fill("Be brief.")
-    page.locator("dialog").get_by_role("button", name="Send").click()
+    page.locator("dialog", has_text="Ctrl+Enter sends").locator("textarea").fill("Be brief.")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Control+Enter")
     page.locator("#notice", has_text="steer: accepted").wait_for()
     page.keyboard.press("p")
     page.locator("#notice", has_text="suspend: accepted").wait_for()
@@ -231,6 +332,49 @@ def test_whoever_has_the_token_influences_a_step(open_site: OpenSite, open_page:
         ("suspend", None),
         ("cancel", "cancelled by dashboard"),
     ]
+
+
+def test_an_action_goes_on_when_the_right_token_follows_a_wrong_one(
+    open_site: OpenSite, open_page: OpenPage
+) -> None:
+    site = open_site(token=TOKEN)
+    begin_triage(site.top, site.control)
+    page = open_page(site.address)
+    row(page, "draft reply").click()
+    page.locator("#details").get_by_role("button", name="Suspend").click()
+    page.locator("dialog input[type=password]").fill("not-the-token-at-all")
+    page.keyboard.press("Enter")
+    page.locator("dialog .wrong").wait_for()
+    page.locator("dialog input[type=password]").fill(TOKEN)
+    page.keyboard.press("Enter")
+    page.locator("#notice", has_text="suspend: accepted").wait_for()
+    assert site.control.asked == [("suspend", None)]
+
+
+@pytest.mark.parametrize("wrong", ["not-the-token-at-all", "wr%C3%B6ng"])
+def test_a_wrong_token_in_the_address_is_told_at_once(
+    open_site: OpenSite, open_page: OpenPage, wrong: str
+) -> None:
+    site = open_site(token=TOKEN)
+    begin_triage(site.top, site.control)
+    page = open_page(f"{site.address}#token={wrong}")
+    page.locator("#notice.bad", has_text="not the token").wait_for()
+    row(page, "draft reply").wait_for()
+    page.locator("#token", has_text="Enter token").wait_for()
+
+
+def test_a_token_that_cannot_be_checked_is_asked_for_again(open_site: OpenSite, open_page: OpenPage) -> None:
+    site = open_site(token=TOKEN)
+    page = open_page(site.address)
+    page.locator("#token", has_text="Enter").click()
+    page.route("**/api/actor", lambda route: route.abort())
+    page.locator("dialog input[type=password]").fill(TOKEN)
+    page.keyboard.press("Enter")
+    page.locator("dialog .wrong", has_text="cannot be reached").wait_for()
+    page.unroute("**/api/actor")
+    page.locator("dialog input[type=password]").fill(TOKEN)
+    page.keyboard.press("Enter")
+    page.locator("#token", has_text="Forget").wait_for()
 
 
 def test_without_a_token_the_page_is_read_only(open_site: OpenSite, open_page: OpenPage) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.cli.live_tree_layout import Digests, Row, rows_that_fit
-from nighthawk_async.cli.live_tree_words import label_of, tokens_text
+from nighthawk_async.cli.live_tree_words import cost_text, label_of, tokens_text
 from nighthawk_async.observe import TaskTree
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 from nighthawk_async.types.usage import Usage
@@ -86,9 +87,9 @@ def _roots(rows: list[Row]) -> Iterator[list[Row]]:
 def _of_terminal(shown: Row) -> tuple[Any, ...]:
     view, label = shown.view, label_of(shown.view)
     tokens = tokens_text(view.subtree_usage).removesuffix(" tok").replace(",", "")
-    cost = view.subtree_usage.cost
     kind = label.kind or view.kind
-    return (view.id, len(shown.levels), kind, label.name, view.state, int(tokens or 0), cost)
+    figures = (tokens, cost_text(view.subtree_usage))
+    return (view.id, len(shown.levels), kind, label.name, view.state, *figures)
 
 
 def page_rows(page: Any) -> list[tuple[Any, ...]]:
@@ -101,15 +102,16 @@ def page_rows(page: Any) -> list[tuple[Any, ...]]:
 
 def _of_page(item: Any) -> tuple[Any, ...]:
     cells = item.locator("> *").all_inner_texts()
-    tokens = sum(int(each) for each in cells[3].split(" / ") if each)
+    mark = "~" if cells[3].startswith("~") else ""
+    tokens = sum(int(each) for each in cells[3].removeprefix("~").split(" / ") if each)
     return (
         item.get_attribute("data-id"),
         int(item.get_attribute("aria-level")) - 1,
         item.locator(".kind").inner_text(),
         item.locator(".title").inner_text(),
         item.locator(".state").inner_text(),
-        tokens,
-        Decimal(cells[4].removeprefix("$") or 0),
+        f"{mark}{tokens}" if tokens else "",
+        cells[4],
     )
 
 
@@ -125,7 +127,7 @@ def test_the_page_has_the_rows_of_the_terminal_for_a_run_that_has_ended(
     assert page_rows(page) == expected
     assert {each[2] for each in expected} >= {"run", "function", "step", "model", "tool"}
     assert {each[4] for each in expected} >= {"completed", "raised"}
-    assert expected[0][5] == 5 * (812 + 31)
+    assert expected[0][5] == str(5 * (812 + 31))
 
 
 def test_the_page_has_the_rows_of_the_terminal_while_a_run_goes_on(
@@ -140,3 +142,22 @@ def test_the_page_has_the_rows_of_the_terminal_while_a_run_goes_on(
     step.begin_child("question", "ask_user", state="waiting")
     row(page, "ask_user").wait_for()
     assert page_rows(page) == terminal_rows(site.tree)
+
+
+def test_the_page_and_the_terminal_write_costs_and_tokens_alike(
+    open_site: OpenSite, open_page: OpenPage
+) -> None:
+    site = open_site()
+    costs = ("1E-7", "0.00004999", "0.00005", "0.0001", "0.00125", "0.03125", "0.99995", "99.9", "123456.125")
+    for cost in costs:
+        usage = Usage(requests=1, input_tokens=12, output_tokens=3, cost=Decimal(cost))
+        for inexact, unpriced in ((False, 0), (True, 0), (False, 1), (True, 1)):
+            run = site.top.begin_child("run", cost)
+            run.set_usage(replace(usage, is_complete=not inexact, unpriced_requests=unpriced))
+            run.end("completed")
+    page = open_page(site.address, viewport={"width": 1280, "height": 2_000})
+    row(page, "1E-7").wait_for()
+    expected = terminal_rows(site.tree)
+    assert page_rows(page) == expected
+    assert [each[6] for each in expected[-2:]] == ["~<$0.0001", "<$0.0001"]
+    assert [each[6] for each in expected[:2]] == ["~$123,456.12+", "$123,456.12+"]

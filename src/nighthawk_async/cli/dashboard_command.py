@@ -103,7 +103,7 @@ def _load_application(name: str) -> Any:
     """The application of that name.
 
     Raises:
-        ConfigurationError: It cannot be found.
+        ConfigurationError: It cannot be found, or is nothing that can be called.
     """
     from uvicorn.importer import ImportFromStringError, import_from_string
 
@@ -113,9 +113,15 @@ def _load_application(name: str) -> Any:
         folder, place = Path(place).resolve().parent, Path(place).stem
     sys.path.insert(0, str(folder))
     try:
-        return import_from_string(f"{place}:{attribute}")
+        found = import_from_string(f"{place}:{attribute}")
     except ImportFromStringError as error:
         raise ConfigurationError(str(error)) from None
+    if not callable(found):
+        raise ConfigurationError(
+            f"{place}:{attribute} is no ASGI application but of type {type(found).__name__}, "
+            "which cannot be called"
+        )
+    return found
 
 
 def _allowed_hosts(host: str) -> list[str] | None:

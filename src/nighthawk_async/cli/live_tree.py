@@ -11,7 +11,7 @@ from typing import Protocol
 from ..observe import NodeView, TaskTree
 from .live_tree_changes import Change, Changes, Tally
 from .live_tree_picture import Figures
-from .live_tree_words import cost_text
+from .live_tree_words import cost_text, sent_and_received_text
 from .run_interrupts import EXIT_INTERRUPTED
 
 __all__ = ["ASKED_TO_END", "LiveTree", "TreeDisplay", "figures_of", "remark_on"]
@@ -139,7 +139,7 @@ def figures_of(tally: Tally, seconds: float) -> Figures:
     return Figures(
         seconds=seconds,
         states={**tally.open, **tally.ended},
-        tokens=(tally.usage.input_tokens, tally.usage.output_tokens),
+        tokens=sent_and_received_text(tally.usage),
         cost=cost_text(tally.usage),
         retries=tally.retries,
     )

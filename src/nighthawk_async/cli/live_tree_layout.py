@@ -202,8 +202,8 @@ class _Rows:
         inner, lowest = (*levels, not is_last), step or view
         if said := self._said(lowest):
             yield Row(kind="said", view=lowest, text=said, levels=inner)
-        if lowest.error is not None and not _is_told_below(lowest):
-            yield Row(kind="error", view=lowest, text=error_text(lowest.error), levels=inner)
+        if (error := error_text(lowest)) and not _is_told_below(lowest):
+            yield Row(kind="error", view=lowest, text=error, levels=inner)
         if not is_folded:
             yield from self.below(lowest, inner)
 

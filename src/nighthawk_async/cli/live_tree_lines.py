@@ -74,7 +74,7 @@ class PlainTree:
 
 
 def _end_of(view: NodeView) -> str:
-    error = "" if view.error is None else f": {error_text(view.error)}"
+    error = f": {text}" if (text := error_text(view)) else ""
     figures = (
         f"after {seconds_text(seconds_of(view, view.began_at))}",
         tokens_text(view.subtree_usage),

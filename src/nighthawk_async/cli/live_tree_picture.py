@@ -49,14 +49,14 @@ class Figures:
     Args:
         seconds: How long it has taken, in seconds.
         states: How many steps stand where, in the order in which that is told.
-        tokens: Tokens sent and received.
+        tokens: Tokens sent and received; empty for none.
         cost: What was paid; empty when nothing is known.
         retries: How often something was tried again.
     """
 
     seconds: float
     states: Mapping[str, int]
-    tokens: tuple[int, int]
+    tokens: str
     cost: str
     retries: int
 
@@ -108,7 +108,8 @@ class Picture:
         columns = [seconds_text(seconds_of(view, now)), tokens_text(usage), cost_text(usage)]
         count = 1 + (self._width >= _WIDTH_WITH_TOKENS) + (self._width >= _WIDTH_WITH_COST)
         widths = zip(columns[:count], _WIDTHS, strict=False)
-        return Text("".join(text.rjust(width) for text, width in widths), "dim" if view.is_ended else "")
+        text = "".join(f" {text}".rjust(width) for text, width in widths)
+        return Text(text, "dim" if view.is_ended else "")
 
     def _remark(self, row: Row) -> Text:
         """What a model says, what ended a node, or what is not shown."""
@@ -144,12 +145,11 @@ def figures_line(figures: Figures, *, remark: str = "") -> str:
         remark: What else there is to say, at the end.
     """
     states = ", ".join(f"{count:,} {state}" for state, count in figures.states.items() if count)
-    sent, received = figures.tokens
     parts = [
         seconds_text(figures.seconds),
         f"steps: {states}" if states else "no steps",
         f"{figures.retries:,} retries" if figures.retries else "",
-        f"{sent:,} tokens in, {received:,} out" if sent or received else "",
+        figures.tokens,
         figures.cost,
         remark,
     ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from ..observation import NodeState
-from ..observe import ErrorView, NodeView
+from ..observe import NodeView
 from ..prompt.plain_text import single_line
 from ..types.usage import Usage
 
@@ -26,6 +26,7 @@ __all__ = [
     "one_line",
     "seconds_of",
     "seconds_text",
+    "sent_and_received_text",
     "tokens_text",
     "visible",
 ]
@@ -76,6 +77,8 @@ _KIND_WORDS = {
 }
 _MAX_CHARACTERS = 1_000
 _SPOKEN = ("text", "reasoning")
+_LEAST_COST = Decimal("0.0001")
+"""Less would look like nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +152,15 @@ def last_line_said(view: NodeView) -> str:
     return visible(end.splitlines()[-1]).strip() if end else ""
 
 
-def error_text(error: ErrorView) -> str:
-    """What ended a node, on one line.
+def error_text(view: NodeView) -> str:
+    """What ended a node, on one line; empty when nothing did, or its state says all there is to say.
 
     Args:
-        error: The error.
+        view: The node.
     """
+    error = view.error
+    if error is None or (view.state == "cancelled" and not error.message):
+        return ""
     return one_line(f"{error.type}: {error.message}" if error.message else error.type)
 
 
@@ -184,24 +190,43 @@ def seconds_text(seconds: float) -> str:
 
 
 def tokens_text(usage: Usage) -> str:
-    """Tokens sent and received together; empty for none.
+    """Tokens sent and received together, a `~` before them when they are not exact; empty for none.
 
     Args:
         usage: What was consumed.
     """
     tokens = usage.input_tokens + usage.output_tokens
-    return f"{tokens:,} tok" if tokens else ""
+    return f"{_inexact_mark(usage)}{tokens:,} tok" if tokens else ""
+
+
+def sent_and_received_text(usage: Usage) -> str:
+    """Tokens sent and received, each with a `~` when they are not exact; empty for none.
+
+    Args:
+        usage: What was consumed.
+    """
+    mark, sent, received = _inexact_mark(usage), usage.input_tokens, usage.output_tokens
+    return f"{mark}{sent:,} tokens in, {mark}{received:,} out" if sent or received else ""
 
 
 def cost_text(usage: Usage) -> str:
-    """What was paid, in US dollars; a `+` when some of it is unknown, empty when nothing is known.
+    """What was paid, in US dollars; empty when nothing is known.
+
+    A `~` before it says that it is not exact, a `+` behind it that there were requests without a price. The
+    page has the same rule, in `format.js`; guarded by
+    `test_the_page_and_the_terminal_write_costs_and_tokens_alike`.
 
     Args:
         usage: What was consumed.
     """
     if not usage.cost:
         return ""
-    more = "+" if usage.unpriced_requests or not usage.is_complete else ""
-    if usage.cost < Decimal("0.00005"):
-        return f"<$0.0001{more}"
-    return f"${usage.cost:,.4f}{more}" if usage.cost < 100 else f"${usage.cost:,.2f}{more}"
+    mark, more = _inexact_mark(usage), "+" if usage.unpriced_requests else ""
+    if usage.cost < _LEAST_COST:
+        return f"{mark}<${_LEAST_COST}{more}"
+    return f"{mark}${usage.cost:,.{4 if usage.cost < 100 else 2}f}{more}"
+
+
+def _inexact_mark(usage: Usage) -> str:
+    """What is missing when a request ends before its usage is told may be estimated, and too much."""
+    return "" if usage.is_complete else "~"

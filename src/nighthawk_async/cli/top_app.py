@@ -14,8 +14,8 @@ from textual.events import Resize
 from textual.widgets import Footer, Input, Static
 
 from .live_tree_picture import Figures, figures_line
-from .live_tree_words import cost_text, label_of, one_line
-from .top_client import DashboardError, TopClient
+from .live_tree_words import cost_text, label_of, one_line, sent_and_received_text
+from .top_client import DashboardError, NoDashboardError, TopClient
 from .top_details import details_text
 from .top_nodes import TOP, Nodes
 from .top_tree import TreeRows
@@ -38,8 +38,8 @@ def _understood() -> Generator[None]:
         raise DashboardError("the dashboard tells something that is not understood") from error
 
 
-class TopApp(App[None]):
-    """The terminal view.
+class TopApp(App[NoDashboardError]):
+    """The terminal view. What it returns is why it ended by itself: something else answers than a dashboard.
 
     Args:
         client: Talks to the dashboard.
@@ -86,6 +86,7 @@ class TopApp(App[None]):
         self._asked_of = ""
         self._clock_offset = 0.0
         self._can_act = False
+        self._has_begun = False
         self._connection = "connecting"
         self._is_changed = True
         self._shown_version: tuple[str, int] | None = None
@@ -118,7 +119,10 @@ class TopApp(App[None]):
         return time.time() + self._clock_offset
 
     async def _listen(self) -> None:
-        """Take in what the dashboard tells, for as long as the view is open."""
+        """Take in what the dashboard tells, for as long as the view is open.
+
+        What was a dashboard once is waited for: it may be started again.
+        """
         while True:
             try:
                 async with aclosing(self._client.changes()) as events:
@@ -126,12 +130,16 @@ class TopApp(App[None]):
                         with _understood():
                             self._take(name, told)
             except DashboardError as error:
+                if isinstance(error, NoDashboardError) and not self._has_begun:
+                    self.exit(error)
+                    return
                 self._connection = f"{one_line(str(error))}; trying again"
                 self._is_changed = True
             await anyio.sleep(_RETRY_SECONDS)
 
     def _take(self, name: str, told: Mapping[str, Any]) -> None:
         self._connection = ""
+        self._has_begun = True
         self._is_changed = True
         if name == "reset":
             self._forget_nodes()
@@ -167,7 +175,7 @@ class TopApp(App[None]):
         figures = Figures(
             seconds=max(0.0, self._now - top.began_at),
             states=self._service_nodes.counts(),
-            tokens=(usage.input_tokens, usage.output_tokens),
+            tokens=sent_and_received_text(usage),
             cost=cost_text(usage),
             retries=top.subtree_retries,
         )

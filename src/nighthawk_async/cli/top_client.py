@@ -10,13 +10,26 @@ import httpx
 from ..errors import ConfigurationError, ModelProtocolError, NighthawkError
 from ..wire.sse import ServerSentEventDecoder
 
-__all__ = ["DashboardClient", "DashboardError", "TopClient", "checked_token", "checked_url"]
+__all__ = [
+    "DashboardClient",
+    "DashboardError",
+    "NoDashboardError",
+    "TopClient",
+    "checked_token",
+    "checked_url",
+]
 
 _TIMEOUT = httpx.Timeout(10.0, read=60.0)  # seconds; the dashboard sends a sign of life more often
+_PROBLEMS = "urn:nighthawk-async:problem:"
+_PASSING = frozenset({408, 425, 429})  # what something in between may answer for a while, as 5xx
 
 
 class DashboardError(NighthawkError):
     """The dashboard cannot be reached, or refuses something."""
+
+
+class NoDashboardError(DashboardError):
+    """Something else answers than a dashboard, or nothing of it is there: the address is another one."""
 
 
 class TopClient(Protocol):
@@ -60,6 +73,7 @@ class DashboardClient:
         """The events of the tree; see `TopClient`.
 
         Raises:
+            NoDashboardError: Something else answers.
             DashboardError: The dashboard cannot be reached, or refuses to tell.
         """
         headers = {"last-event-id": self._last_event_id} if self._last_event_id else {}
@@ -152,18 +166,28 @@ def checked_token(token: str | None) -> str | None:
 async def _check(response: httpx.Response) -> None:
     if response.is_success:
         return
-    data = await response.aread()
+    status = response.status_code
+    name, detail = _problem_of(await response.aread())
+    if name and name != "not-found":
+        raise DashboardError(detail)
+    may_pass = status >= 500 or status in _PASSING
+    raise (DashboardError if may_pass else NoDashboardError)(f"there is no dashboard here: status {status}")
+
+
+def _problem_of(data: bytes) -> tuple[str, str]:
+    """The name and the words of a problem as a dashboard tells it; empty when it is nothing of that kind."""
     try:
-        detail = json.loads(data)["detail"]
+        problem = json.loads(data)
+        kind, detail = str(problem["type"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError):
-        detail = f"there is no dashboard here: status {response.status_code}"
-    raise DashboardError(str(detail))
+        return "", ""
+    return (kind.removeprefix(_PROBLEMS), detail) if kind.startswith(_PROBLEMS) else ("", "")
 
 
 def _check_type(response: httpx.Response, expected: str) -> None:
     found = response.headers.get("content-type", "").partition(";")[0].strip()
     if found != expected:
-        raise DashboardError(f"there is no dashboard here: it answers with {found or 'something else'}")
+        raise NoDashboardError(f"there is no dashboard here: it answers with {found or 'something else'}")
 
 
 def _as_object(data: str | bytes) -> dict[str, Any]:

@@ -39,4 +39,9 @@ def top(
 
 async def _show(url: str, token: str | None) -> None:
     async with top_client.DashboardClient(url, token) as client:
-        await top_app.TopApp(client, url).run_async()
+        failure = await top_app.TopApp(client, url).run_async()
+    if failure is not None:
+        raise ConfigurationError(
+            f"{url}: {failure}. Give the address at which the dashboard is mounted, "
+            "such as http://127.0.0.1:8000/dashboard"
+        )

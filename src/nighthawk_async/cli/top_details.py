@@ -2,12 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 from rich.text import Text
 
-from .live_tree_words import MARKS, STYLES, one_line, seconds_text, visible
+from .live_tree_words import (
+    MARKS,
+    STYLES,
+    cost_text,
+    one_line,
+    seconds_text,
+    sent_and_received_text,
+    visible,
+)
+from .top_nodes import usage_of
 
 __all__ = ["details_text"]
 
@@ -46,22 +54,16 @@ def _head(details: Mapping[str, Any], now: float) -> Iterator[Text]:
     took = seconds_text(max(0.0, (now if ended is None else ended) - began))
     source = "" if details["source"] is None else f"  {one_line(details['source'])}"
     yield Text(f"began {clock}  {took}{source}", "dim")
-    if details["error"] is not None:
-        yield from _block(f"{details['error']['type']}: {details['error']['message']}", "red")
+    if (error := details["error"]) is not None:
+        yield from _block(": ".join(filter(None, (error["type"], error["message"]))), "red")
 
 
 def _figures(details: Mapping[str, Any]) -> Iterator[Text]:
     for name, words in (("usage", "itself"), ("subtree_usage", "with all below")):
-        usage = details[name]
-        if not usage["requests"]:
+        usage = usage_of(details[name])
+        if not usage.requests:
             continue
-        cost = Decimal(usage["cost"])
-        parts = [
-            f"{usage['requests']:,} requests",
-            f"{usage['input_tokens']:,} tokens in",
-            f"{usage['output_tokens']:,} out",
-            f"${cost:.4f}" if cost else "",
-        ]
+        parts = [f"{usage.requests:,} requests", sent_and_received_text(usage), cost_text(usage)]
         yield Text(f"{words}: {', '.join(part for part in parts if part)}")
     if details["subtree_retries"]:
         yield Text(f"retries: {details['subtree_retries']:,}")

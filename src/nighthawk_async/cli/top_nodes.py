@@ -12,12 +12,12 @@ from ..types.usage import Usage
 from .live_tree_layout import Row
 from .live_tree_words import STYLES
 
-__all__ = ["TOP", "Nodes"]
+__all__ = ["TOP", "Nodes", "usage_of"]
 
 TOP = "0"
 """The id of the node above everything."""
 
-_AMOUNTS = ("requests", "input_tokens", "output_tokens", "unpriced_requests")
+_AMOUNTS = ("requests", "input_tokens", "output_tokens", "unpriced_requests", "is_complete")
 _NO_CHILDREN: Sequence[NodeView] = ()
 _NOTHING: Mapping[str, Any] = {}
 
@@ -154,8 +154,8 @@ def _view_of(brief: Mapping[str, Any]) -> NodeView:
         inputs={"": brief["hint"]} if "hint" in brief else _NOTHING,
         outputs=_NOTHING,
         error=None if error is None else ErrorView(type=error["type"], message=error["message"]),
-        usage=_usage_of(brief.get("usage", _NOTHING)),
-        subtree_usage=_usage_of(brief.get("subtree_usage", _NOTHING)),
+        usage=usage_of(brief.get("usage", _NOTHING)),
+        subtree_usage=usage_of(brief.get("subtree_usage", _NOTHING)),
         retries=brief.get("retries", 0),
         subtree_retries=brief.get("subtree_retries", 0),
         transcript=(),
@@ -167,6 +167,11 @@ def _view_of(brief: Mapping[str, Any]) -> NodeView:
     )
 
 
-def _usage_of(amounts: Mapping[str, Any]) -> Usage:
+def usage_of(amounts: Mapping[str, Any]) -> Usage:
+    """What a dashboard told of the usage of a node, as far as it is shown.
+
+    Args:
+        amounts: The amounts by name. Those that are missing are nothing.
+    """
     known = {name: amounts[name] for name in _AMOUNTS if name in amounts}
     return Usage(**known, cost=Decimal(amounts.get("cost", "0")))

@@ -130,6 +130,7 @@ def events_of(address: str) -> Iterator[Iterator[Any]]:
     [
         (["no_such_module_here:app"], "no_such_module_here"),
         (["json:no_such_attribute"], "no_such_attribute"),
+        (["json:__doc__"], "json:__doc__ is no ASGI application but of type str"),
         (["json:dumps", "--token", "short"], "at least 16"),
         (["json:dumps", "--path", "dashboard"], "begins with a slash"),
     ],

@@ -5,6 +5,7 @@ import pty
 import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -16,7 +17,14 @@ from nighthawk_async.cli.live_tree_changes import Changes, Tally
 from nighthawk_async.cli.live_tree_layout import Digests, rows_that_fit
 from nighthawk_async.cli.live_tree_picture import Figures, Picture, figures_line
 from nighthawk_async.cli.live_tree_screen import Screen
-from nighthawk_async.cli.live_tree_words import cost_text, inputs_text, last_line_said, seconds_text
+from nighthawk_async.cli.live_tree_words import (
+    cost_text,
+    inputs_text,
+    last_line_said,
+    seconds_text,
+    sent_and_received_text,
+    tokens_text,
+)
 from nighthawk_async.observe import TaskTree
 from nighthawk_async.types.usage import Usage
 from tests.unit.observe.recorded import begin, top_writer
@@ -122,19 +130,60 @@ def test_durations_are_short(seconds: float, text: str) -> None:
     [
         (Usage(), ""),
         (Usage(requests=1, cost=Decimal("0.00001")), "<$0.0001"),
+        (Usage(requests=1, cost=Decimal("0.00005")), "<$0.0001"),
+        (Usage(requests=1, cost=Decimal("0.0001")), "$0.0001"),
         (Usage(requests=2, cost=Decimal("1.5"), unpriced_requests=1), "$1.5000+"),
+        (Usage(requests=2, cost=Decimal("1.5"), is_complete=False), "~$1.5000"),
         (Usage(requests=2, cost=Decimal(1234)), "$1,234.00"),
     ],
 )
-def test_costs_say_when_some_are_unknown(usage: Usage, text: str) -> None:
+def test_costs_are_never_like_nothing_and_say_when_they_are_not_exact_or_not_all(
+    usage: Usage, text: str
+) -> None:
     assert cost_text(usage) == text
 
 
+def test_tokens_say_when_they_are_not_exact() -> None:
+    usage = Usage(requests=2, input_tokens=1_400, output_tokens=13)
+    inexact = replace(usage, is_complete=False)
+    assert (tokens_text(usage), tokens_text(inexact)) == ("1,413 tok", "~1,413 tok")
+    assert sent_and_received_text(usage) == "1,400 tokens in, 13 out"
+    assert sent_and_received_text(inexact) == "~1,400 tokens in, ~13 out"
+    nothing_told = Usage(requests=1, is_complete=False)
+    assert (tokens_text(nothing_told), sent_and_received_text(nothing_told)) == ("", "")
+
+
+def test_columns_stay_apart_however_large_their_figures_are() -> None:
+    tree = TaskTree()
+    step = begin(tree, "step", "app:1")
+    usage = Usage(requests=1, input_tokens=1_234_567, cost=Decimal("12345678"), is_complete=False)
+    step.set_usage(replace(usage, unpriced_requests=1))
+    assert drawn(tree, width=70)[0].endswith(" 1.0s ~1,234,567 tok ~$12,345,678.00+")
+
+
+def test_a_cancellation_that_says_nothing_more_needs_no_line() -> None:
+    tree = TaskTree()
+    run = begin(tree)
+    run.begin_child("step", "app:1", inputs={"review": "fine"}).end("cancelled", error=ValueError())
+    run.begin_child("step", "app:2").end("cancelled", error=ValueError("the customer has left"))
+    run.begin_child("step", "app:3").end("failed", error=ValueError())
+    lines = [line.strip() for line in drawn(tree, width=90)]
+    assert lines[1].startswith('├─ ⊘ step app:1 review="fine"')
+    assert lines[2].startswith("├─ ⊘ step app:2")
+    assert lines[3] == "│    ValueError: the customer has left"
+    assert lines[4].startswith("└─ ✗ step app:3")
+    assert lines[5:] == ["ValueError"]
+
+
 def test_figures_of_everything_leave_out_what_is_nothing() -> None:
-    nothing = Figures(seconds=1, states={"completed": 0}, tokens=(0, 0), cost="", retries=0)
+    nothing = Figures(seconds=1, states={"completed": 0}, tokens="", cost="", retries=0)
     assert figures_line(nothing) == "1.0s  no steps"
     figures = Figures(
-        seconds=61, states={"running": 1, "completed": 2}, tokens=(10, 2), cost="$1.0000", retries=3
+        seconds=61,
+        states={"running": 1, "completed": 2},
+        tokens="10 tokens in, 2 out",
+        cost="$1.0000",
+        retries=3,
     )
     assert (
         figures_line(figures, remark="so it is")

@@ -1,9 +1,13 @@
 """`nighthawk-async top`: the tree of a running service in the terminal, by hand and against a dashboard."""
 
+import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
+from decimal import Decimal
+from functools import partialmethod
 from typing import Any
 
 import anyio
@@ -13,15 +17,25 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from nighthawk_async.asgi import Dashboard
+from nighthawk_async.asgi.dashboard.briefs import brief_node
 from nighthawk_async.cli.application import run_command_line
+from nighthawk_async.cli.live_tree_picture import Picture
 from nighthawk_async.cli.top_app import TopApp
-from nighthawk_async.cli.top_client import DashboardClient, DashboardError, checked_token, checked_url
+from nighthawk_async.cli.top_client import (
+    DashboardClient,
+    DashboardError,
+    NoDashboardError,
+    checked_token,
+    checked_url,
+)
+from nighthawk_async.cli.top_command import _show  # pyright: ignore[reportPrivateUsage]
 from nighthawk_async.cli.top_details import details_text
 from nighthawk_async.cli.top_nodes import Nodes
 from nighthawk_async.cli.top_tree import TreeRows
 from nighthawk_async.errors import ConfigurationError
 from nighthawk_async.observation import NodeWriter
 from nighthawk_async.observe import TaskTree, view_as_json
+from nighthawk_async.types.usage import Usage
 from tests.unit.observe.recorded import begin
 
 TOKEN = "a-token-of-the-tests"
@@ -97,7 +111,7 @@ def shown(app: TopApp) -> list[str]:
     return [line for line in lines if line]
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+async def until(pilot: Pilot[Any], condition: Callable[[], bool]) -> None:
     """Wait until something holds; the test's own limit of time ends it otherwise."""
     while not condition():
         await pilot.pause(0.02)
@@ -264,6 +278,14 @@ async def whole_is_nothing(node_id: str) -> Mapping[str, object]:
     return {}
 
 
+async def nothing_here(scope: Any, receive: Any, send: Any) -> None:
+    """What a framework answers where nothing is; at /busy what may pass."""
+    status = 503 if scope["path"].startswith("/busy/") else 404
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b'{"detail":"Not Found"}'})
+
+
 async def page(scope: Any, receive: Any, send: Any) -> None:
     """A page for everything, as that of a proxy where people log in."""
     kinds = {"/list/": b"application/json", "/half/": b"text/event-stream; charset=utf-8"}
@@ -287,6 +309,53 @@ async def test_what_is_no_dashboard_is_told() -> None:
         async with DashboardClient(f"{url}half/", None) as client:
             with pytest.raises(DashboardError, match="not understood"):
                 await anext(client.changes())
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("answers", [nothing_here, page, Dashboard(TaskTree())])
+async def test_an_address_that_never_was_that_of_a_dashboard_ends_the_view(
+    answers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TopApp, "run_async", partialmethod(TopApp.run_async, headless=True))
+    with serving(answers) as url:
+        words = rf"^{url}api/: there is no dashboard here: .*is mounted"
+        with pytest.raises(ConfigurationError, match=words):
+            await _show(f"{url}api/", None)
+
+
+@pytest.mark.anyio
+async def test_a_service_that_is_busy_at_first_is_waited_for() -> None:
+    with serving(nothing_here) as url:
+        async with DashboardClient(f"{url}busy/", None) as client:
+            app = TopApp(client, url)
+            async with app.run_test(size=(160, 24)) as pilot:
+                head = app.query_one("#head", Static)
+                await until(pilot, lambda: "status 503; trying again" in str(head.content))
+                assert app.is_running
+
+
+@pytest.mark.anyio
+async def test_what_was_a_dashboard_once_is_waited_for_whatever_answers() -> None:
+    with fake_client() as client:
+        app = TopApp(client, "http://service/")
+        async with app.run_test(size=(160, 24)) as pilot:
+            await until(pilot, lambda: len(shown(app)) == 5)
+            await client.send.send(NoDashboardError("there is no dashboard here: status 404"))
+            head = app.query_one("#head", Static)
+            await until(pilot, lambda: "status 404; trying again" in str(head.content))
+            await until(pilot, lambda: client.connections == 2)
+
+
+def test_an_address_that_is_no_dashboards_is_a_bad_argument(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(TopApp, "run_async", partialmethod(TopApp.run_async, headless=True))
+    for stream in (sys.stdin, sys.stdout):
+        monkeypatch.setattr(stream, "isatty", lambda: True)
+    with serving(nothing_here) as url:
+        assert run_command_line(["top", url]) == 2
+    error = capsys.readouterr().err
+    assert f"{url}: there is no dashboard here: status 404. Give the address at which" in error
 
 
 @pytest.mark.parametrize("token", ["wr\xf6ng", "two words", "line\nend"])
@@ -413,3 +482,26 @@ def test_a_node_is_told_whole() -> None:
         "reasoning\nhm\nwell",
     ):
         assert expected in text
+
+
+def test_a_node_tells_costs_and_tokens_as_the_rows_do_and_a_cancellation_by_its_type() -> None:
+    tree = TaskTree()
+    node = begin(tree, "step", "app:1")
+    usage = Usage(requests=2, input_tokens=1_200, output_tokens=34, cost=Decimal("0.00001"))
+    node.set_usage(replace(usage, unpriced_requests=1, is_complete=False))
+    node.end("cancelled", error=TimeoutError())
+    lines = details_text(view_as_json(tree.snapshot("1"), depth=0), time.time()).plain.splitlines()
+    assert "itself: 2 requests, ~1,200 tokens in, ~34 out, ~<$0.0001+" in lines
+    assert "TimeoutError" in lines
+
+
+def test_what_is_not_exact_is_so_in_the_rows_too() -> None:
+    tree = TaskTree()
+    node = begin(tree, "step", "app:1")
+    node.set_usage(Usage(requests=1, input_tokens=15, cost=Decimal("0.5"), is_complete=False))
+    nodes = Nodes()
+    nodes.apply({"nodes": [brief_node(tree.snapshot()), brief_node(tree.snapshot("1"))]})
+    assert nodes.views["1"].subtree_usage == tree.snapshot("1").subtree_usage
+    assert not nodes.views["0"].subtree_usage.is_complete
+    (line,) = Picture(width=70, is_ascii=False).draw(nodes.rows(folded={}, search=""), time.time())
+    assert line.plain.endswith("~15 tok   ~$0.5000")

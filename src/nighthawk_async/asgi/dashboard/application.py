@@ -169,6 +169,8 @@ class Dashboard:
         if node_id is not None and action is not None and action in ACTIONS:
             return await self._act(node_id, action, asgi_scope, receive)
         check_method(asgi_scope, "GET", "HEAD")
+        if path == "api/actor":
+            return json_response({"actor": self._guard.check_acting(asgi_scope)})
         self._guard.check_reading(asgi_scope)
         tree = self._find_tree()
         if node_id is not None and action in (None, "changes"):

@@ -108,7 +108,7 @@ def _first(items: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
 
 
 def _brief_usage(usage: Usage) -> Brief | None:
-    """What is not nothing of a usage; None when all of it is."""
+    """What is not nothing of a usage, and `is_complete` where it is not; None when all of it is nothing."""
     if not usage.requests and not usage.input_tokens and not usage.output_tokens:
         return None
     amounts: Brief = {
@@ -118,4 +118,7 @@ def _brief_usage(usage: Usage) -> Brief | None:
         "cost": str(usage.cost) if usage.cost else None,
         "unpriced_requests": usage.unpriced_requests,
     }
-    return {name: amount for name, amount in amounts.items() if amount}
+    told: Brief = {name: amount for name, amount in amounts.items() if amount}
+    if not usage.is_complete:
+        told["is_complete"] = False
+    return told

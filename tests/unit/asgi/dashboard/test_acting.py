@@ -195,6 +195,21 @@ async def test_what_is_not_possible_is_said_plainly() -> None:
     assert "has ended" in data_of(response)["detail"]
 
 
+async def test_a_token_is_tried_out_without_doing_anything() -> None:
+    scene = Scene(token={"ada": TOKEN})
+    response = await fetch(scene.dashboard, "/api/actor", headers={"authorization": f"Bearer {TOKEN}"})
+    assert (response.status, data_of(response)) == (200, {"actor": "ada"})
+    for headers in ({}, {"authorization": "Bearer not-the-token-at-all"}):
+        response = await fetch(scene.dashboard, "/api/actor", headers=headers)
+        assert (response.status, data_of(response)["type"].rpartition(":")[2]) == (401, "bad-token")
+    elsewhere = {"authorization": f"Bearer {TOKEN}", "sec-fetch-site": "cross-site"}
+    assert (await fetch(scene.dashboard, "/api/actor", headers=elsewhere)).status == 403
+    read_only = Scene(token=None)
+    response = await fetch(read_only.dashboard, "/api/actor", headers={"authorization": f"Bearer {TOKEN}"})
+    assert (response.status, data_of(response)["type"].rpartition(":")[2]) == (403, "read-only")
+    assert scene.control.asked == []
+
+
 async def test_reading_is_protected_where_that_is_wanted() -> None:
     scene = Scene(protect_reading=True)
     for path in ("/api/tree", "/api/changes", scene.path, f"{scene.path}/changes"):

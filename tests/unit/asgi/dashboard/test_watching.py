@@ -48,6 +48,18 @@ async def test_a_query_that_makes_no_sense_is_refused(query: bytes) -> None:
     assert response.status == (200 if query == b"max_nodes=" else 400)
 
 
+async def test_usage_says_when_it_is_not_complete() -> None:
+    tree = TaskTree()
+    run = top_of(tree).begin_child("run", "first")
+    run.begin_child("model_request", "m").set_usage(Usage(requests=1, input_tokens=5, is_complete=False))
+    run.begin_child("model_request", "m").set_usage(Usage(requests=1, input_tokens=7))
+    root = data_of(await fetch(Dashboard(tree), "/api/tree"))["tree"]
+    (shown,) = root["children"]
+    assert root["subtree_usage"] == {"requests": 2, "input_tokens": 12, "is_complete": False}
+    assert [each["usage"].get("is_complete", True) for each in shown["children"]] == [False, True]
+    assert "usage" not in shown
+
+
 async def test_a_node_is_given_whole() -> None:
     tree = TaskTree()
     step = top_of(tree).begin_child("step", "draft", inputs={"ticket": "<b>hello</b>"})

@@ -1,13 +1,14 @@
 // What people do to a node. The service decides whether it may be done; the page only asks.
 
 import { askForText, askToConfirm } from "./dialogs.js";
-import { authorization, getToken, setToken } from "./token.js";
+import { authorization, findFault, getToken, setToken } from "./token.js";
 
 export class Actions {
   #store;
   #notify;
   #onToken;
   #onParking;
+  #entering = null;
   canAct = false;
   // What tells the trees of two processes apart, which both number their nodes from 1.
   stream = null;
@@ -42,13 +43,33 @@ export class Actions {
     this.#onParking();
   }
 
-  async enterToken(text = "It is kept in this tab until it is closed.") {
-    const token = await askForText({ title: "Token", text, label: "Token", button: "Use it", isSecret: true });
-    if (token) {
+  // True when the service has taken one. Whoever asks meanwhile waits for the same one.
+  enterToken(text = "It is kept in this tab until it is closed.") {
+    this.#entering ??= this.#askForToken(text).finally(() => (this.#entering = null));
+    return this.#entering;
+  }
+
+  // What came with the address is tried out before it is needed, as what is typed is.
+  async checkToken() {
+    const token = getToken();
+    const fault = await findFault(token);
+    if (!fault?.isWrong || getToken() !== token) return;
+    setToken("");
+    this.#onToken();
+    this.#notify(fault.text, true);
+  }
+
+  async #askForToken(text) {
+    const asked = { title: "Token", label: "Token", button: "Use it", isSecret: true };
+    for (let fault = null; ; ) {
+      const token = await askForText({ ...asked, text: fault?.text ?? text, isBad: fault !== null });
+      if (!token) return false;
+      fault = await findFault(token);
+      if (fault) continue;
       setToken(token);
       this.#onToken();
+      return true;
     }
-    return Boolean(token);
   }
 
   // True when the service has accepted it.

@@ -7,7 +7,7 @@ import { closeDialogsAboutNodes, showKeys } from "./dialogs.js";
 import { byId, element, setText } from "./dom.js";
 import { Filters } from "./filters.js";
 import { plural } from "./format.js";
-import { KEYS, isTyping, moveInTree } from "./keyboard.js";
+import { KEYS, isNowhere, isTyping, moveInTree } from "./keyboard.js";
 import { Rows } from "./rows.js";
 import { Search } from "./search.js";
 import { KIND_NAMES, kindLabel } from "./states.js";
@@ -55,7 +55,7 @@ const search = new Search((nodes) => {
 const tree = new TreeView(treeElement, store, rows, { onSelect: select, onToggle: toggle, onScroll: schedule });
 const summary = new Summary({ totals: byId("totals"), states: byId("states"), asked: byId("asked"), onState: toggleState });
 
-takeTokenFromAddress();
+if (takeTokenFromAddress()) actions.checkToken();
 setUpTheme(byId("theme"));
 setUpFilters();
 setUpKeyboard();
@@ -252,9 +252,8 @@ function showFilters() {
 }
 
 function setUpKeyboard() {
-  treeElement.addEventListener("keydown", (event) => {
-    moveInTree(event, rows, tree, { select, expand, open: focusDetails });
-  });
+  const move = (event) => moveInTree(event, rows, tree, { select, expand, open: focusDetails });
+  treeElement.addEventListener("keydown", move);
   treeElement.addEventListener("focus", () => {
     if (tree.selected === null && rows.list.length && treeElement.matches(":focus-visible")) {
       tree.selected = rows.list[0].id;
@@ -264,6 +263,10 @@ function setUpKeyboard() {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !document.querySelector("dialog")) return goBack(event);
     if (isTyping(event.target) || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (isNowhere(event.target) && !event.shiftKey && move(event)) {
+      if (isNowhere(document.activeElement)) treeElement.focus();
+      return;
+    }
     const keys = { "/": goToSearch, "?": () => showKeys(KEYS), c: act("cancel"), s: act("steer"), p: act("suspend", "resume"), a: answer };
     if (!Object.hasOwn(keys, event.key)) return;
     event.preventDefault();
@@ -284,7 +287,8 @@ function focusDetails() {
 function goBack(event) {
   event.preventDefault(); // the browser would empty the search without telling
   if (event.target === byId("search") || panel.contains(event.target)) treeElement.focus();
-  else if (!panel.hidden) closeDetails();
+  else if (panel.hidden) treeElement.focus();
+  else closeDetails();
 }
 
 function act(...names) {

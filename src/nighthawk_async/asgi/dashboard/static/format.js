@@ -18,16 +18,45 @@ export function count(number) {
   return `${(number / 1_000_000).toFixed(2)}M`;
 }
 
+export const MARKS = [
+  ["~", "not exact: a request ended before its provider told what it took, and what is missing is left out or estimated, which may be too much"],
+  ["+", "at least: there were requests without a known price"],
+];
+
+// The same marks and digits as in the terminal: see live_tree_words.py.
+const LEAST_COST = 0.0001;
+const SMALL_COST = dollarFormat(4);
+const LARGE_COST = dollarFormat(2);
+
 export function tokens(usage) {
   if (!usage || !(usage.input_tokens || usage.output_tokens)) return "";
-  return `${count(usage.input_tokens ?? 0)} / ${count(usage.output_tokens ?? 0)}`;
+  return inexactMark(usage) + `${count(usage.input_tokens ?? 0)} / ${count(usage.output_tokens ?? 0)}`;
+}
+
+export function tokenCount(usage, name) {
+  return inexactMark(usage) + count(usage?.[name] ?? 0);
 }
 
 export function cost(usage) {
   const dollars = Number(usage?.cost ?? 0);
   if (!dollars) return "";
   const more = usage.unpriced_requests ? "+" : "";
-  return (dollars < 0.01 ? `$${dollars.toFixed(5)}` : `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`) + more;
+  if (dollars < LEAST_COST) return `${inexactMark(usage)}<$${LEAST_COST}${more}`;
+  // From the text, which has every digit.
+  return `${inexactMark(usage)}$${(dollars < 100 ? SMALL_COST : LARGE_COST).format(usage.cost)}${more}`;
+}
+
+// What the marks mean that a figure has; null for none.
+export function meaningOf(text) {
+  return MARKS.filter(([mark]) => text.includes(mark)).map(([mark, what]) => `${mark} ${what}`).join("\n") || null;
+}
+
+function inexactMark(usage) {
+  return usage?.is_complete === false ? "~" : "";
+}
+
+function dollarFormat(digits) {
+  return new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits, roundingMode: "halfEven" });
 }
 
 export function clockTime(unixSeconds, isExact = true) {

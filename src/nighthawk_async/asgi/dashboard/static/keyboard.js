@@ -9,7 +9,7 @@ export const KEYS = [
   ["Esc", "back to the tree, close the details"],
   ["/", "search"],
   ["c", "cancel, after a confirmation"],
-  ["s", "steer"],
+  ["s", "steer; Ctrl+Enter sends the message, Enter begins a new line"],
   ["p", "suspend or resume"],
   ["a", "answer what is asked"],
   ["?", "this help"],
@@ -47,6 +47,11 @@ export function moveInTree(event, rows, tree, { select, expand, open }) {
   event.preventDefault();
   moves[event.key]();
   return true;
+}
+
+// Whether the keys of the tree are meant for it though it has not the focus: nothing else has it.
+export function isNowhere(target) {
+  return target === document.body || target === document.documentElement;
 }
 
 export function isTyping(target) {

@@ -1,7 +1,7 @@
 // One row of the tree: made once, then brought up to date.
 
 import { element, setAttribute, setClass, setText } from "./dom.js";
-import { cost, duration, tokens } from "./format.js";
+import { cost, duration, meaningOf, tokens } from "./format.js";
 import { glyphOf, isActive, kindLabel } from "./states.js";
 import { drawExtent } from "./waterfall.js";
 
@@ -43,15 +43,26 @@ export function updateRow(made, { place, node, root, isSelected, isParking, now 
   setText(parts.glyph, glyphOf(node.state));
   setText(parts.kind, kindLabel(node.kind));
   setText(parts.title, node.name);
-  setText(parts.hint, node.error ? `${node.error.type}: ${node.error.message}` : (node.hint ?? ""));
+  setText(parts.hint, errorOf(node) || (node.hint ?? ""));
   setText(parts.badge, badgeOf(node, isParking));
   parts.badge.hidden = !parts.badge.textContent;
   setText(parts.state, node.state);
   const end = node.ended_at ?? (isActive(node) ? now : node.began_at);
   setText(parts.duration, duration(end - node.began_at));
-  setText(parts.tokens, tokens(node.subtree_usage));
-  setText(parts.cost, cost(node.subtree_usage));
+  showFigure(parts.tokens, tokens(node.subtree_usage));
+  showFigure(parts.cost, cost(node.subtree_usage));
   drawExtent(parts.span, node, root ?? node, now);
+}
+
+function showFigure(shown, text) {
+  setText(shown, text);
+  setAttribute(shown, "title", meaningOf(text));
+}
+
+// What ended it; empty when nothing did, or its state says all there is to say.
+function errorOf({ error, state }) {
+  if (!error || (state === "cancelled" && !error.message)) return "";
+  return error.message ? `${error.type}: ${error.message}` : error.type;
 }
 
 function badgeOf(node, isParking) {

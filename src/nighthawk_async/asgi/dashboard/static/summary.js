@@ -1,7 +1,7 @@
 // What the bars at the top say: totals, states with their numbers, who waits for an answer.
 
-import { element, setText } from "./dom.js";
-import { cost, count, plural } from "./format.js";
+import { element, setAttribute, setText } from "./dom.js";
+import { cost, count, meaningOf, plural, tokenCount } from "./format.js";
 import { STATES, glyphOf } from "./states.js";
 import { TOP } from "./store.js";
 
@@ -58,9 +58,15 @@ export class Summary {
 
   #updateTotals(store) {
     const usage = store.get(TOP)?.subtree_usage;
-    setText(this.#values.get("nodes"), count(Math.max(0, store.nodes.size - 1)));
-    setText(this.#values.get("tokens in"), count(usage?.input_tokens ?? 0));
-    setText(this.#values.get("out"), count(usage?.output_tokens ?? 0));
-    setText(this.#values.get("cost"), cost(usage) || "–");
+    this.#show("nodes", count(Math.max(0, store.nodes.size - 1)));
+    this.#show("tokens in", tokenCount(usage, "input_tokens"));
+    this.#show("out", tokenCount(usage, "output_tokens"));
+    this.#show("cost", cost(usage) || "–");
+  }
+
+  #show(name, text) {
+    const value = this.#values.get(name);
+    setText(value, text);
+    setAttribute(value, "title", meaningOf(text));
   }
 }

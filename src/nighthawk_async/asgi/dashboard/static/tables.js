@@ -1,10 +1,9 @@
 // The tables of the details: what a node works with and what came of it, what it consumed, what else is known.
 
-import { element, keepChildren, setClass, setText } from "./dom.js";
-import { cost, count } from "./format.js";
+import { element, keepChildren, setAttribute, setClass, setText } from "./dom.js";
+import { cost, count, meaningOf, tokenCount } from "./format.js";
 
-const USAGE_ROWS = [
-  ["requests", "requests"],
+const TOKEN_ROWS = [
   ["input tokens", "input_tokens"],
   ["read from cache", "cache_read_tokens"],
   ["output tokens", "output_tokens"],
@@ -33,9 +32,10 @@ export function showValues(table, node) {
 export function showUsage(table, node) {
   const whole = node.subtree_usage;
   const isNothing = !whole.requests && !whole.input_tokens && !whole.output_tokens;
-  const rows = USAGE_ROWS.filter(([, name]) => whole[name]).map(([label, name]) =>
-    usageRow(label, count(node.usage[name]), count(whole[name])),
-  );
+  const rows = whole.requests ? [usageRow("requests", count(node.usage.requests), count(whole.requests))] : [];
+  for (const [label, name] of TOKEN_ROWS) {
+    if (whole[name]) rows.push(usageRow(label, tokenCount(node.usage, name), tokenCount(whole, name)));
+  }
   rows.push(usageRow("cost", cost(node.usage) || "–", cost(whole) || "–"));
   if (whole.unpriced_requests) {
     rows.push(usageRow("requests without a price", String(node.usage.unpriced_requests), String(whole.unpriced_requests)));
@@ -50,7 +50,8 @@ export function showAttributes(table, node) {
 }
 
 function usageRow(label, own, whole) {
-  return [{ text: label }, { text: own, className: "number" }, { text: whole, className: "number" }];
+  const cells = [own, whole].map((text) => ({ text, className: "number", title: meaningOf(text) }));
+  return [{ text: label }, ...cells];
 }
 
 function valueOf(values, name) {
@@ -82,7 +83,8 @@ function makeCell(place) {
   return place ? element("td", {}, element("div")) : element("th", { attributes: { scope: "row" } }, element("div"));
 }
 
-function showCell(shown, { text, className = "" }) {
+function showCell(shown, { text, className = "", title = null }) {
   setClass(shown, className);
+  setAttribute(shown, "title", title);
   setText(shown.firstChild, text);
 }

@@ -154,9 +154,7 @@ async def test_a_step_that_somebody_cancels_ends_its_request(
     server: str, model: TriageModel, model_server: ModelServer
 ) -> None:
     model.hold()
-    error = (
-        "nighthawk_async.parallel.task_errors.TaskCancelledError: task run/request[0] was cancelled: enough"
-    )
+    error = "answered with the status 503: TaskCancelledError: task run/request[0] was cancelled: enough"
     async with (
         triage_under(server, model_server, logged=error) as triage,
         triage.connected("POST", "/tickets", {"text": "It is broken."}) as waiting,

@@ -83,9 +83,14 @@ def prepare(session: nox.Session, *groups: str, extras: str = "", project: bool 
     stamp.write_text(digest)
 
 
+def usable_processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @nox.session(python=pythons_to_test())
 def tests(session: nox.Session) -> None:
-    """Run the tests, on as many processes as there are processors; arguments after `--` go to pytest.
+    """Run the tests in several processes; arguments after `--` go to pytest.
 
     The first Python that is found runs all of them, the others what depends on Python.
     """
@@ -95,7 +100,8 @@ def tests(session: nox.Session) -> None:
         return
     left_out = [f"--ignore={path}" for path in SAME_ON_EVERY_PYTHON] if PYTHONS_SEEN else []
     PYTHONS_SEEN.append(str(session.python))
-    session.run("pytest", "--numprocesses=logical", "--dist=worksteal", "--durations=20", *left_out)
+    processes = usable_processors() + 1  # a third of the time, tests wait for processes of their own
+    session.run("pytest", f"--numprocesses={processes}", "--dist=worksteal", "--durations=20", *left_out)
 
 
 @nox.session

@@ -33,8 +33,8 @@ SUPPORTED_PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 CODE = ["src", "tests", "benchmarks", "examples", "noxfile.py"]
 
 
-# Tests of what no Python changes: the shape of the code, the benchmarks, pages in a browser, an example, much
-# load, the servers of models. They run on the first Python that is found.
+# Tests of what no Python changes: the shape of the code, the benchmarks, views in browsers and terminals, an
+# example, much load, the servers of models, the bytes of providers. They run on the first Python found.
 SAME_ON_EVERY_PYTHON = [
     "tests/architecture",
     "tests/benchmarks",
@@ -44,6 +44,15 @@ SAME_ON_EVERY_PYTHON = [
     "tests/faults/test_llama_cpp_protocols.py",
     "tests/faults/test_local_real_server.py",
     "tests/faults/test_thousand_steps.py",
+    "tests/property/test_anthropic_splitting.py",
+    "tests/property/test_google_splitting.py",
+    "tests/property/test_mutated_responses.py",
+    "tests/property/test_openai_chat_splitting.py",
+    "tests/property/test_openai_responses_splitting.py",
+    "tests/property/test_sse_splitting.py",
+    "tests/unit/cli/test_dashboard_command.py",
+    "tests/unit/cli/test_demo.py",
+    "tests/unit/cli/test_top.py",
     "tests/unit/local/test_local_model.py",
 ]
 PYTHONS_SEEN: list[str] = []
@@ -83,14 +92,9 @@ def prepare(session: nox.Session, *groups: str, extras: str = "", project: bool 
     stamp.write_text(digest)
 
 
-def usable_processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @nox.session(python=pythons_to_test())
 def tests(session: nox.Session) -> None:
-    """Run the tests in several processes; arguments after `--` go to pytest.
+    """Run the tests, on as many processes as there are processors; arguments after `--` go to pytest.
 
     The first Python that is found runs all of them, the others what depends on Python.
     """
@@ -100,8 +104,7 @@ def tests(session: nox.Session) -> None:
         return
     left_out = [f"--ignore={path}" for path in SAME_ON_EVERY_PYTHON] if PYTHONS_SEEN else []
     PYTHONS_SEEN.append(str(session.python))
-    processes = usable_processors() + 1  # a third of the time, tests wait for processes of their own
-    session.run("pytest", f"--numprocesses={processes}", "--dist=worksteal", "--durations=20", *left_out)
+    session.run("pytest", "--numprocesses=logical", "--dist=worksteal", "--durations=20", *left_out)
 
 
 @nox.session

@@ -10,7 +10,6 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
-from .foreign_cancellation import raising_foreign_cancellations
 from .restart import Restart, RestartLimit, check_restart
 from .supervisor_child import ChildEnding
 from .supervisor_errors import SupervisorDeadlockError, SupervisorEndedError
@@ -188,8 +187,7 @@ class SupervisorDriver:
         try:
             with runner.scope, runner.owned():
                 await _take_turn(earlier, has_begun)
-                with raising_foreign_cancellations():
-                    await runner.run()
+                await runner.run()
                 ending = ChildEnding(kind="returned")
         except Exception as error:  # whatever it is, the policy decides what becomes of it
             ending = ChildEnding(kind="failed", error=error)

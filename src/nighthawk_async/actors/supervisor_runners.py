@@ -211,7 +211,8 @@ class ActorRunner(ChildRunner):
 
     async def run(self) -> None:
         """Live."""
-        await self.core.live()
+        with raising_foreign_cancellations():
+            await self.core.live()
 
     def ask_to_stop(self, *, is_final: bool) -> bool:
         """Let the actor handle what was sent to it, or only what it has in hand when it will live again."""

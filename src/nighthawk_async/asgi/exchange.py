@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 
 from ..observation import NodeWriter
-from ..parallel.told import state_after
+from ..parallel.endings import state_after
+from ..prompt.plain_text import single_line
 from .admission import RefusedError
 from .outbox import Outbox
 from .problems import TIMED_OUT, Problem, find_problem, problem_messages
@@ -21,6 +22,7 @@ __all__ = ["Exchange"]
 
 _LOGGER = logging.getLogger("nighthawk")
 
+_MAX_LOGGED_CHARACTERS = 1_000
 _SERVER_ERROR = 500
 _BROKEN = (500, 502)
 """The statuses of what somebody has to mend; others tell of what somebody wanted, or of what passes."""
@@ -118,7 +120,8 @@ class Exchange(Connection):
         if error is None or isinstance(error, RefusedError):
             return
         message = "request %s is answered with the status %d: %s: %s"
-        told = (self._request_id, problem.status, type(error).__name__, error)
+        said = single_line(str(error), _MAX_LOGGED_CHARACTERS)  # it may quote what a model or a client said
+        told = (self._request_id, problem.status, type(error).__name__, said)
         if problem.status in _BROKEN:
             _LOGGER.error(message, *told, exc_info=error)
         else:

@@ -3,27 +3,15 @@
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
+from ..observation import NodeWriter, find_node_writer, using_node_writer
+from .endings import state_after
 from .outcomes import Failed, Outcome
-from .task_errors import TaskCancelledError
 from .task_handle import TaskHandle
 from .task_state import TaskState
 
-__all__ = ["begin_group", "begin_task", "end_group", "ended_group", "state_after", "tell_call"]
+__all__ = ["begin_group", "begin_task", "end_group", "ended_group", "tell_call"]
 
 Result = TypeVar("Result")
-
-
-def state_after(leaving: BaseException | None) -> NodeState:
-    """How something has ended; what was asked to end has not failed.
-
-    Args:
-        leaving: What leaves it; None when all went well.
-    """
-    if leaving is None:
-        return "completed"
-    is_failure = isinstance(leaving, Exception) and not isinstance(leaving, TaskCancelledError)
-    return "failed" if is_failure else "cancelled"
 
 
 def begin_group(name: str, *, items: int | None = None) -> NodeWriter | None:

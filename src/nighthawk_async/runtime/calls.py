@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import TypeVar
 
 from ..observation import NodeWriter, find_node_writer, observed, using_node_writer
-from ..parallel.told import state_after
+from ..parallel.endings import state_after
 from .environment import find_environment, using_environment
 from .tools.registry import ToolScope
 

@@ -11,7 +11,7 @@ import anyio
 
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskCancelledError, current_task
-from ..parallel.told import state_after
+from ..parallel.endings import state_after
 from ..types.content import UserContent
 from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome

@@ -1,5 +1,7 @@
 """What actors, pools and jobs tell whoever watches."""
 
+import asyncio
+
 import anyio
 import pytest
 
@@ -140,6 +142,21 @@ async def test_a_supervised_function_can_be_ended_by_who_watches() -> None:
             assert lives == ["life"]
             watched.find("task").control.request_cancel("again")  # too late, and no harm
     assert watched.find("task").state == "cancelled"
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_supervised_function_that_awaits_what_others_cancel_has_failed(anyio_backend: str) -> None:
+    async def work() -> None:
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        await future
+
+    watched = root()
+    with watched.watching():
+        async with Supervisor() as supervisor:
+            supervisor.start("worker", work, restart=Restart(mode="never"))
+            await anyio.wait_all_tasks_blocked()
+    assert watched.find("task").state == "failed"
 
 
 async def test_jobs_wait_in_the_queue_of_their_pool_and_run() -> None:

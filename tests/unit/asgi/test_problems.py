@@ -268,6 +268,17 @@ async def test_only_what_somebody_has_to_mend_is_logged_with_its_traceback(
     assert str(error) in record.getMessage()
 
 
+async def test_what_an_error_quotes_begins_no_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise nh.ApprovalDeniedError("no\nERROR somebody logged in as root " + "x" * 10_000)
+
+    caplog.set_level("INFO", logger="nighthawk")
+    await get(NighthawkMiddleware(app, executor=Steps().executor))
+    (record,) = caplog.records
+    assert record.getMessage().splitlines() == [record.getMessage()]
+    assert len(record.getMessage()) < 2_000
+
+
 def test_a_framework_can_answer_with_a_problem_itself() -> None:
     problem = find_problem(of_status(503, is_transient=True, after=0.2))
     assert isinstance(problem, Problem)

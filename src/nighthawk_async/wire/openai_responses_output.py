@@ -117,7 +117,7 @@ class ResponseOutput:
         if not event.delta:
             return []
         is_refusal = stem == "response.refusal"
-        item.part(place, index or 0, is_refusal=is_refusal).fragments.append(event.delta)
+        item.part(place, index or 0, is_refusal=is_refusal).add(event.delta)
         return self._hand_out(item, event.delta, is_refusal=is_refusal)
 
     def _take_part(self, event: Event, part: Part) -> list[ModelEvent]:

@@ -52,6 +52,10 @@ class AnthropicResponseDecoder:
         """Whether the last event was given."""
         return self._is_ended
 
+    def may_end_with(self, event: ServerSentEvent) -> bool:
+        """Whether an event may end the response; see `wire.codec.ResponseDecoder`."""
+        return b"message_" in event.data
+
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
         # Some servers end every stream like this; it says nothing, not even that all went well.

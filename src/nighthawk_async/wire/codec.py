@@ -44,6 +44,13 @@ class ResponseDecoder(Protocol):
         """Whether the last event was given."""
         ...
 
+    def may_end_with(self, event: ServerSentEvent) -> bool:
+        """Whether an event may end the response, which takes longer the more came before it.
+
+        It is asked before the event is fed, of long responses, and looks at the event's bytes alone.
+        """
+        ...
+
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream.
 

@@ -58,6 +58,10 @@ class GoogleResponseDecoder:
         """Whether the last event was given; before the end of input that is a failure alone."""
         return self._is_ended
 
+    def may_end_with(self, event: ServerSentEvent) -> bool:
+        """Whether an event may end the response; see `wire.codec.ResponseDecoder`."""
+        return False  # the end of the input does
+
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
         if self._is_ended or event.data.strip() == b"[DONE]":  # which gateways write

@@ -74,6 +74,10 @@ class ChatResponseDecoder:
         """Whether the last event was given."""
         return self._is_ended
 
+    def may_end_with(self, event: ServerSentEvent) -> bool:
+        """Whether an event may end the response; see `wire.codec.ResponseDecoder`."""
+        return event.data.strip() == b"[DONE]"
+
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
         data = event.data.strip()

@@ -21,6 +21,7 @@ _TERMINALS = {
     "response.failed": "failed",
     "response.incomplete": "incomplete",
 }
+_TERMINAL_NAMES = tuple(name.encode() for name in _TERMINALS)
 _FAILURES = ("cancelled", "failed")
 _REASONS: dict[str | None, FinishReason] = {
     "content_filter": "content_filter",
@@ -40,6 +41,10 @@ class ResponsesDecoder:
     def is_ended(self) -> bool:
         """Whether the last event was given."""
         return self._is_ended
+
+    def may_end_with(self, event: ServerSentEvent) -> bool:
+        """Whether an event may end the response; see `wire.codec.ResponseDecoder`."""
+        return any(name in event.data for name in _TERMINAL_NAMES)
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""

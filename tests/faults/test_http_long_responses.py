@@ -14,13 +14,18 @@ import pytest
 from anyio.abc import SocketStream
 from anyio.lowlevel import checkpoint
 
-from nighthawk_async.errors import ConfigurationError, ModelProtocolError, ModelStatusError, RequestTimeoutError
+from nighthawk_async.errors import (
+    ConfigurationError,
+    ModelProtocolError,
+    ModelStatusError,
+    RequestTimeoutError,
+)
 from nighthawk_async.models import http_attempts
 from nighthawk_async.models.loop_turns import LoopTurns
 from nighthawk_async.models.settings import TransportSettings
 from nighthawk_async.types.model import ModelEvent, ResponseFinished, TextDelta
-from nighthawk_async.wire.openai_chat_response import ChatResponseDecoder
 from nighthawk_async.wire.openai_chat import OpenAIChatCodec
+from nighthawk_async.wire.openai_chat_response import ChatResponseDecoder
 from nighthawk_async.wire.sse import ServerSentEvent
 
 from .http_support import HELLO, collect, model_at, raw_server, read_request, text_of
@@ -93,13 +98,13 @@ async def test_pings_leave_turns_to_other_tasks_although_they_are_no_events() ->
             turns += 1
 
     pings = b'data: {"choices":[]}\n\n' * 1_000
-    async with raw_server(answering(head() + delta("x") + pings + END)) as url:
-        async with anyio.create_task_group() as task_group:
-            task_group.start_soon(count_turns)
-            async with model_at(url).stream(HELLO) as events:
-                before = turns
-                received = [event async for event in events]
-            task_group.cancel_scope.cancel()
+    stream = head() + delta("x") + pings + END
+    async with raw_server(answering(stream)) as url, anyio.create_task_group() as task_group:
+        task_group.start_soon(count_turns)
+        async with model_at(url).stream(HELLO) as events:
+            before = turns
+            received = [event async for event in events]
+        task_group.cancel_scope.cancel()
 
     assert text_of(received) == "x"
     assert turns - before >= 1_000 // 10
@@ -130,11 +135,13 @@ async def test_the_time_limit_holds_while_events_that_came_at_once_are_decoded(
 
     monkeypatch.setattr(ChatResponseDecoder, "feed", feed_slowly)
     async with raw_server(answering(head() + delta("x") * 1_000 + END)) as url:
-        with pytest.raises(RequestTimeoutError, match="0.3 seconds"):
+        with pytest.raises(RequestTimeoutError, match=r"0\.3 seconds"):
             await collect(model_at(url, timeout_seconds=0.3))
 
 
-async def test_a_complete_response_is_handed_on_although_its_reader_takes_longer_than_the_time_limit() -> None:
+async def test_a_complete_response_is_handed_on_although_its_reader_takes_longer_than_the_time_limit() -> (
+    None
+):
     async with raw_server(answering(head() + delta("x") * 3 + END)) as url:
         received: list[ModelEvent] = []
         async with model_at(url, timeout_seconds=0.5).stream(HELLO) as events:
@@ -181,7 +188,9 @@ async def test_the_end_of_a_long_response_is_decoded_in_a_thread(threads: list[b
     assert threads == [False] * 31 + [True]
 
 
-async def test_the_end_of_a_long_response_without_a_last_word_is_decoded_in_a_thread(threads: list[bool]) -> None:
+async def test_the_end_of_a_long_response_without_a_last_word_is_decoded_in_a_thread(
+    threads: list[bool],
+) -> None:
     stream = delta("y" * 10_000) * 30 + END.partition(b"data: [DONE]")[0]
     async with raw_server(answering(head() + stream)) as url:
         received = await collect(model_at(url))
@@ -201,11 +210,11 @@ async def test_a_large_whole_answer_is_decoded_in_a_thread(threads: list[bool]) 
 
 async def test_a_cancellation_does_not_wait_for_a_large_event(monkeypatch: pytest.MonkeyPatch) -> None:
     feed = ChatResponseDecoder.feed
-    is_decoding, may_go_on = threading.Event(), threading.Event()
+    is_decoding, may_go_on = anyio.Event(), threading.Event()
 
     def feed_slowly(self: ChatResponseDecoder, event: ServerSentEvent) -> list[ModelEvent]:
         if len(event.data) > 1_000:
-            is_decoding.set()
+            anyio.from_thread.run_sync(is_decoding.set)
             may_go_on.wait(30)
         return feed(self, event)
 
@@ -216,8 +225,7 @@ async def test_a_cancellation_does_not_wait_for_a_large_event(monkeypatch: pytes
                 async with anyio.create_task_group() as task_group, model_at(url).stream(HELLO) as events:
 
                     async def cancel() -> None:
-                        while not is_decoding.is_set():
-                            await anyio.sleep(0.001)
+                        await is_decoding.wait()
                         scope.cancel()
 
                     task_group.start_soon(cancel)
@@ -241,10 +249,14 @@ async def test_a_stream_may_have_64_mebibytes_by_default() -> None:
 async def test_a_stream_without_end_is_a_protocol_error(endless: bytes) -> None:
     async with raw_server(answering(head() + delta("x"), *[endless * 1_000] * 500)) as url:
         model, received = model_at(url, max_response_bytes=200_000, max_retries=2), list[ModelEvent]()
-        with pytest.raises(ModelProtocolError, match="over 200,000 bytes") as raised:
+
+        async def receive() -> None:
             async with model.stream(HELLO) as events:
                 async for event in events:
                     received.append(event)
+
+        with pytest.raises(ModelProtocolError, match="over 200,000 bytes") as raised:
+            await receive()
 
     assert raised.value.is_transient is False
     assert TextDelta(text="x") in received
@@ -267,7 +279,9 @@ async def test_every_response_has_its_own_bound() -> None:
 
 async def test_of_an_error_that_is_too_long_the_beginning_is_quoted() -> None:
     body = b'{"error": {"message": "' + b"no " * 1_000_000
-    async with raw_server(answering(head(status="400 Bad Request", media_type="application/json") + body)) as url:
+    async with raw_server(
+        answering(head(status="400 Bad Request", media_type="application/json") + body)
+    ) as url:
         with pytest.raises(ModelStatusError, match="no no no") as raised:
             await collect(model_at(url))
 

@@ -124,7 +124,7 @@ class HttpAttempt:
     async def read_events(self) -> list[ModelEvent]:
         """Wait for the next piece of the response and return its events, of which there may be none.
 
-        When decoding takes long, it returns the events so far, and gives other tasks a turn before it goes on.
+        When decoding takes long, it returns the events so far; the next call gives other tasks a turn first.
 
         Raises:
             ModelError: The response broke off, or is not what the protocol promises. Events before that were
@@ -191,7 +191,9 @@ class HttpAttempt:
         try:
             chunk = await self._turns.wait_for(self._exchange.read_chunk)
         except ModelConnectionError as error:
-            self._broken = error  # where the end of the stream ends the response, it may be whole all the same
+            self._broken = (
+                error  # where the end of the stream ends the response, it may be whole all the same
+            )
         self._received_bytes += len(chunk)
         if self._max_bytes is not None and self._received_bytes > self._max_bytes:
             raise ModelProtocolError(too_long(self._max_bytes))
@@ -213,6 +215,9 @@ class HttpAttempt:
             event = self._undecoded.popleft()
             try:
                 if self._is_heavy(event):
+                    if events:  # which need not wait for it
+                        self._undecoded.appendleft(event)
+                        return
                     events += await in_thread(self._decoder.feed, event)
                 else:
                     events += self._decoder.feed(event)

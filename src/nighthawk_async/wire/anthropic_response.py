@@ -14,10 +14,12 @@ from .anthropic_blocks import ContentBlocks
 from .anthropic_events import Delta, Event, Message, WireUsage
 from .provider_errors import response_failure
 from .redaction import excerpt
-from .response_json import NOT_JSON, is_something
+from .response_json import NOT_JSON, check_response, is_something
 from .sse import ServerSentEvent
 
 __all__ = ["AnthropicResponseDecoder"]
+
+_COMPLAINT = "The response holds what is not an Anthropic Messages event"
 
 _STOP_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
@@ -61,6 +63,7 @@ class AnthropicResponseDecoder:
         # Some servers end every stream like this; it says nothing, not even that all went well.
         if self._is_ended or event.data.strip() == b"[DONE]":
             return []
+        check_response(event.data, complaint=_COMPLAINT)
         if event.event == "error":
             return self._fail(event.data)
         content = _decode(event.data, Event)
@@ -84,6 +87,7 @@ class AnthropicResponseDecoder:
         Raises:
             ModelProtocolError: It is not an Anthropic message.
         """
+        check_response(body, complaint=_COMPLAINT)
         envelope = _decode(body, Event)
         if envelope.type == "error" or is_something(envelope.error):
             return self._fail(body)
@@ -177,6 +181,4 @@ def _decode(data: bytes | msgspec.Raw, shape: type[_Shape]) -> _Shape:
     try:
         return msgspec.json.decode(content, type=shape)
     except NOT_JSON as error:
-        raise ModelProtocolError(
-            f"The response holds what is not an Anthropic Messages event ({error}): {excerpt(content)}"
-        ) from error
+        raise ModelProtocolError(f"{_COMPLAINT} ({error}): {excerpt(content)}") from error

@@ -6,11 +6,11 @@ place. The end of the stream, or `[DONE]`, alone is no success: Ollama swallows 
 
 from ..errors import ModelProtocolError
 from ..types.model import FinishReason, ModelEvent, ResponseFailed, ResponseFinished, UsageReported
-from .openai_responses_events import Envelope, Event, Response, decode_as
+from .openai_responses_events import COMPLAINT, Envelope, Event, Response, decode_as
 from .openai_responses_output import ResponseOutput, is_output_event
 from .provider_errors import response_failure
 from .redaction import excerpt
-from .response_json import is_something
+from .response_json import check_response, is_something
 from .sse import ServerSentEvent
 
 __all__ = ["ResponsesDecoder"]
@@ -54,6 +54,7 @@ class ResponsesDecoder:
             raise ModelProtocolError(
                 "The stream said [DONE] before the response was finished.", is_transient=True
             )
+        check_response(event.data, complaint=COMPLAINT)
         if event.event == "error":
             return self._fail(event.data)
         return self._take_event(event)
@@ -73,6 +74,7 @@ class ResponsesDecoder:
         Raises:
             ModelProtocolError: It is not a finished Responses answer.
         """
+        check_response(body, complaint=COMPLAINT)
         response = decode_as(Response, body)
         if response.output is None and response.status is None and is_something(response.error):
             return self._fail(body)

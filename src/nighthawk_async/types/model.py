@@ -220,9 +220,15 @@ class ToolCallCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReported:
-    """What this response consumed so far; a later report replaces an earlier one."""
+    """What this response consumed so far; a later report replaces an earlier one.
+
+    What cannot be true of it is left out; see `Usage.credible`.
+    """
 
     usage: Usage
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "usage", self.usage.credible())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from nighthawk_async.errors import (
 from nighthawk_async.models import http_attempts
 from nighthawk_async.models.loop_turns import LoopTurns
 from nighthawk_async.models.settings import TransportSettings
-from nighthawk_async.types.model import ModelEvent, ResponseFinished, TextDelta
+from nighthawk_async.types.model import ModelEvent, ResponseFinished, TextDelta, ToolCallCompleted
 from nighthawk_async.wire.openai_chat import OpenAIChatCodec
 from nighthawk_async.wire.openai_chat_response import ChatResponseDecoder
 from nighthawk_async.wire.sse import ServerSentEvent
@@ -309,3 +309,20 @@ async def test_the_bound_does_not_reach_the_body_of_the_request() -> None:
     request = type(HELLO)(messages=HELLO.messages, settings={"max_response_bytes": 5})
 
     assert b"max_response_bytes" not in codec.encode(request, model_name="m").body
+
+
+async def test_calls_that_wait_for_an_earlier_one_are_let_go_in_a_thread(threads: list[bool]) -> None:
+    def call(index: int, **fields: Any) -> bytes:
+        function = {"arguments": '{"a": 1}', **fields}
+        fragment = {"index": index, "id": f"c{index}", "function": function}
+        return b"data: %s\n\n" % json.dumps({"choices": [{"delta": {"tool_calls": [fragment]}}]}).encode()
+
+    calls = b"".join(call(each, name="look") for each in range(1, 3_000))
+    stream = delta("x") + call(0) + calls + call(0, name="look", arguments="") + END
+    async with raw_server(answering(head() + stream)) as url:
+        received = await collect(model_at(url))
+
+    completed = [event for event in received if isinstance(event, ToolCallCompleted)]
+    assert [event.index for event in completed] == list(range(3_000))
+    assert threads[:500] == [False] * 500
+    assert threads[3_001] is True  # the name that all were waiting for

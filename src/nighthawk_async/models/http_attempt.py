@@ -36,7 +36,7 @@ _MOST_BYTES_ON_THE_LOOP = 16 * 1024
 """An event or a document with more may take many milliseconds to decode, and is decoded in a thread."""
 
 _LONG_RESPONSE_BYTES = 256 * 1024
-"""In a response with more, its end may take as long, since all that came before is put together then."""
+"""In a longer response, its end may take as long, since all that came before is put together then."""
 
 
 class HttpAttempt:
@@ -236,7 +236,7 @@ class HttpAttempt:
         """Whether an event may take long to decode."""
         if len(event.data) > _MOST_BYTES_ON_THE_LOOP:
             return True
-        return self._received_bytes > _LONG_RESPONSE_BYTES and self._decoder.may_end_with(event)
+        return self._received_bytes > _LONG_RESPONSE_BYTES and self._decoder.may_take_long(event)
 
     def _most_bytes(self, bound: int) -> int:
         return bound if self._max_bytes is None else min(bound, self._max_bytes)

@@ -54,8 +54,8 @@ class AnthropicResponseDecoder:
         """Whether the last event was given."""
         return self._is_ended
 
-    def may_end_with(self, event: ServerSentEvent) -> bool:
-        """Whether an event may end the response; see `wire.codec.ResponseDecoder`."""
+    def may_take_long(self, event: ServerSentEvent) -> bool:
+        """Whether decoding an event may take long; see `wire.codec.ResponseDecoder`."""
         return b"message_" in event.data
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:

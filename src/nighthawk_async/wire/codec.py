@@ -12,7 +12,17 @@ from ..types.content import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .sse import ServerSentEvent
 
-__all__ = ["UNKNOWN_CAPABILITIES", "Codec", "DemandsMaxTokens", "EncodedRequest", "ResponseDecoder"]
+__all__ = [
+    "MANY_WAITING_CALLS",
+    "UNKNOWN_CAPABILITIES",
+    "Codec",
+    "DemandsMaxTokens",
+    "EncodedRequest",
+    "ResponseDecoder",
+]
+
+MANY_WAITING_CALLS = 500
+"""Calls that wait for an earlier one; when it lets go of so many of them at once, that takes milliseconds."""
 
 UNKNOWN_CAPABILITIES = ModelCapabilities()
 """What is assumed of a model of which nothing is known."""
@@ -44,10 +54,13 @@ class ResponseDecoder(Protocol):
         """Whether the last event was given."""
         ...
 
-    def may_end_with(self, event: ServerSentEvent) -> bool:
-        """Whether an event may end the response, which takes longer the more came before it.
+    def may_take_long(self, event: ServerSentEvent) -> bool:
+        """Whether decoding an event may take longer the more came before it, as the end of a response does.
 
-        It is asked before the event is fed, of long responses, and looks at the event's bytes alone.
+        It is asked of long responses, before the event is fed.
+
+        Args:
+            event: The event.
         """
         ...
 

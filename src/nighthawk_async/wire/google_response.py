@@ -60,8 +60,8 @@ class GoogleResponseDecoder:
         """Whether the last event was given; before the end of input that is a failure alone."""
         return self._is_ended
 
-    def may_end_with(self, event: ServerSentEvent) -> bool:
-        """Whether an event may end the response; see `wire.codec.ResponseDecoder`."""
+    def may_take_long(self, event: ServerSentEvent) -> bool:
+        """Whether decoding an event may take long; see `wire.codec.ResponseDecoder`."""
         return False  # the end of the input does
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:

@@ -17,6 +17,7 @@ from ..types.model import (
     TextDelta,
     UsageReported,
 )
+from .codec import MANY_WAITING_CALLS
 from .openai_chat_chunks import Choice, Chunk, Delta, FunctionFragment, ToolCallDelta
 from .openai_chat_replay import ReplayRecord
 from .provider_errors import response_failure
@@ -76,9 +77,9 @@ class ChatResponseDecoder:
         """Whether the last event was given."""
         return self._is_ended
 
-    def may_end_with(self, event: ServerSentEvent) -> bool:
-        """Whether an event may end the response; see `wire.codec.ResponseDecoder`."""
-        return event.data.strip() == b"[DONE]"
+    def may_take_long(self, event: ServerSentEvent) -> bool:
+        """Whether decoding an event may take long; see `wire.codec.ResponseDecoder`."""
+        return self._calls.waiting > MANY_WAITING_CALLS or event.data.strip() == b"[DONE]"
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""

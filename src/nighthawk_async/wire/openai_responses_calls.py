@@ -107,6 +107,11 @@ class FunctionCalls:
         """Whether a call was handed out as complete."""
         return any(call.completed for call in self._calls)
 
+    @property
+    def waiting(self) -> int:
+        """How many calls have begun and were not handed out."""
+        return len(self._calls) - self._handed_out
+
     def begin(self) -> FunctionCall:
         """A new call, of which nothing is known yet."""
         call = FunctionCall(position=len(self._calls))

@@ -54,6 +54,11 @@ class ResponseOutput:
         return self._calls.has_completed
 
     @property
+    def waiting_calls(self) -> int:
+        """How many calls have begun and were not handed out."""
+        return self._calls.waiting
+
+    @property
     def is_refusal(self) -> bool:
         """Whether the model said nothing but that it refuses."""
         return self._has_refusal and not self._has_text

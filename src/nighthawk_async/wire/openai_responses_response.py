@@ -6,6 +6,7 @@ place. The end of the stream, or `[DONE]`, alone is no success: Ollama swallows 
 
 from ..errors import ModelProtocolError
 from ..types.model import FinishReason, ModelEvent, ResponseFailed, ResponseFinished, UsageReported
+from .codec import MANY_WAITING_CALLS
 from .openai_responses_events import COMPLAINT, Envelope, Event, Response, decode_as
 from .openai_responses_output import ResponseOutput, is_output_event
 from .provider_errors import response_failure
@@ -42,9 +43,10 @@ class ResponsesDecoder:
         """Whether the last event was given."""
         return self._is_ended
 
-    def may_end_with(self, event: ServerSentEvent) -> bool:
-        """Whether an event may end the response; see `wire.codec.ResponseDecoder`."""
-        return any(name in event.data for name in _TERMINAL_NAMES)
+    def may_take_long(self, event: ServerSentEvent) -> bool:
+        """Whether decoding an event may take long; see `wire.codec.ResponseDecoder`."""
+        many_wait = self._output.waiting_calls > MANY_WAITING_CALLS
+        return many_wait or any(name in event.data for name in _TERMINAL_NAMES)
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""

@@ -131,6 +131,11 @@ class ToolCallAccumulator:
         return self._completed
 
     @property
+    def waiting(self) -> int:
+        """How many calls have begun and were not handed out."""
+        return len(self._calls) - self._completed
+
+    @property
     def handed_out(self) -> list[tuple[ToolCall, Mapping[str, Any]]]:
         """The calls that were handed out as complete, each with what the provider hangs on it."""
         return [(each.tool_call, each.extra) for each in self._calls[: self._completed]]

@@ -228,7 +228,9 @@ class UsageReported:
     usage: Usage
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "usage", self.usage.credible())
+        credible = self.usage.credible()
+        if credible is not self.usage:
+            object.__setattr__(self, "usage", credible)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,8 +77,8 @@ class UsageMetadata(msgspec.Struct, rename="camel"):
         thoughts = self.thoughts_token_count or 0
         return Usage(
             requests=1,
-            input_tokens=total_count(self.prompt_token_count, self.tool_use_prompt_token_count),
-            output_tokens=total_count(self.candidates_token_count, thoughts),
+            input_tokens=total_count(self.prompt_token_count or 0, self.tool_use_prompt_token_count or 0),
+            output_tokens=total_count(self.candidates_token_count or 0, thoughts),
             cache_read_tokens=self.cached_content_token_count or 0,
             reasoning_tokens=thoughts,
         )

@@ -3,11 +3,10 @@
 __all__ = ["total_count"]
 
 
-def total_count(*parts: int | None) -> int:
+def total_count(*parts: int) -> int:
     """The sum of the parts; below zero where one of them is, since then the others are worth nothing either.
 
     Args:
-        parts: The parts; None for one that was not told.
+        parts: The parts.
     """
-    told = [part for part in parts if part is not None]
-    return sum(told) if min(told, default=0) >= 0 else -1
+    return sum(parts) if min(parts) >= 0 else -1

@@ -475,14 +475,6 @@ async def test_a_whole_answer_that_was_cut_is_asked_for_again() -> None:
         assert len(server.requests) == 2
 
 
-async def test_a_whole_answer_that_is_too_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_attempt, "DEFAULT_MAX_EVENT_BYTES", 1_000)
-    async with ModelServer([ModelReply(text="x" * 1_000)]) as server:
-        error = await error_of(model_at(server.base_url, stream=False), ModelProtocolError)
-    assert "the response is over 1,000 bytes long" in str(error)
-    assert not error.is_transient
-
-
 async def test_a_reset_after_the_last_event_is_no_error() -> None:
     response = http_response(STREAM + b": bye")[:-5]
     with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -5,6 +5,7 @@ with one part missing, doubled, moved or of another type goes all the way throug
 """
 
 import copy
+import json
 from collections.abc import Iterator
 from typing import Any, TypeAlias, cast
 
@@ -23,6 +24,7 @@ _WILD_VALUES: list[Any] = [
     0,
     3.5,
     10**25,
+    -1,
     "",
     "x",
     "{",
@@ -38,6 +40,7 @@ _WILD_VALUES: list[Any] = [
     {"type": "x"},
     {"type": ["text"]},
     {"a": [1]},
+    json.loads("[" * 200 + "]" * 200),
 ]
 _SPECIAL_WORDS = ["length", "max_tokens", "error", "text", "thinking", "tool_use", "function_call", "message"]
 

@@ -5,7 +5,6 @@ connection ─ key ─ answer ─┬─ tool call          one request that offe
                            └─ usage
 """
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
@@ -19,6 +18,7 @@ from ..errors import (
 )
 from ..ports import Model
 from ..types.usage import Usage
+from ..wire.response_json import NOT_JSON, decode_json
 from .model_probe import DIRECT_QUESTION, FORM_REQUEST, TOOL_NAME, TOOL_REQUEST, Exchange, ask_model
 from .model_words import dollars
 
@@ -168,8 +168,8 @@ def _judge_usage(exchanges: list[Exchange]) -> Finding:
 def _has_word(text: str) -> bool:
     """Whether a text is a JSON object that fits the schema; which word it holds is up to the model."""
     try:
-        value: object = json.loads(text)
-    except ValueError:
+        value: object = decode_json(text)
+    except NOT_JSON:
         return False
     return isinstance(value, dict) and isinstance(cast("dict[str, object]", value).get("word"), str)
 

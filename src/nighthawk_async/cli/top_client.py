@@ -1,6 +1,5 @@
 """Reads a running service's dashboard, and acts through it. Floor 5."""
 
-import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
@@ -8,6 +7,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from ..errors import ConfigurationError, ModelProtocolError, NighthawkError
+from ..wire.response_json import NOT_JSON, decode_json
 from ..wire.sse import ServerSentEventDecoder
 
 __all__ = [
@@ -177,9 +177,9 @@ async def _check(response: httpx.Response) -> None:
 def _problem_of(data: bytes) -> tuple[str, str]:
     """The name and the words of a problem as a dashboard tells it; empty when it is nothing of that kind."""
     try:
-        problem = json.loads(data)
+        problem = decode_json(data)
         kind, detail = str(problem["type"]), str(problem["detail"])
-    except (ValueError, KeyError, TypeError):
+    except (*NOT_JSON, KeyError, TypeError):
         return "", ""
     return (kind.removeprefix(_PROBLEMS), detail) if kind.startswith(_PROBLEMS) else ("", "")
 
@@ -192,8 +192,8 @@ def _check_type(response: httpx.Response, expected: str) -> None:
 
 def _as_object(data: str | bytes) -> dict[str, Any]:
     try:
-        told: object = json.loads(data)
-    except ValueError as error:
+        told: object = decode_json(data)
+    except NOT_JSON as error:
         raise DashboardError("the dashboard tells what is no JSON") from error
     if not isinstance(told, dict):
         raise DashboardError("the dashboard tells something that is not understood")

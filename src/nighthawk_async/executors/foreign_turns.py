@@ -56,7 +56,7 @@ class _ToldUsage:
     def __call__(self, model_name: str, usage: Usage) -> None:
         self.plain(model_name, usage)
         with self._lock:
-            self._usage += usage
+            self._usage += usage.credible()
             self._node.set_usage(self._usage)
 
 

@@ -7,8 +7,6 @@ forbids a union at the root it travels as `{"result": …}`; both forms are unde
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
-import msgspec
-
 from ..errors import ExecutionError
 from ..types.outcomes import (
     OUTCOME_KINDS,
@@ -20,6 +18,7 @@ from ..types.outcomes import (
     ReturnStepOutcome,
     StepOutcome,
 )
+from ..wire.response_json import NOT_JSON, decode_json
 
 __all__ = [
     "flat_outcome_schema",
@@ -145,8 +144,8 @@ def parse_json_object(text: str) -> dict[str, Any]:
         ExecutionError: The text is not JSON, or not an object.
     """
     try:
-        data = msgspec.json.decode(text)  # strict: unlike the standard library it takes no NaN
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        data: object = decode_json(text)  # strict: unlike the standard library it takes no NaN
+    except NOT_JSON as error:
         raise ExecutionError(
             f"the answer is not JSON: {error}; write JSON alone, without a fence or other text"
         ) from error

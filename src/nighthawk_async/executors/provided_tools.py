@@ -12,6 +12,7 @@ from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tools.registry import OUTCOME_TOOL_NAME
 from ..runtime.validation import type_name
 from ..types.tools import ToolDefinition
+from ..wire.response_json import NOT_JSON, check_depth
 
 __all__ = ["OUTCOME_TOOL_NAME", "PROVIDED_TOOLS", "ProvidedTool", "describe_reply", "outcome_tool_definition"]
 
@@ -45,8 +46,9 @@ class ProvidedTool(Struct, frozen=True, kw_only=True):
 
 def _decode(arguments: str, arguments_type: type[Arguments]) -> Arguments:
     try:
+        check_depth(arguments)
         return msgspec.json.decode(arguments or "{}", type=arguments_type)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+    except NOT_JSON as error:
         raise ToolBoundaryError(
             kind="invalid_input",
             message=f"the arguments do not fit: {error}",

@@ -4,6 +4,7 @@ Decides whether the response is a stream, a whole answer or an error, and drives
 without limits and tries once; time and retries are the business of `http_stream`.
 """
 
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -18,9 +19,10 @@ from ..types.model import ModelEvent
 from ..wire.codec import ResponseDecoder
 from ..wire.provider_errors import find_bare_error, status_error
 from ..wire.redaction import excerpt
-from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEventDecoder
+from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEvent, ServerSentEventDecoder
 from .http_plan import HttpRequestPlan
-from .http_pool import HttpExchange, HttpPool
+from .http_pool import HttpExchange, HttpPool, too_long
+from .loop_turns import LoopTurns, in_thread
 
 __all__ = ["HttpAttempt"]
 
@@ -30,6 +32,11 @@ _MAX_ERROR_BYTES = 64 * 1024
 _ERROR_BODY_SECONDS = 5.0
 _DRAIN_SECONDS = 0.5
 _STREAM_TYPES = ("", "application/octet-stream", "text/event-stream", "text/plain")
+_MOST_BYTES_ON_THE_LOOP = 16 * 1024
+"""An event or a document with more may take many milliseconds to decode, and is decoded in a thread."""
+
+_LONG_RESPONSE_BYTES = 256 * 1024
+"""In a longer response, its end may take as long, since all that came before is put together then."""
 
 
 class HttpAttempt:
@@ -38,11 +45,14 @@ class HttpAttempt:
     Args:
         plan: The request.
         pool: Where the connection comes from.
+        turns: Knows when other tasks are due a turn.
     """
 
-    def __init__(self, plan: HttpRequestPlan, pool: HttpPool) -> None:
+    def __init__(self, plan: HttpRequestPlan, pool: HttpPool, turns: LoopTurns) -> None:
         self._endpoint = plan.endpoint
         self._codec = plan.codec
+        self._turns = turns
+        self._max_bytes = plan.settings.max_response_bytes
         self.url = plan.endpoint.url(plan.encoded.path)
         """Where the request goes."""
         self._exchange: HttpExchange = pool.post(
@@ -52,7 +62,11 @@ class HttpAttempt:
             connect_timeout_seconds=plan.settings.connect_timeout_seconds,
         )
         self._failure: ModelError | None = None
+        self._broken: ModelConnectionError | None = None
+        self._undecoded: deque[ServerSentEvent] | None = None  # None when there are none
+        self._received_bytes = 0
         self._is_whole = False
+        self._is_at_end = False
         self.is_complete = False
         """Whether all events were given."""
 
@@ -101,7 +115,7 @@ class HttpAttempt:
     # Made when the response begins: of many requests in flight, most wait for that.
     @cached_property
     def _lines(self) -> ServerSentEventDecoder:
-        return ServerSentEventDecoder()
+        return ServerSentEventDecoder(max_event_bytes=self._most_bytes(DEFAULT_MAX_EVENT_BYTES))
 
     @cached_property
     def _decoder(self) -> ResponseDecoder:
@@ -109,6 +123,8 @@ class HttpAttempt:
 
     async def read_events(self) -> list[ModelEvent]:
         """Wait for the next piece of the response and return its events, of which there may be none.
+
+        When decoding takes long, it returns the events so far; the next call gives other tasks a turn first.
 
         Raises:
             ModelError: The response broke off, or is not what the protocol promises. Events before that were
@@ -118,18 +134,19 @@ class HttpAttempt:
             raise self._failure
         if self._is_whole:
             return await self._read_whole()
-        broken: ModelConnectionError | None = None
-        chunk = b""
+        events: list[ModelEvent] = []
         try:
-            chunk = await self._exchange.read_chunk()
-        except ModelConnectionError as error:
-            broken = error  # where the end of the stream ends the response, it may be whole all the same
-        events = self._decode(chunk)
-        if self._failure is not None and broken is not None:
-            self._failure = broken
+            if self._undecoded is None:
+                await self._read_chunk()
+            elif self._turns.is_due:
+                await self._turns.give()
+            await self._decode(events)
+        except ModelProtocolError as error:  # kept until the events before it were handed on
+            self._failure = self._broken or self._explain(error, self._lines.stray)
         if self._failure is not None and not events:
             raise self._failure
-        self.is_complete = self._failure is None and (self._decoder.is_ended or not chunk)
+        is_decoded = self._is_at_end and self._undecoded is None
+        self.is_complete = self._failure is None and (self._decoder.is_ended or is_decoded)
         return events
 
     async def _check_head(self) -> None:
@@ -148,9 +165,11 @@ class HttpAttempt:
             raise ModelProtocolError(f"the response is {content_type} and no event stream: {quoted}")
 
     async def _read_whole(self) -> list[ModelEvent]:
-        body = await self._exchange.read_body(max_bytes=DEFAULT_MAX_EVENT_BYTES)
+        body = await self._exchange.read_body(max_bytes=self._max_bytes)
         self.is_complete = True
         try:
+            if len(body) > _MOST_BYTES_ON_THE_LOOP:
+                return await in_thread(self._codec.decode_response, body)
             return self._codec.decode_response(body)
         except ModelProtocolError as error:
             error.is_transient = error.is_transient or self._exchange.was_cut
@@ -166,26 +185,61 @@ class HttpAttempt:
                 size += len(chunk)
         return b"".join(chunks)[:_MAX_ERROR_BYTES]
 
-    def _decode(self, chunk: bytes) -> list[ModelEvent]:
-        """The events in a chunk of the stream; an empty chunk is the stream's end.
-
-        A failure is kept until the events before it were handed on.
-        """
-        events: list[ModelEvent] = []
+    async def _read_chunk(self) -> None:
+        """Wait for the next piece of the stream, and split it into server-sent events."""
+        chunk = b""
         try:
-            if chunk:
-                for line_event in self._lines.feed(chunk):
-                    events += self._decoder.feed(line_event)
-            else:
-                for line_event in self._lines.finish():
-                    with suppress(
-                        ModelProtocolError
-                    ):  # no blank line follows: it may be cut, as the stream is
-                        events += self._decoder.feed(line_event)
-                events += self._decoder.finish()
-        except ModelProtocolError as error:
-            self._failure = self._explain(error, self._lines.stray)
-        return events
+            chunk = await self._turns.wait_for(self._exchange.read_chunk)
+        except ModelConnectionError as error:
+            self._broken = (
+                error  # where the end of the stream ends the response, it may be whole all the same
+            )
+        self._received_bytes += len(chunk)
+        if self._max_bytes is not None and self._received_bytes > self._max_bytes:
+            raise ModelProtocolError(too_long(self._max_bytes))
+        self._is_at_end = not chunk
+        # At the end of the stream there is more to do even if it holds no more events.
+        events = self._lines.feed(chunk) if chunk else self._lines.finish()
+        self._undecoded = deque(events) if events or self._is_at_end else None
+
+    async def _decode(self, events: list[ModelEvent]) -> None:
+        """Decode what was read, until other tasks are due a turn.
+
+        Args:
+            events: Where to put the events.
+
+        Raises:
+            ModelProtocolError: The response is not what the protocol promises.
+        """
+        while self._undecoded and not self._decoder.is_ended:
+            event = self._undecoded.popleft()
+            try:
+                if self._is_heavy(event):
+                    if events:  # which need not wait for it
+                        self._undecoded.appendleft(event)
+                        return
+                    events += await in_thread(self._decoder.feed, event)
+                else:
+                    events += self._decoder.feed(event)
+            except ModelProtocolError:
+                if not self._is_at_end:
+                    raise
+                # No blank line follows this event: it may be cut, as the stream is.
+            if self._turns.is_due:
+                return
+        if self._is_at_end and self._undecoded is not None:
+            is_long = self._received_bytes > _LONG_RESPONSE_BYTES
+            events += await in_thread(self._decoder.finish) if is_long else self._decoder.finish()
+        self._undecoded = None
+
+    def _is_heavy(self, event: ServerSentEvent) -> bool:
+        """Whether an event may take long to decode."""
+        if len(event.data) > _MOST_BYTES_ON_THE_LOOP:
+            return True
+        return self._received_bytes > _LONG_RESPONSE_BYTES and self._decoder.may_take_long(event)
+
+    def _most_bytes(self, bound: int) -> int:
+        return bound if self._max_bytes is None else min(bound, self._max_bytes)
 
     def _explain(self, error: ModelProtocolError, stray: bytes) -> ModelError:
         """The error together with what arrived outside the event stream, often the reason itself."""

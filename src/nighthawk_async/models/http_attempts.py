@@ -23,6 +23,7 @@ from .endpoint import name_error
 from .http_attempt import HttpAttempt
 from .http_plan import HttpRequestPlan
 from .http_pool import HttpPool
+from .loop_turns import LoopTurns
 from .pacing import Pacer, Permit
 from .pricing import UsageTally
 from .retry import retry_delay, server_delay
@@ -70,6 +71,8 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         self._chance = 0.0
         self.tally = UsageTally(plan.price)
         """What the attempts consumed."""
+        self.turns = LoopTurns()
+        """Knows when other tasks are due a turn."""
 
     @property
     def may_have_consumed(self) -> bool:
@@ -141,6 +144,20 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
             if events := await self._limits.keep(attempt.read_events):
                 return self._taken(events)
         return []
+
+    async def give_turn(self, attempt: HttpAttempt | None) -> None:
+        """Let other tasks run, between two events that are there already.
+
+        Args:
+            attempt: The attempt that succeeded; None when none did.
+
+        Raises:
+            ModelTimeoutError: The response is not complete, and its time is over.
+        """
+        if attempt is None or attempt.is_complete:
+            await self.turns.give()
+        else:
+            await self._limits.keep(self.turns.give)
 
     def failed(self, error: ModelError) -> None:
         """Let an error name the model, and show the attempt that ended with it and has none after it.
@@ -241,7 +258,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         self._sent += 1
         self._chance = random()  # drawn once, so that the delay that is told is the one that is kept
         self.tally.attempt_begun()
-        attempt = self._attempt = HttpAttempt(self._plan, self._pool)
+        attempt = self._attempt = HttpAttempt(self._plan, self._pool, self.turns)
         if self._log is not None:
             self._log.sending(attempt.url, self._plan.encoded.body, attempt=self._sent)
         try:

@@ -21,7 +21,7 @@ from ..errors import ModelProtocolError
 if TYPE_CHECKING:
     from .http_transport import HttpConnection
 
-__all__ = ["HttpExchange", "HttpPool", "HttpPoolStatistics", "open_http_pool"]
+__all__ = ["HttpExchange", "HttpPool", "HttpPoolStatistics", "open_http_pool", "too_long"]
 
 _CLOSE_SECONDS = 2.0
 _IDLE_SECONDS = 30.0  # what servers and gateways keep at least
@@ -237,11 +237,11 @@ class HttpExchange:
         """
         return b"" if self._connection is None else await self._connection.receive()
 
-    async def read_body(self, *, max_bytes: int) -> bytes:
+    async def read_body(self, *, max_bytes: int | None) -> bytes:
         """The rest of the response's body.
 
         Args:
-            max_bytes: How much it may hold.
+            max_bytes: How much it may hold; None for no limit.
 
         Raises:
             ModelConnectionError: The connection broke.
@@ -252,8 +252,8 @@ class HttpExchange:
         while chunk := await self.read_chunk():
             chunks.append(chunk)
             size += len(chunk)
-            if size > max_bytes:
-                raise ModelProtocolError(f"the response is over {max_bytes:,} bytes long")
+            if max_bytes is not None and size > max_bytes:
+                raise ModelProtocolError(too_long(max_bytes))
         return b"".join(chunks)
 
     async def _send(self, connection: "HttpConnection") -> None:
@@ -272,6 +272,11 @@ class HttpExchange:
 
     async def _give_back(self, connection: "HttpConnection") -> None:
         await _close(self._pool.give_back_nowait(self._url, connection))
+
+
+def too_long(max_bytes: int) -> str:
+    """What is said of a response that is longer than it may be."""
+    return f"the response is over {max_bytes:,} bytes long (max_response_bytes)"
 
 
 def _origin(url: SplitResult) -> _Origin:

@@ -98,6 +98,8 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
     async def __anext__(self) -> ModelEvent:
         if self._attempts is not None and self._response is not None:
             try:
+                if self._attempts.turns.is_due:
+                    await self._attempts.give_turn(self._response.attempt)
                 event = next(self._events, None)
                 if event is None:
                     self._events = iter(await self._next_events(self._attempts, self._response))

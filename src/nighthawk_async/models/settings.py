@@ -39,6 +39,8 @@ class TransportSettings(BaseModel):
         first_event_timeout_seconds: Seconds from sending a request to the first event of its response that
             is output; None for no limit. Holds for each attempt.
         idle_timeout_seconds: Seconds without a sign of life from then on; None for no limit.
+        max_response_bytes: Bytes that the body of a response may have, everything in it counted; None for no
+            limit. Holds for each attempt.
         max_retries: How often a request that failed before its first output event is sent again.
         max_concurrent_requests: Requests in flight at once with the same key at the same endpoint, within a
             run and on one event loop; None for no limit.
@@ -60,6 +62,7 @@ class TransportSettings(BaseModel):
     connect_timeout_seconds: _Seconds = 5.0
     first_event_timeout_seconds: _Seconds | None = 300.0
     idle_timeout_seconds: _Seconds | None = 300.0
+    max_response_bytes: _Count | None = 64 * 1024 * 1024
     max_retries: Annotated[int, Field(ge=0)] = 2
     max_concurrent_requests: _Count | None = None
     requests_per_minute: _Count | None = None

@@ -43,7 +43,13 @@ class UsageMeter:
         return self._steps
 
     def add(self, model_name: str, usage: Usage) -> None:
-        """Count the usage of one model request here and in every enclosing scope."""
+        """Count the usage of one model request here and in every enclosing scope.
+
+        Args:
+            model_name: The model id.
+            usage: The usage; what cannot be true of it is left out.
+        """
+        usage = usage.credible()
         with self._lock:
             self._by_model[model_name] = self._by_model.get(model_name, Usage()) + usage
         if self._parent is not None:

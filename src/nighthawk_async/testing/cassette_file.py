@@ -95,17 +95,17 @@ def load_exchanges(text: str, *, path: Path) -> tuple[RecordedExchange, ...]:
     try:
         content: object = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         file = msgspec.convert(content, _File)
+        digests = [digest_of(exchange.model, exchange.request) for exchange in file.exchanges]
         for exchange in file.exchanges:
             replay_events(exchange)
             replay_consumed(exchange)
             if exchange.error is not None:
                 replay_error(exchange.error)
-    except (yaml.YAMLError, msgspec.ValidationError, ValueError) as error:
+    except (yaml.YAMLError, msgspec.ValidationError, ValueError, RecursionError) as error:
         raise CassetteError(f"{path} is no cassette of this version: {error}") from error
     if file.version != _VERSION:
         raise CassetteError(f"{path} is a cassette of version {file.version}; this is version {_VERSION}.")
-    for number, exchange in enumerate(file.exchanges, 1):
-        digest = digest_of(exchange.model, exchange.request)
+    for number, (exchange, digest) in enumerate(zip(file.exchanges, digests, strict=True), 1):
         if digest != exchange.digest:
             raise CassetteError(
                 f"{path}: the request of exchange {number} is not the one that was recorded. If it was "

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Protocol, cast
 
 from ..types.messages import ToolCall
+from ..wire.response_json import NOT_JSON, decode_json
 from .model_reply import ModelReply, RecordedRequest
 
 __all__ = [
@@ -127,8 +128,8 @@ def parsed_arguments(call: ToolCall) -> dict[str, Any] | None:
         call: The call.
     """
     try:
-        arguments: object = json.loads(call.arguments or "{}")
-    except ValueError:
+        arguments: object = decode_json(call.arguments or "{}")
+    except NOT_JSON:
         return None
     return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None
 

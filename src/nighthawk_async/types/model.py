@@ -220,9 +220,17 @@ class ToolCallCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReported:
-    """What this response consumed so far; a later report replaces an earlier one."""
+    """What this response consumed so far; a later report replaces an earlier one.
+
+    What cannot be true of it is left out; see `Usage.credible`.
+    """
 
     usage: Usage
+
+    def __post_init__(self) -> None:
+        credible = self.usage.credible()
+        if credible is not self.usage:
+            object.__setattr__(self, "usage", credible)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

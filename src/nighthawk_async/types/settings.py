@@ -51,6 +51,7 @@ class ModelSettings(TypedDict, total=False):
         connect_timeout_seconds: Seconds until the connection is there.
         first_event_timeout_seconds: Seconds from sending the request to its first event; None for no limit.
         idle_timeout_seconds: Seconds without a sign of life once the response has begun; None for no limit.
+        max_response_bytes: Bytes that a response may have; None for no limit.
         max_retries: How often a request that failed before its first event is sent again.
         max_concurrent_requests: Requests in flight at once with the same key at the same endpoint.
         requests_per_minute: Requests that may begin within a minute, likewise.
@@ -77,6 +78,7 @@ class ModelSettings(TypedDict, total=False):
     connect_timeout_seconds: float
     first_event_timeout_seconds: float | None
     idle_timeout_seconds: float | None
+    max_response_bytes: int | None
     max_retries: int
     max_concurrent_requests: int | None
     requests_per_minute: int | None

@@ -1,9 +1,12 @@
 """What model requests consumed. Floor 0."""
 
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 
-__all__ = ["Usage"]
+__all__ = ["MAX_COUNT", "Usage"]
+
+MAX_COUNT = 2**53
+"""The most that a count can be; no request consumes more, and floats hold it exactly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +23,8 @@ class Usage:
         retries: How often a request was sent again because an earlier attempt failed.
         cost: What the priced requests cost, in US dollars.
         unpriced_requests: The part of `requests` whose cost is unknown, because the price of the model is.
-        is_complete: False when a request ended before the provider told its usage.
+        is_complete: False when a request ended before the provider told its usage, or the provider told what
+            cannot be true.
     """
 
     requests: int = 0
@@ -33,6 +37,68 @@ class Usage:
     cost: Decimal = Decimal(0)
     unpriced_requests: int = 0
     is_complete: bool = True
+
+    def credible(self) -> "Usage":
+        """The same without what cannot be true, which counts as not told.
+
+        A count that is below zero, above 2**53 or no integer becomes 0, and so does a cost that is no amount
+        of money. Cached tokens are part of the input, and reasoning is part of the output, so there can be no
+        more of them. A usage in which something was wrong is not complete.
+        """
+        if self._is_credible:
+            return self
+        sent, received, cost = _count(self.input_tokens), _count(self.output_tokens), _amount(self.cost)
+        requests = _count(self.requests)
+        read = min(_count(self.cache_read_tokens), sent)
+        credible = Usage(
+            requests=requests,
+            input_tokens=sent,
+            output_tokens=received,
+            cache_read_tokens=read,
+            cache_write_tokens=min(_count(self.cache_write_tokens), sent - read),
+            reasoning_tokens=min(_count(self.reasoning_tokens), received),
+            retries=_count(self.retries),
+            cost=Decimal(0) if cost is None else cost,
+            unpriced_requests=requests if cost is None else _count(self.unpriced_requests),
+            is_complete=self.is_complete,
+        )
+        is_same = cost is not None and credible._counts == self._counts
+        return credible if is_same else replace(credible, is_complete=False)
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        return (
+            self.requests,
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_read_tokens,
+            self.cache_write_tokens,
+            self.reasoning_tokens,
+            self.retries,
+            self.unpriced_requests,
+        )
+
+    @property
+    def _is_credible(self) -> bool:
+        """Whether all of it can be true; asked for every report of every request, so it is plain and fast."""
+        sent, received, cost = self.input_tokens, self.output_tokens, self.cost
+        read, written, reasoning = self.cache_read_tokens, self.cache_write_tokens, self.reasoning_tokens
+        requests, retries, unpriced = self.requests, self.retries, self.unpriced_requests
+        return (
+            type(sent) is type(received) is type(read) is type(written) is type(reasoning) is int
+            and type(requests) is type(retries) is type(unpriced) is int
+            and 0 <= sent <= MAX_COUNT
+            and 0 <= received <= MAX_COUNT
+            and 0 <= reasoning <= received
+            and read >= 0
+            and written >= 0
+            and read + written <= sent
+            and 0 <= requests <= MAX_COUNT
+            and 0 <= retries <= MAX_COUNT
+            and 0 <= unpriced <= MAX_COUNT
+            and type(cost) is Decimal
+            and (not cost or _amount(cost) is not None)
+        )
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -61,3 +127,16 @@ class Usage:
             unpriced_requests=self.unpriced_requests - earlier.unpriced_requests,
             is_complete=self.is_complete,  # nobody knows when what is missing was used
         )
+
+
+def _count(value: object) -> int:
+    return int(value) if isinstance(value, int) and 0 <= value <= MAX_COUNT else 0
+
+
+def _amount(value: object) -> Decimal | None:
+    """An amount of money; None for what is none."""
+    try:
+        amount = Decimal(value if isinstance(value, Decimal) else str(value))
+    except InvalidOperation:
+        return None
+    return amount if amount.is_finite() and 0 <= amount <= MAX_COUNT else None

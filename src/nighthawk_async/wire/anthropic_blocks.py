@@ -41,6 +41,7 @@ class _Block:
     """One block; `call_index` and `is_handed_out` concern calls alone."""
 
     form: dict[str, Any]
+    position: int
     is_stopped: bool = False
     texts: list[str] = field(default_factory=list[str])
     signature: str = ""
@@ -65,6 +66,7 @@ class ContentBlocks:
 
     def __init__(self) -> None:
         self._blocks: list[_Block] = []
+        self._running: dict[int, _Block] = {}  # those that have not ended, by position
         self._by_index: dict[int, _Block] = {}
         self._call_ids: set[str] = set()
         self._held: _Block | None = None
@@ -82,9 +84,10 @@ class ContentBlocks:
             ModelProtocolError: It is a call without a name.
         """
         events = self._release()
-        block = _Block(form=form)
+        block = _Block(form=form, position=len(self._blocks))
         self._by_index[len(self._blocks) if index is None else index] = block
         self._blocks.append(block)
+        self._running[block.position] = block
         if block.kind == "tool_use":
             events.append(self._start_call(block))
         for name, event in (("text", TextDelta), ("thinking", ReasoningDelta)):
@@ -135,8 +138,9 @@ class ContentBlocks:
         if is_cut_off:
             self._held = None
             return []
-        events: list[ModelEvent] = []
-        for block in self._blocks:
+        running, self._running = self._running, {}  # servers may say more than once that they are finished
+        events: list[ModelEvent] = [] if 0 in running else self._release()
+        for block in running.values():
             events += self._stop(block)
             events += self._release()
         return events
@@ -158,6 +162,7 @@ class ContentBlocks:
         if block.is_stopped:
             return []
         block.is_stopped = True
+        self._running.pop(block.position, None)
         if block.kind != "tool_use":
             return []
         if block.scanner.is_complete:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ..types.usage import Usage
+from .usage_counts import total_count
 
 __all__ = ["Delta", "Event", "Message", "WireUsage"]
 
@@ -51,7 +52,7 @@ class WireUsage(msgspec.Struct):
         details = self.output_tokens_details or OutputTokens()
         return Usage(
             requests=1,
-            input_tokens=(self.input_tokens or 0) + cache_read + cache_write,
+            input_tokens=total_count(self.input_tokens or 0, cache_read, cache_write),
             output_tokens=self.output_tokens or 0,
             cache_read_tokens=cache_read,
             cache_write_tokens=cache_write,

@@ -14,10 +14,12 @@ from .anthropic_blocks import ContentBlocks
 from .anthropic_events import Delta, Event, Message, WireUsage
 from .provider_errors import response_failure
 from .redaction import excerpt
-from .response_json import NOT_JSON, is_something
+from .response_json import NOT_JSON, check_response, is_something
 from .sse import ServerSentEvent
 
 __all__ = ["AnthropicResponseDecoder"]
+
+_COMPLAINT = "The response holds what is not an Anthropic Messages event"
 
 _STOP_REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
@@ -52,11 +54,16 @@ class AnthropicResponseDecoder:
         """Whether the last event was given."""
         return self._is_ended
 
+    def may_take_long(self, event: ServerSentEvent) -> bool:
+        """Whether decoding an event may take long; see `wire.codec.ResponseDecoder`."""
+        return b"message_" in event.data
+
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
         # Some servers end every stream like this; it says nothing, not even that all went well.
         if self._is_ended or event.data.strip() == b"[DONE]":
             return []
+        check_response(event.data, complaint=_COMPLAINT)
         if event.event == "error":
             return self._fail(event.data)
         content = _decode(event.data, Event)
@@ -80,6 +87,7 @@ class AnthropicResponseDecoder:
         Raises:
             ModelProtocolError: It is not an Anthropic message.
         """
+        check_response(body, complaint=_COMPLAINT)
         envelope = _decode(body, Event)
         if envelope.type == "error" or is_something(envelope.error):
             return self._fail(body)
@@ -173,6 +181,4 @@ def _decode(data: bytes | msgspec.Raw, shape: type[_Shape]) -> _Shape:
     try:
         return msgspec.json.decode(content, type=shape)
     except NOT_JSON as error:
-        raise ModelProtocolError(
-            f"The response holds what is not an Anthropic Messages event ({error}): {excerpt(content)}"
-        ) from error
+        raise ModelProtocolError(f"{_COMPLAINT} ({error}): {excerpt(content)}") from error

@@ -12,7 +12,17 @@ from ..types.content import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .sse import ServerSentEvent
 
-__all__ = ["UNKNOWN_CAPABILITIES", "Codec", "DemandsMaxTokens", "EncodedRequest", "ResponseDecoder"]
+__all__ = [
+    "MANY_WAITING_CALLS",
+    "UNKNOWN_CAPABILITIES",
+    "Codec",
+    "DemandsMaxTokens",
+    "EncodedRequest",
+    "ResponseDecoder",
+]
+
+MANY_WAITING_CALLS = 500
+"""Calls that wait for an earlier one; when it lets go of so many of them at once, that takes milliseconds."""
 
 UNKNOWN_CAPABILITIES = ModelCapabilities()
 """What is assumed of a model of which nothing is known."""
@@ -42,6 +52,16 @@ class ResponseDecoder(Protocol):
     @property
     def is_ended(self) -> bool:
         """Whether the last event was given."""
+        ...
+
+    def may_take_long(self, event: ServerSentEvent) -> bool:
+        """Whether decoding an event may take longer the more came before it, as the end of a response does.
+
+        It is asked of long responses, before the event is fed.
+
+        Args:
+            event: The event.
+        """
         ...
 
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ..types.usage import Usage
+from .usage_counts import total_count
 
 __all__ = ["Candidate", "Chunk", "FunctionCall", "Part", "PromptFeedback", "UsageMetadata"]
 
@@ -76,8 +77,8 @@ class UsageMetadata(msgspec.Struct, rename="camel"):
         thoughts = self.thoughts_token_count or 0
         return Usage(
             requests=1,
-            input_tokens=(self.prompt_token_count or 0) + (self.tool_use_prompt_token_count or 0),
-            output_tokens=(self.candidates_token_count or 0) + thoughts,
+            input_tokens=total_count(self.prompt_token_count or 0, self.tool_use_prompt_token_count or 0),
+            output_tokens=total_count(self.candidates_token_count or 0, thoughts),
             cache_read_tokens=self.cached_content_token_count or 0,
             reasoning_tokens=thoughts,
         )

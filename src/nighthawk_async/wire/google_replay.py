@@ -40,16 +40,23 @@ class PartRecord:
         if not self._is_signed:
             return None
         items: list[dict[str, Any]] = []
+        texts: list[str] = []  # of the last item, where it is a text and goes on
         for raw in self._parts:
-            _append(items, cast("dict[str, Any]", msgspec.json.decode(raw)))
+            part = cast("dict[str, Any]", msgspec.json.decode(raw))
+            if items and _is_more_text(items[-1], part):
+                texts = texts or [items[-1]["text"]]
+                texts.append(part["text"])
+                continue
+            _join(items, texts)
+            texts = []
+            items.append(part)
+        _join(items, texts)
         return ProviderContent(protocol=PROTOCOL, items=tuple(items))
 
 
-def _append(items: list[dict[str, Any]], part: dict[str, Any]) -> None:
-    if items and _is_more_text(items[-1], part):
-        items[-1] = {**part, "text": items[-1]["text"] + part["text"]}
-    else:
-        items.append(part)
+def _join(items: list[dict[str, Any]], texts: list[str]) -> None:
+    if texts:
+        items[-1]["text"] = "".join(texts)
 
 
 def _is_more_text(former: dict[str, Any], part: dict[str, Any]) -> bool:

@@ -27,10 +27,12 @@ from .google_finish import blocked_prompt, failed_response, normalized_reason
 from .google_replay import PartRecord
 from .provider_errors import response_failure
 from .redaction import excerpt
-from .response_json import NOT_JSON, is_something
+from .response_json import NOT_JSON, check_response, is_something
 from .sse import ServerSentEvent
 
 __all__ = ["GoogleResponseDecoder"]
+
+_COMPLAINT = "The response holds what is not a chunk of a Gemini answer"
 
 _UNSPECIFIED = ("FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED")
 
@@ -58,10 +60,15 @@ class GoogleResponseDecoder:
         """Whether the last event was given; before the end of input that is a failure alone."""
         return self._is_ended
 
+    def may_take_long(self, event: ServerSentEvent) -> bool:
+        """Whether decoding an event may take long; see `wire.codec.ResponseDecoder`."""
+        return False  # the end of the input does
+
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
         if self._is_ended or event.data.strip() == b"[DONE]":  # which gateways write
             return []
+        self._check(event.data)
         return [self._fail(event.data)] if event.event == "error" else self._take_chunk(event.data)
 
     def finish(self) -> list[ModelEvent]:
@@ -93,6 +100,7 @@ class GoogleResponseDecoder:
         Raises:
             ModelProtocolError: It is not a complete Gemini answer.
         """
+        self._check(body)
         events: list[ModelEvent] = []
         for chunk in self._chunks_in(body):
             if not self._is_ended:
@@ -100,6 +108,13 @@ class GoogleResponseDecoder:
         if not self._is_ended and self._finish_reason is None:
             raise self._broken(f"The answer holds no finish reason: {excerpt(body)}")
         return events + self.finish()
+
+    def _check(self, data: bytes) -> None:
+        try:
+            check_response(data, complaint=_COMPLAINT)
+        except ModelProtocolError:
+            self._is_broken = True
+            raise
 
     def _chunks_in(self, body: bytes) -> list[bytes]:
         if not body.lstrip().startswith(b"["):
@@ -185,7 +200,7 @@ class GoogleResponseDecoder:
 
 
 def _complaint(error: Exception, data: bytes) -> str:
-    return f"The response holds what is not a chunk of a Gemini answer ({error}): {excerpt(data)}"
+    return f"{_COMPLAINT} ({error}): {excerpt(data)}"
 
 
 def _arguments_text(args: msgspec.Raw) -> str:

@@ -17,15 +17,18 @@ from ..types.model import (
     TextDelta,
     UsageReported,
 )
+from .codec import MANY_WAITING_CALLS
 from .openai_chat_chunks import Choice, Chunk, Delta, FunctionFragment, ToolCallDelta
 from .openai_chat_replay import ReplayRecord
 from .provider_errors import response_failure
 from .redaction import excerpt
-from .response_json import NOT_JSON, as_object, is_something
+from .response_json import NOT_JSON, as_object, check_response, is_something
 from .sse import ServerSentEvent
 from .tool_calls import ToolCallAccumulator, ToolCallFragment
 
 __all__ = ["ChatResponseDecoder"]
+
+_COMPLAINT = "The response holds what is not a Chat Completions chunk"
 
 # Gateways hand on the words of other protocols, also in capitals.
 _FINISH_REASONS: dict[str, FinishReason] = {
@@ -74,6 +77,10 @@ class ChatResponseDecoder:
         """Whether the last event was given."""
         return self._is_ended
 
+    def may_take_long(self, event: ServerSentEvent) -> bool:
+        """Whether decoding an event may take long; see `wire.codec.ResponseDecoder`."""
+        return self._calls.waiting > MANY_WAITING_CALLS or event.data.strip() == b"[DONE]"
+
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
         data = event.data.strip()
@@ -81,6 +88,7 @@ class ChatResponseDecoder:
             return []
         if data == b"[DONE]":
             return self._end("The stream said [DONE] without a finish reason.")
+        check_response(data, complaint=_COMPLAINT)
         if event.event == "error":
             return [self._fail(event.data)]
         return self._take_chunk(event.data)
@@ -98,6 +106,7 @@ class ChatResponseDecoder:
         Raises:
             ModelProtocolError: It is not a Chat Completions answer.
         """
+        check_response(body, complaint=_COMPLAINT)
         events = self._take_chunk(body)
         if self._is_ended:
             return events
@@ -111,9 +120,7 @@ class ChatResponseDecoder:
         try:
             chunk = _decode_chunk(data)
         except NOT_JSON as error:
-            raise ModelProtocolError(
-                f"The response holds what is not a Chat Completions chunk ({error}): {excerpt(data)}"
-            ) from error
+            raise ModelProtocolError(f"{_COMPLAINT} ({error}): {excerpt(data)}") from error
         if chunk.object == "error" or is_something(chunk.error):
             return [self._fail(data)]
         self._response_id = self._response_id or _text_or_none(chunk.id)

@@ -12,6 +12,7 @@ Unlike Chat Completions, this protocol says when a call is done. The rules are t
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ..errors import ModelProtocolError
 from ..types.messages import ToolCall
@@ -21,30 +22,71 @@ from .json_scan import JsonObjectScanner
 
 __all__ = ["FunctionCall", "FunctionCalls"]
 
+_BEGINNING_CHARACTERS = 3  # enough to tell an empty object from all others
+
+
+@dataclass(slots=True)
+class _Streamed:
+    """The arguments that came in fragments. Joining them takes time, so it is done once they are needed."""
+
+    fragments: list[str] = field(default_factory=list[str])
+    characters: int = 0
+    scanner: JsonObjectScanner = field(default_factory=JsonObjectScanner)
+    beginning: str = ""
+
+    def add(self, text: str) -> None:
+        self.fragments.append(text)
+        self.characters += len(text)
+        self.scanner.feed(text)
+        if len(self.beginning) < _BEGINNING_CHARACTERS:
+            self.beginning += "".join(text.split())[:_BEGINNING_CHARACTERS]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether they are, as far as their brackets tell, a whole JSON object."""
+        return self.scanner.is_complete
+
+    @property
+    def is_empty_object(self) -> bool:
+        return self.beginning == "{}"
+
+    def text(self, fragments: int | None = None) -> str:
+        """All of them, or the first fragments."""
+        return "".join(self.fragments if fragments is None else islice(self.fragments, fragments))
+
+    def missing_in(self, whole: str) -> str:
+        """What a text has beyond them, where it begins with them."""
+        if len(whole) <= self.characters:
+            return ""
+        text = self.text()
+        return whole[len(text) :] if whole.startswith(text) else ""
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FunctionCall:
-    """A call whose parts are arriving. `completed` is what was handed out."""
+    """A call whose parts are arriving. `completed` is what was handed out.
+
+    `undecided` are arguments that were said to be done and may have been cut off all the same: a text, or how
+    many of the streamed fragments they were.
+    """
 
     position: int
     id: str = ""
     name: str = ""
-    fragments: list[str] = field(default_factory=list[str])
+    streamed: _Streamed = field(default_factory=_Streamed)
     arguments: str | None = None
-    undecided: str = ""
+    undecided: str | int = 0
     is_announced: bool = False
     is_dropped: bool = False
     completed: ToolCall | None = None
 
     @property
-    def streamed(self) -> str:
-        """The arguments as far as they came."""
-        return "".join(self.fragments)
-
-    @property
     def said_arguments(self) -> str | None:
         """The arguments that the server said were all; None when it did not say so."""
-        return self.arguments if self.arguments is not None else self.undecided or None
+        if self.arguments is not None:
+            return self.arguments
+        said = self.undecided if isinstance(self.undecided, str) else self.streamed.text(self.undecided)
+        return said or None
 
 
 class FunctionCalls:
@@ -65,6 +107,11 @@ class FunctionCalls:
         """Whether a call was handed out as complete."""
         return any(call.completed for call in self._calls)
 
+    @property
+    def waiting(self) -> int:
+        """How many calls have begun and were not handed out."""
+        return len(self._calls) - self._handed_out
+
     def begin(self) -> FunctionCall:
         """A new call, of which nothing is known yet."""
         call = FunctionCall(position=len(self._calls))
@@ -84,7 +131,7 @@ class FunctionCalls:
         """Take in more of a call's arguments; once they are complete, nothing more belongs to them."""
         if call.arguments is not None or not text:
             return []
-        call.fragments.append(text)
+        call.streamed.add(text)
         if call.is_announced:
             return [ToolCallArgumentsDelta(index=call.position, fragment=text)]
         return []
@@ -100,15 +147,19 @@ class FunctionCalls:
         if call.arguments is not None or call.is_dropped:
             return []
         streamed = call.streamed
-        final = next((text for text in (arguments, streamed) if _is_closed(text)), arguments or streamed)
-        events: list[ModelEvent] = []
-        if final.startswith(streamed):
-            events += self.add(call, final[len(streamed) :])
-        if is_call_done or (_is_closed(final) and not _is_empty(final)):
-            call.arguments = final
+        is_closed = _is_closed(arguments)
+        if is_closed or (arguments and not streamed.is_closed):
+            events = self.add(call, streamed.missing_in(arguments))
+            if is_call_done or (is_closed and not _is_empty(arguments)):
+                call.arguments = arguments
+            else:
+                call.undecided = arguments
+            return events + self._hand_out()
+        if is_call_done or (streamed.is_closed and not streamed.is_empty_object):
+            call.arguments = streamed.text()
         else:
-            call.undecided = final
-        return events + self._hand_out()
+            call.undecided = len(streamed.fragments)
+        return self._hand_out()
 
     def drop(self, call: FunctionCall) -> list[ModelEvent]:
         """Take note that a call was cut off."""
@@ -127,7 +178,9 @@ class FunctionCalls:
         events: list[ModelEvent] = []
         for call in self._calls:
             if call.arguments is None and not is_cut_off:
-                call.arguments = call.undecided or (call.streamed if _is_closed(call.streamed) else None)
+                call.arguments = call.said_arguments or (
+                    call.streamed.text() if call.streamed.is_closed else None
+                )
             if call.arguments is None:
                 call.is_dropped = True
             elif not call.is_dropped:
@@ -141,10 +194,9 @@ class FunctionCalls:
             return []
         call.is_announced = True
         started = ToolCallStarted(index=call.position, id=call.id, name=call.name)
-        streamed = call.streamed
-        if not streamed:
+        if not call.streamed.fragments:
             return [started]
-        return [started, ToolCallArgumentsDelta(index=call.position, fragment=streamed)]
+        return [started, ToolCallArgumentsDelta(index=call.position, fragment=call.streamed.text())]
 
     def _hand_out(self) -> list[ModelEvent]:
         """Hand out every call that is complete and whose predecessors were handed out or dropped."""

@@ -18,6 +18,7 @@ from .redaction import excerpt
 from .response_json import NOT_JSON, is_something
 
 __all__ = [
+    "COMPLAINT",
     "Envelope",
     "Event",
     "Item",
@@ -27,6 +28,9 @@ __all__ = [
     "decode_as",
     "text_parts",
 ]
+
+COMPLAINT = "The response holds what the Responses protocol does not know"
+"""The beginning of the error about what is no part of such an answer."""
 
 _Shape = TypeVar("_Shape")
 
@@ -154,9 +158,7 @@ def decode_as(shape: type[_Shape], data: bytes | msgspec.Raw) -> _Shape:
     try:
         return _decoder(shape).decode(data)
     except NOT_JSON as error:
-        raise ModelProtocolError(
-            f"The response holds what the Responses protocol does not know ({error}): {excerpt(bytes(data))}"
-        ) from error
+        raise ModelProtocolError(f"{COMPLAINT} ({error}): {excerpt(bytes(data))}") from error
 
 
 def arguments_text(raw: msgspec.Raw) -> str:

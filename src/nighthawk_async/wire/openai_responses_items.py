@@ -6,7 +6,8 @@ every item, or one id for several items. So an id that is known decides, then th
 that type is still open.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -24,6 +25,12 @@ class StreamedPart:
 
     is_refusal: bool = False
     fragments: list[str] = field(default_factory=list[str])
+    characters: int = 0
+
+    def add(self, text: str) -> None:
+        """Take in more of the text."""
+        self.fragments.append(text)
+        self.characters += len(text)
 
     @property
     def text(self) -> str:
@@ -32,10 +39,12 @@ class StreamedPart:
 
     def settle(self, whole: str) -> str:
         """Take in the whole text, and return what of it was not handed out yet."""
+        if len(whole) <= self.characters:  # as a rule; a server may say it with every event
+            return ""
         text = self.text
         missing = whole[len(text) :] if whole.startswith(text) else ""
         if missing:
-            self.fragments.append(missing)
+            self.add(missing)
         return missing
 
     def to_content(self) -> dict[str, Any]:
@@ -50,10 +59,11 @@ class OutputItem:
     """One output item. `form` is the item as the server gave it when it was done."""
 
     type: str
-    has_id: bool = False
+    ids: set[str] = field(default_factory=set[str])
     call: FunctionCall | None = None
     parts: dict[tuple[str, int], StreamedPart] = field(default_factory=dict[tuple[str, int], StreamedPart])
     form: Mapping[str, Any] | None = None
+    is_taken: bool = False
 
     def part(self, place: str, index: int, *, is_refusal: bool = False) -> StreamedPart:
         """The part at that place (`content` or `summary`) and index there."""
@@ -88,26 +98,129 @@ class OutputItem:
         return {**form, "call_id": call.id, "name": call.name, "arguments": call.arguments}
 
 
+class _Candidates:
+    """Items of which the first is looked for that something still holds for; of an item, it ceases once.
+
+    However many there are and however often one is looked for, each is passed over once.
+    """
+
+    __slots__ = ("_holds", "_items", "_position")
+
+    def __init__(self, items: list[OutputItem], holds: Callable[[OutputItem], bool]) -> None:
+        self._items = items
+        self._holds = holds
+        self._position = 0
+
+    def first(self) -> OutputItem | None:
+        items = self._items
+        while self._position < len(items) and not self._holds(items[self._position]):
+            self._position += 1
+        return items[self._position] if self._position < len(items) else None
+
+
+class _ItemsOfId:
+    """The items with one id, in the order in which they got it."""
+
+    __slots__ = ("_items", "open_ones", "untaken_ones")
+
+    def __init__(self) -> None:
+        self._items: list[OutputItem] = []
+        self.open_ones = _Candidates(self._items, _is_open)
+        self.untaken_ones = _Candidates(self._items, _is_untaken)
+
+    def add(self, item: OutputItem) -> None:
+        self._items.append(item)
+
+    def first(self) -> OutputItem | None:
+        return self._items[0] if self._items else None
+
+    def last(self) -> OutputItem | None:
+        return self._items[-1] if self._items else None
+
+
+class _ItemsOfType:
+    """The items of one type, in order."""
+
+    __slots__ = ("_items", "_latest", "guessable_ones", "open_ones")
+
+    def __init__(self) -> None:
+        self._items: list[OutputItem] = []
+        self._latest: list[OutputItem] = []
+        self.open_ones = _Candidates(self._items, _is_open)
+        self.guessable_ones = _Candidates(self._items, _is_guessable)
+
+    def add(self, item: OutputItem) -> None:
+        self._items.append(item)
+        self._latest.append(item)
+
+    def last_open(self) -> OutputItem | None:
+        while self._latest and not _is_open(self._latest[-1]):
+            self._latest.pop()
+        return self._latest[-1] if self._latest else None
+
+
+class _SimilarItems:
+    """The streamed items that are no other than a listed one, as far as anybody can tell.
+
+    Those are the items of its type; of calls, the ones whose name and arguments are the same or unknown.
+    """
+
+    def __init__(self, streamed: Sequence[OutputItem]) -> None:
+        self._positions = {id(item): position for position, item in enumerate(streamed)}
+        groups: defaultdict[tuple[str | None, ...], list[OutputItem]] = defaultdict(list)
+        for item in streamed:
+            groups[_outline(item)].append(item)
+        self._candidates = {key: _Candidates(items, _is_untaken) for key, items in groups.items()}
+
+    def first(self, listed: Item) -> OutputItem | None:
+        """The first of them that is not taken yet."""
+        type = listed.type or ""
+        keys: list[tuple[str | None, ...]] = [(type,)]
+        if type == "function_call":
+            arguments = arguments_text(listed.arguments)
+            keys += [(type, name, said) for name in ("", listed.name) for said in (None, arguments)]
+        found = (self._candidates[key].first() for key in dict.fromkeys(keys) if key in self._candidates)
+        similar = [each for each in found if each is not None]
+        return min(similar, key=lambda item: self._positions[id(item)], default=None)
+
+
+def _outline(item: OutputItem) -> tuple[str | None, ...]:
+    return (item.type,) if item.call is None else (item.type, item.call.name, item.call.said_arguments)
+
+
+def _is_open(item: OutputItem) -> bool:
+    return item.form is None
+
+
+def _is_guessable(item: OutputItem) -> bool:
+    """Whether an item is open and, if it is a call, its id did not come yet."""
+    return item.form is None and not (item.call and item.ids)
+
+
+def _is_untaken(item: OutputItem) -> bool:
+    return not item.is_taken
+
+
 class OutputItems:
     """The items of one response, in their order."""
 
     def __init__(self) -> None:
         self._items: list[OutputItem] = []
-        self._by_id: dict[tuple[str, str], list[OutputItem]] = {}
+        self._by_type: defaultdict[str, _ItemsOfType] = defaultdict(_ItemsOfType)
+        self._by_id: defaultdict[tuple[str, str], _ItemsOfId] = defaultdict(_ItemsOfId)
         self._by_index: dict[int, OutputItem] = {}
 
     def begin(self, item: Item, index: int | None) -> OutputItem:
         """The item that an event adds."""
-        return self._identify(self._insert(item.type, len(self._items)), _ids_of(item), index)
+        return self._identify(self._append(item.type), _ids_of(item), index)
 
     def find(self, type: str, *, id: str | None, index: int | None) -> OutputItem:
         """The item of that type to which an event adds something; a new one when there is none."""
-        found = next(reversed(self._with_id(type, id)), None) or self._at(type, index)
+        found = self._by_id[type, id].last() if id else None
+        found = found or self._at(type, index)
         if found is None and (index is None or index in self._by_index):
-            found = next((each for each in reversed(self._items) if _is_open(each, type)), None)
-        if found is None:
-            found = self._insert(type, len(self._items))
-        return self._identify(found, (id,) if id else (), index)
+            found = self._by_type[type].last_open()
+        return self._identify(found or self._append(type), (id,) if id else (), index)
 
     def find_done(self, item: Item, index: int | None) -> OutputItem:
         """The item of which this is the final form; a new one when there is none.
@@ -115,15 +228,15 @@ class OutputItems:
         A call's form is not guessed to be that of a call with another id: it would get wrong arguments.
         """
         type, ids = item.type or "", _ids_of(item)
-        named = [each for id in ids for each in self._with_id(type, id)]
+        named = (self._by_id[type, id].open_ones.first() for id in ids)
         placed = self._at(type, index)
-        found = next((each for each in (*named, placed) if each is not None and each.form is None), None)
+        found = next((each for each in (*named, placed) if each is not None and _is_open(each)), None)
         if found is None:  # the same form once more
-            found = next(iter(self._with_id(type, ids[0])), None) if ids else placed
+            found = self._by_id[type, ids[0]].first() if ids else placed
         if found is None:
-            guesses = (each for each in self._items if _is_open(each, type))
-            found = next((each for each in guesses if not (each.call and each.has_id and ids)), None)
-        return self._identify(found or self._insert(type, len(self._items)), ids, index)
+            of_type = self._by_type[type]
+            found = (of_type.guessable_ones if ids else of_type.open_ones).first()
+        return self._identify(found or self._append(type), ids, index)
 
     def merge(self, output: Sequence[Item]) -> list[OutputItem]:
         """The items that the finished response lists, each matched with the one that was streamed.
@@ -134,17 +247,31 @@ class OutputItems:
         """
         matched: dict[int, OutputItem] = {}
         for position, item in enumerate(output):
-            named = (each for id in _ids_of(item) for each in self._with_id(item.type or "", id))
-            self._match(matched, position, named)
+            named = (self._by_id[item.type or "", id].untaken_ones.first() for id in _ids_of(item))
+            self._match(matched, position, next((each for each in named if each is not None), None))
+        if len(matched) < len(output):
+            similar = _SimilarItems(self._items)
+            for position, item in enumerate(output):
+                if position not in matched:
+                    self._match(matched, position, similar.first(item))
+        return self._in_order(output, matched)
+
+    def _in_order(self, output: Sequence[Item], matched: Mapping[int, OutputItem]) -> list[OutputItem]:
+        """The listed items; those that were never streamed come right behind the one listed before them."""
+        listed: list[OutputItem] = []
+        behind: defaultdict[OutputItem | None, list[OutputItem]] = defaultdict(list)
+        last_streamed: OutputItem | None = None
         for position, item in enumerate(output):
-            if position not in matched:
-                self._match(matched, position, (each for each in self._items if _could_be(each, item)))
-        place = 0
-        for position, item in enumerate(output):
-            found = matched.get(position) or self._insert(item.type, place)
-            matched[position] = self._identify(found, _ids_of(item), None)
-            place = self._items.index(found) + 1
-        return [matched[position] for position in range(len(output))]
+            if position in matched:
+                found = last_streamed = matched[position]
+            else:
+                found = OutputItem(type=item.type or "")
+                behind[last_streamed].append(found)
+            listed.append(self._identify(found, _ids_of(item), None))
+        streamed, self._items = self._items, list(behind[None])
+        for item in streamed:
+            self._items += (item, *behind.get(item, ()))
+        return listed
 
     def to_provider_content(self) -> ProviderContent | None:
         """All items, when the provider wants more of them back than text and calls.
@@ -158,45 +285,29 @@ class OutputItems:
             return None
         return ProviderContent(protocol=PROTOCOL, items=tuple(items))
 
-    def _insert(self, type: str | None, place: int) -> OutputItem:
+    def _append(self, type: str | None) -> OutputItem:
         item = OutputItem(type=type or "")
-        self._items.insert(place, item)
+        self._items.append(item)
+        self._by_type[item.type].add(item)
         return item
 
     def _identify(self, item: OutputItem, ids: Sequence[str], index: int | None) -> OutputItem:
-        item.has_id |= bool(ids)
         for id in ids:
-            named = self._by_id.setdefault((item.type, id), [])
-            if item not in named:
-                named.append(item)
+            if id not in item.ids:
+                item.ids.add(id)
+                self._by_id[item.type, id].add(item)
         if index is not None:
             self._by_index[index] = item
         return item
-
-    def _with_id(self, type: str, id: str | None) -> list[OutputItem]:
-        return self._by_id.get((type, id or ""), [])
 
     def _at(self, type: str, index: int | None) -> OutputItem | None:
         item = self._by_index.get(index) if index is not None else None
         return item if item is not None and item.type == type else None
 
-    def _match(self, matched: dict[int, OutputItem], position: int, found: Iterable[OutputItem]) -> None:
-        taken = matched.values()
-        item = next((each for each in found if each not in taken), None)
-        if item is not None:
-            matched[position] = item
-
-
-def _is_open(item: OutputItem, type: str) -> bool:
-    return item.type == type and item.form is None
-
-
-def _could_be(streamed: OutputItem, listed: Item) -> bool:
-    if streamed.type != listed.type or streamed.call is None:
-        return streamed.type == listed.type
-    call = streamed.call
-    has_same_name = not call.name or call.name == listed.name
-    return has_same_name and call.said_arguments in (None, arguments_text(listed.arguments))
+    def _match(self, matched: dict[int, OutputItem], position: int, found: OutputItem | None) -> None:
+        if found is not None:
+            found.is_taken = True
+            matched[position] = found
 
 
 def _ids_of(item: Item) -> tuple[str, ...]:

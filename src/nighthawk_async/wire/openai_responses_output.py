@@ -54,6 +54,11 @@ class ResponseOutput:
         return self._calls.has_completed
 
     @property
+    def waiting_calls(self) -> int:
+        """How many calls have begun and were not handed out."""
+        return self._calls.waiting
+
+    @property
     def is_refusal(self) -> bool:
         """Whether the model said nothing but that it refuses."""
         return self._has_refusal and not self._has_text
@@ -117,7 +122,7 @@ class ResponseOutput:
         if not event.delta:
             return []
         is_refusal = stem == "response.refusal"
-        item.part(place, index or 0, is_refusal=is_refusal).fragments.append(event.delta)
+        item.part(place, index or 0, is_refusal=is_refusal).add(event.delta)
         return self._hand_out(item, event.delta, is_refusal=is_refusal)
 
     def _take_part(self, event: Event, part: Part) -> list[ModelEvent]:

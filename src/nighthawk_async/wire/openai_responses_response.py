@@ -6,11 +6,12 @@ place. The end of the stream, or `[DONE]`, alone is no success: Ollama swallows 
 
 from ..errors import ModelProtocolError
 from ..types.model import FinishReason, ModelEvent, ResponseFailed, ResponseFinished, UsageReported
-from .openai_responses_events import Envelope, Event, Response, decode_as
+from .codec import MANY_WAITING_CALLS
+from .openai_responses_events import COMPLAINT, Envelope, Event, Response, decode_as
 from .openai_responses_output import ResponseOutput, is_output_event
 from .provider_errors import response_failure
 from .redaction import excerpt
-from .response_json import is_something
+from .response_json import check_response, is_something
 from .sse import ServerSentEvent
 
 __all__ = ["ResponsesDecoder"]
@@ -21,6 +22,7 @@ _TERMINALS = {
     "response.failed": "failed",
     "response.incomplete": "incomplete",
 }
+_TERMINAL_NAMES = tuple(name.encode() for name in _TERMINALS)
 _FAILURES = ("cancelled", "failed")
 _REASONS: dict[str | None, FinishReason] = {
     "content_filter": "content_filter",
@@ -41,6 +43,11 @@ class ResponsesDecoder:
         """Whether the last event was given."""
         return self._is_ended
 
+    def may_take_long(self, event: ServerSentEvent) -> bool:
+        """Whether decoding an event may take long; see `wire.codec.ResponseDecoder`."""
+        many_wait = self._output.waiting_calls > MANY_WAITING_CALLS
+        return many_wait or any(name in event.data for name in _TERMINAL_NAMES)
+
     def feed(self, event: ServerSentEvent) -> list[ModelEvent]:
         """Take in one event of the stream; see `wire.codec.ResponseDecoder`."""
         if self._is_ended:
@@ -49,6 +56,7 @@ class ResponsesDecoder:
             raise ModelProtocolError(
                 "The stream said [DONE] before the response was finished.", is_transient=True
             )
+        check_response(event.data, complaint=COMPLAINT)
         if event.event == "error":
             return self._fail(event.data)
         return self._take_event(event)
@@ -68,6 +76,7 @@ class ResponsesDecoder:
         Raises:
             ModelProtocolError: It is not a finished Responses answer.
         """
+        check_response(body, complaint=COMPLAINT)
         response = decode_as(Response, body)
         if response.output is None and response.status is None and is_something(response.error):
             return self._fail(body)

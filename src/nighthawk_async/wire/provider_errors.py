@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..errors import ModelStatusError
 from ..types.model import ResponseFailed
 from .redaction import excerpt
-from .response_json import NOT_JSON, as_object
+from .response_json import NOT_JSON, as_object, decode_json
 from .retry_advice import is_transient_status, retry_after_seconds, retry_info_seconds
 
 __all__ = ["ProviderMessage", "find_bare_error", "provider_message", "response_failure", "status_error"]
@@ -72,7 +72,7 @@ def find_bare_error(content: bytes, secrets: Sequence[str] = ()) -> ProviderMess
         secrets: Texts that must not appear in the message.
     """
     try:
-        decoded: object = msgspec.json.decode(content)
+        decoded: object = decode_json(content)
     except NOT_JSON:
         return None
     if not isinstance(decoded, Mapping):
@@ -90,7 +90,7 @@ def response_failure(data: bytes, *, transient_types: Set[str] = frozenset()) ->
             by themselves.
     """
     try:
-        content: object = msgspec.json.decode(data)
+        content: object = decode_json(data)
     except NOT_JSON:
         content = data.decode(errors="replace")
     fields = as_object(content)
@@ -117,7 +117,7 @@ def status_error(
     """
     retry_after = retry_after_seconds(headers)
     try:
-        content: object = msgspec.json.decode(body)
+        content: object = decode_json(body)
     except NOT_JSON:
         message = excerpt(body, secrets)
     else:

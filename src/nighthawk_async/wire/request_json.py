@@ -9,6 +9,7 @@ from typing import Any, cast
 import msgspec
 
 from ..errors import ConfigurationError
+from .response_json import NOT_JSON, decode_json
 
 __all__ = ["arguments_object", "request_json", "valid_arguments"]
 
@@ -42,8 +43,8 @@ def arguments_object(arguments: str) -> msgspec.Raw | dict[str, Any]:
         arguments: The text of `ToolCall.arguments`.
     """
     try:
-        decoded: object = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        decoded: object = decode_json(arguments)
+    except NOT_JSON:
         decoded = None
     return msgspec.Raw(arguments) if isinstance(decoded, dict) else {"malformed_arguments": arguments}
 

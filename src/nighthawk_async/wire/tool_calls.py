@@ -53,6 +53,7 @@ class _PartialCall(Struct, kw_only=True, eq=False):
     server_id: str
     name: str = ""
     fragments: list[str] = field(default_factory=list[str])
+    characters: int = 0
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
     scanner: JsonObjectScanner = field(default_factory=JsonObjectScanner)
     is_announced: bool = False
@@ -84,10 +85,12 @@ class _PartialCall(Struct, kw_only=True, eq=False):
         """Add to the arguments and return what may be shown of them now."""
         if text.strip() and self.scanner.is_complete and self._may_be_empty_object():
             self.fragments.clear()
+            self.characters = 0
             self.scanner = JsonObjectScanner()
         text = text[: self.scanner.feed(text)]
         if text:
             self.fragments.append(text)
+            self.characters += len(text)
         if self.is_shown:
             return text
         return "" if not self.name or self._may_be_empty_object() else self.take_unshown()
@@ -101,7 +104,7 @@ class _PartialCall(Struct, kw_only=True, eq=False):
 
     def _may_be_empty_object(self) -> bool:
         """Whether the arguments so far are an object without content, or the beginning of one."""
-        if self.is_shown or sum(map(len, self.fragments)) > _MAX_EMPTY_OBJECT_CHARACTERS:
+        if self.is_shown or self.characters > _MAX_EMPTY_OBJECT_CHARACTERS:
             return False
         return "".join("".join(self.fragments).split()) in ("", "{", "{}")
 
@@ -118,6 +121,7 @@ class ToolCallAccumulator:
         self._calls: list[_PartialCall] = []
         self._by_index: dict[int, _PartialCall] = {}
         self._by_server_id: dict[str, _PartialCall] = {}
+        self._closed: list[_PartialCall] = []  # whose arguments were closed since the last call began
         self._completed = 0
         self._is_finished = False
 
@@ -125,6 +129,11 @@ class ToolCallAccumulator:
     def completed(self) -> int:
         """How many calls were handed out as complete."""
         return self._completed
+
+    @property
+    def waiting(self) -> int:
+        """How many calls have begun and were not handed out."""
+        return len(self._calls) - self._completed
 
     @property
     def handed_out(self) -> list[tuple[ToolCall, Mapping[str, Any]]]:
@@ -180,8 +189,9 @@ class ToolCallAccumulator:
         return None if call is None or call.is_other_than(fragment) else call
 
     def _begin(self, fragment: ToolCallFragment) -> _PartialCall:
-        for earlier in self._calls[self._completed :]:
+        for earlier in self._closed:
             earlier.is_over |= earlier.scanner.is_complete
+        self._closed.clear()
         if fragment.index is not None:
             replaced = self._by_index.get(fragment.index)
         else:
@@ -204,6 +214,8 @@ class ToolCallAccumulator:
 
     def _take_arguments(self, call: _PartialCall, text: str, events: list[ModelEvent]) -> None:
         shown = call.append(text)
+        if text and call.scanner.is_complete:
+            self._closed.append(call)
         if not call.name:
             return
         if not call.is_announced:

@@ -19,6 +19,7 @@ TRANSPORT_SETTINGS = frozenset(
         "idempotency_header",
         "idle_timeout_seconds",
         "max_concurrent_requests",
+        "max_response_bytes",
         "max_retries",
         "queue_timeout_seconds",
         "requests_per_minute",

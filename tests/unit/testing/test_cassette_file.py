@@ -81,6 +81,10 @@ def test_what_has_no_value_is_left_out() -> None:
         pytest.param("version: 1\nexchanges:\n- step: []\n", id="half an exchange"),
         pytest.param("version: 1\nexchanges: []\nmore: 1\n", id="unknown field"),
         pytest.param("version: 1\nexchanges: !!python/object:os.system []\n", id="an object"),
+        *[
+            pytest.param(f"version: 1\nexchanges: {'[' * depth}{']' * depth}\n", id=f"{depth} levels")
+            for depth in (500, 2_000, 20_000)
+        ],
     ],
 )
 def test_what_is_no_cassette_is_refused_with_its_path(text: str) -> None:

@@ -252,11 +252,12 @@ def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, u
     Args:
         accounts: The accounts, outermost first.
         model_name: The model id.
-        usage: What was consumed.
+        usage: What was consumed; what cannot be true of it is left out.
 
     Raises:
         ConfigurationError: A user's function gives no amount of money.
     """
+    usage = usage.credible()
     entries: list[Entry] = []
     for position, account in enumerate(accounts):
         prices = _prices(accounts, position)

@@ -38,7 +38,7 @@ def usage_so_far(stream: object) -> Usage | None:
     """
     # For every request: on Python 3.11 `isinstance` with the protocol takes much longer.
     usage = getattr(stream, "usage", None)
-    return usage if isinstance(usage, Usage) else None
+    return usage.credible() if isinstance(usage, Usage) else None
 
 
 def may_have_consumed(stream: object) -> bool:

@@ -100,6 +100,7 @@ class AgentSpan:
         """
 
         def report_and_add(model_name: str, usage: Usage) -> None:
+            usage = usage.credible()
             self._usage += usage
             self._inferences += usage.requests if self._is_own else 1  # one's own agent reports as it likes
             report(model_name, usage)

@@ -17,6 +17,7 @@ from ...types.messages import AssistantMessage, Message, ToolCall, ToolResult, U
 from ...types.model import ModelRequest
 from ...types.tools import ToolDefinition
 from ...wire.redaction import redact
+from ...wire.response_json import NOT_JSON, decode_json
 from .names import Names
 
 __all__ = ["output_content", "redacted_json", "request_content", "result_content", "structured"]
@@ -94,7 +95,7 @@ def structured(content: Mapping[str, str]) -> dict[str, Any]:
 def _decoded(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except msgspec.DecodeError:  # where what was redacted was more than a text in it
+    except NOT_JSON:  # where what was redacted was more than a text in it
         return text
 
 
@@ -136,8 +137,8 @@ def _answer(message: AssistantMessage) -> Iterator[_Part]:
 def _arguments(call: ToolCall) -> object:
     """The arguments as an object; as the text that the model wrote where that is no JSON."""
     try:
-        return msgspec.json.decode(call.arguments)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return decode_json(call.arguments)
+    except NOT_JSON:
         return call.arguments
 
 

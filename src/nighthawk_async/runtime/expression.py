@@ -11,10 +11,9 @@ import ast
 import builtins
 import dis
 import types
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import lru_cache
-from types import MappingProxyType
 
 from .step_context import StepContext
 
@@ -33,8 +32,8 @@ class _Builtins(dict[str, object]):
 
     __slots__ = ("_context",)
 
-    def __init__(self, context: StepContext, hidden: Mapping[str, object]) -> None:
-        super().__init__(hidden, __import__=builtins.__import__)
+    def __init__(self, context: StepContext) -> None:
+        super().__init__(__import__=builtins.__import__)
         self._context = context
 
     def __getitem__(self, name: str) -> object:
@@ -49,14 +48,13 @@ class StepNamespace:
 
     Args:
         context: The state of the step.
-        hidden: What generated code finds by names that no source text can spell.
     """
 
     __slots__ = ("_builtins", "_context")
 
-    def __init__(self, context: StepContext, hidden: Mapping[str, object] = MappingProxyType({})) -> None:
+    def __init__(self, context: StepContext) -> None:
         self._context = context
-        self._builtins = _Builtins(context, hidden)
+        self._builtins = _Builtins(context)
 
     def run(self, code: types.CodeType) -> object:
         """Evaluate an expression or execute statements.

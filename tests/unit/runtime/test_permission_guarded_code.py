@@ -12,7 +12,7 @@ import nighthawk_async as nh
 from nighthawk_async.runtime.expression import StepNamespace, compile_expression, compile_statements
 from nighthawk_async.runtime.permissions.call import PermissionCall
 from nighthawk_async.runtime.permissions.guarded_calls import CallGuard, run_guarded
-from nighthawk_async.runtime.permissions.guarded_code import GUARD_NAME, compile_guarded, is_coroutine_code
+from nighthawk_async.runtime.permissions.guarded_code import compile_guarded, is_coroutine_code
 from nighthawk_async.runtime.permissions.paused_code import PausedCode
 from nighthawk_async.runtime.permissions.permissions import Permissions, permissions
 from nighthawk_async.runtime.permissions.rules import rule
@@ -54,7 +54,7 @@ def run(text: str, sets: Permissions | None, mode: Literal["eval", "exec"]) -> R
         if sets is None
         else CallGuard(context, [sets], tools=ToolScope(None), ask=asking, report=lambda call, decision: None)
     )
-    namespace = StepNamespace(context, {} if guard is None else {GUARD_NAME: guard})
+    namespace = StepNamespace(context)
     code = compile_expression(text) if mode == "eval" else compile_statements(text, filename="<s>")
     try:
         value = namespace.run(code) if guard is None else run_guarded(namespace, guard, code, text, mode)
@@ -202,7 +202,9 @@ def _awaited(node: ast.expr) -> ast.expr:
 
 def _is_of_guard(node: ast.expr) -> bool:
     return (
-        isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == GUARD_NAME
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Constant)
+        and str(node.value.value).startswith("guard of the step ")
     )
 
 
@@ -217,7 +219,7 @@ def recording(sets: Permissions, **names: object) -> tuple[Callable[[str], objec
         ask=asking,
         report=lambda call, decision: told.append(f"{decision.verdict} {call.name}"),
     )
-    namespace = StepNamespace(context, {GUARD_NAME: guard})
+    namespace = StepNamespace(context)
 
     def carry_out(text: str) -> object:
         try:

@@ -9,10 +9,16 @@ Where people may be asked, the guard has to wait: the code gets `(await guard.ad
 wherever an `await` can stand, and so becomes a coroutine. In lambdas, functions that are not `async`, classes
 and generator expressions none can.
 
-Decorators and metaclasses are called without a call in the source, so they pass `guard.hand_over`.
+What is called without a call in the source passes the guard too: decorators and metaclasses
+(`guard.hand_over`), the classes that a class is derived from (`derive`), what `raise` makes (`raising`), and
+`**mapping` (`unpack`). So does what may be called later by whoever finds it: what is assigned to attributes
+(`attributes_of`), and what the body of a class has defined (`keep_all`).
+
+The guard is a constant of the code, not a variable: code that could spell its name could replace it.
 """
 
 import ast
+import secrets
 import types
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -20,19 +26,19 @@ from functools import lru_cache
 from inspect import CO_COROUTINE
 from typing import Literal, TypeVar, cast
 
-__all__ = ["GUARD_NAME", "compile_guarded", "is_coroutine_code"]
+__all__ = ["compile_guarded", "is_coroutine_code", "with_guard"]
 
 Node = TypeVar("Node", bound=ast.AST)
 
-GUARD_NAME = "guard of the step"
-"""The variable of the guard: a name that no source text can spell."""
+_PLACEHOLDER = f"guard of the step {secrets.token_hex(16)}"
+"""The constant in whose place the guard is put: a text that no source text can guess."""
 
 
 @lru_cache(maxsize=1024)
 def compile_guarded(
     text: str, *, filename: str, mode: Literal["eval", "exec"], may_wait: bool
 ) -> types.CodeType:
-    """Compile text, which is known to be Python, with guarded calls.
+    """Compile text, which is known to be Python, with guarded calls, and a place for the guard.
 
     Args:
         text: An expression or statements.
@@ -52,6 +58,15 @@ def compile_guarded(
         return _compile(text, filename, mode, may_wait=False)
     except (MemoryError, RecursionError) as error:
         raise SyntaxError("the code is nested too deeply") from error
+
+
+def with_guard(code: types.CodeType, guard: object) -> types.CodeType:
+    """Code of `compile_guarded` with its guard."""
+    constants = [
+        with_guard(each, guard) if isinstance(each, types.CodeType) else guard if each == _PLACEHOLDER else each
+        for each in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(constants))
 
 
 def is_coroutine_code(code: types.CodeType) -> bool:
@@ -77,6 +92,9 @@ class _Guarding(ast.NodeTransformer):
         written = _written_name(node.func)
         called = cast("ast.Call", self.generic_visit(node))
         method = "admit_waiting" if self._can_wait else "admit"
+        for keyword in called.keywords:
+            if keyword.arg is None:
+                keyword.value = _pass("unpack", keyword.value)
         admitted: ast.expr = ast.Call(
             func=_of_guard(method, node),
             args=[ast.copy_location(ast.Constant(value=written), node), called.func, *called.args],
@@ -85,6 +103,26 @@ class _Guarding(ast.NodeTransformer):
         if self._can_wait:
             admitted = ast.Await(value=ast.copy_location(admitted, node))
         return ast.copy_location(ast.Call(func=ast.copy_location(admitted, node), args=[], keywords=[]), node)
+
+    def visit_Dict(self, node: ast.Dict) -> ast.AST:
+        self.generic_visit(node)
+        pairs = zip(node.keys, node.values, strict=True)
+        node.values = [_pass("unpack", value) if key is None else value for key, value in pairs]
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.ctx, ast.Store):
+            node.value = _pass("attributes_of", node.value)
+        return node
+
+    def visit_Raise(self, node: ast.Raise) -> ast.AST:
+        self.generic_visit(node)
+        if node.exc is not None:
+            node.exc = _pass("raising", node.exc)
+        if node.cause is not None:
+            node.cause = _pass("raising", node.cause)
+        return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         node.args = self._visited(node.args)
@@ -101,14 +139,16 @@ class _Guarding(ast.NodeTransformer):
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.decorator_list = self._handed_over(node.decorator_list)
         with self._waiting(self._can_wait and not getattr(node, "type_params", None)):
-            node.bases = self._all_visited(node.bases)
+            node.bases = [_derive(each) for each in self._all_visited(node.bases)]
             for keyword in node.keywords:
                 keyword.value = self._visited(keyword.value)
                 if keyword.arg == "metaclass":
-                    keyword.value = _hand_over(keyword.value)
+                    keyword.value = _pass("hand_over", keyword.value)
+                elif keyword.arg is None:
+                    keyword.value = _pass("unpack_for_class", keyword.value)
         with self._waiting(False):
             self._visit_type_parameters(node)
-            node.body = self._all_visited(node.body)
+            node.body = [*self._all_visited(node.body), _at_end_of_class(node.body[-1])]
         return node
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
@@ -141,7 +181,7 @@ class _Guarding(ast.NodeTransformer):
             self.visit(parameter)
 
     def _handed_over(self, decorators: Sequence[ast.expr]) -> list[ast.expr]:
-        return [_hand_over(self._visited(decorator)) for decorator in decorators]
+        return [_pass("hand_over", self._visited(decorator)) for decorator in decorators]
 
     def _visited(self, node: Node) -> Node:
         return cast("Node", self.visit(node))
@@ -158,13 +198,26 @@ class _Guarding(ast.NodeTransformer):
             self._can_wait = before
 
 
-def _hand_over(node: ast.expr) -> ast.expr:
-    called = ast.Call(func=_of_guard("hand_over", node), args=[node], keywords=[])
+def _pass(method: str, node: ast.expr) -> ast.expr:
+    """Pass a value through a method of the guard."""
+    called = ast.Call(func=_of_guard(method, node), args=[node], keywords=[])
     return ast.copy_location(called, node)
 
 
+def _derive(base: ast.expr) -> ast.expr:
+    if isinstance(base, ast.Starred):
+        base.value = _pass("derive_all", base.value)
+        return base
+    return _pass("derive", base)
+
+
+def _at_end_of_class(last: ast.stmt) -> ast.stmt:
+    called = ast.Call(func=_of_guard("keep_all", last), args=[], keywords=[])
+    return ast.copy_location(ast.Expr(value=ast.copy_location(called, last)), last)
+
+
 def _of_guard(method: str, place: ast.AST) -> ast.expr:
-    guard = ast.copy_location(ast.Name(id=GUARD_NAME, ctx=ast.Load()), place)
+    guard = ast.copy_location(ast.Constant(value=_PLACEHOLDER), place)
     return ast.copy_location(ast.Attribute(value=guard, attr=method, ctx=ast.Load()), place)
 
 

@@ -4,35 +4,17 @@ Iterators are not looked into, and neither are objects of the program.
 """
 
 import collections
-import types
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, cast
 
-from .callables import called_function
+__all__ = ["callables_in"]
 
-__all__ = ["callables_in", "calls_its_arguments"]
-
-_CALLING = (map, filter, iter, collections.defaultdict)
-"""What computes with values of Python, except that it calls what stands at a position of its arguments.
-
-`sorted` and the like only call a `key` that is named, and who names one hands it over.
-"""
-
-_SLOT_TYPES = (types.WrapperDescriptorType, types.BuiltinFunctionType)
 _EMPTY: dict[str, object] = {}
 _VIEWS: tuple[type, ...] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _CONTAINERS: tuple[type, ...] = (list, tuple, set, frozenset, dict, collections.deque, *_VIEWS)
 _ROWS: set[type] = {list, tuple, set, frozenset}
 """Containers that are looked into many at a time."""
-
-
-def calls_its_arguments(function: object) -> bool:
-    """Whether a callable of Python's own calls what it is given: `map`, or `type.__call__`."""
-    called = called_function(function)
-    if any(called is each for each in _CALLING):
-        return True
-    return isinstance(called, _SLOT_TYPES) and called.__name__ in ("__call__", "__new__")
 
 
 def callables_in(value: object) -> Iterator[object]:

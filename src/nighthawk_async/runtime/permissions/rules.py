@@ -20,6 +20,7 @@ from ..awaitable import is_awaitable
 from ..error_text import describe_error
 from .call import PermissionCall
 from .callables import function_title, is_same_callable
+from .strict_targets import may_be, strict_targets
 
 __all__ = ["PermissionRule", "Predicate", "RuleSource", "checked_rules", "rule"]
 
@@ -40,6 +41,11 @@ class PermissionRule:
     target: str | Callable[..., object]
     patterns: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     when: Predicate | None = None
+    _targets: tuple[object, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        targets = () if isinstance(self.target, str) else strict_targets(self.target)
+        object.__setattr__(self, "_targets", targets)
 
     def __str__(self) -> str:
         name = self.target if isinstance(self.target, str) else function_title(self.target)
@@ -63,9 +69,12 @@ class PermissionRule:
         target = self.target
         if isinstance(target, str):
             names = (*call.names, *call.other_names) if is_strict else call.names
-            return any(fnmatchcase(name, target) for name in names)
-        layers = (*call.layers, *call.declared) if is_strict else call.layers
-        return any(is_same_callable(target, layer) for layer in layers)
+            return any(fnmatchcase(name, target) for name in names) or (
+                is_strict and call.method is not None and fnmatchcase(call.method, target.rpartition(".")[2])
+            )
+        if not is_strict:
+            return any(is_same_callable(target, layer) for layer in call.layers)
+        return may_be(self._targets, call)
 
     def matches(self, call: PermissionCall, *, is_strict: bool) -> bool:
         """Whether it is about a call.

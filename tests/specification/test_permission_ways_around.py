@@ -69,7 +69,7 @@ FIRING = [
     "class G: pass\nsetattr(G, '__str__', fire)\nstr(G())",
     "class G: pass\ntype.__setattr__(G, '__str__', fire)\nstr(G())",
     "G = type('G', (), {'__str__': fire})\nstr(G())",
-    "class P:\n  def __set_name__(self, owner, name): fire()\nclass G:\n  p = P()",
+    "class P:\n  __set_name__ = fire\nclass G:\n  p = P()",
     "import collections\nd = collections.defaultdict(int)\nd.default_factory = fire\nd['x']",
     "import collections\nd = collections.defaultdict(int)\nd.__init__(fire)\nd['x']",
     "import collections\nd = collections.UserList()\nclass D: append = fire\nd.data = D()\nd.append('eve')",
@@ -236,10 +236,10 @@ ORDERING = {
         "PARCEL.__post_init__() if False else PARCEL.__init__()",
     ],
     shop.OrderError: [
-        "try: raise OrderError()\nexcept Exception: pass",
-        "try: raise OrderError\nexcept Exception: pass",
+        "try: raise OrderError()\nexcept OrderError: pass",
+        "try: raise OrderError\nexcept OrderError: pass",
         "OrderError(1)",
-        "try: raise ValueError from OrderError\nexcept Exception: pass",
+        "try: raise ValueError from OrderError\nexcept ValueError: pass",
         "class E(OrderError): pass\nE(1)",
     ],
     shop.Plugin: [

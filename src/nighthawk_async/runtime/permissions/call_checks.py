@@ -20,7 +20,7 @@ from .call import (
 )
 from .callables import called_function, is_same_callable, module_of, own_attributes
 from .declared_methods import borrowed_by, declared_by, smuggled_by
-from .equivalents import equivalents
+from .equivalents import equivalents, unbound_builtin
 from .free_calls import assigned_by, called_by_name, calls_its_arguments, is_data_callable, is_looking_on
 from .handed_over import callables_in
 from .permissions import PermissionDecision, Permissions, Verdict, decide, decide_for_any_arguments
@@ -245,9 +245,14 @@ class CallChecks:
             return True
         if not is_data_callable(function) or borrowed_by(function):
             return False
-        if self._named and any(is_same_callable(function, each) for each in self._named):
+        if self._named and self._is_named(function):
             return False
         return not _is_exception_of_program(called_function(function))
+
+    def _is_named(self, function: object) -> bool:
+        """Whether a rule that asks or denies gives this builtin itself."""
+        descriptor = unbound_builtin(function)
+        return any(is_same_callable(function, each) or descriptor is each for each in self._named)
 
     def _is_of_step(self, function: object) -> bool:
         """Whether the code of the step has defined a function."""

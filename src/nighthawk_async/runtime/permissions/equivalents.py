@@ -16,13 +16,14 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from .callables import called_function, is_own_method, layers_of
+from .callables import called_function, is_own_method, layers_of, without_surroundings
 
-__all__ = ["called_method", "constructors_of", "equivalents", "without_operators"]
+__all__ = ["REPLACING", "called_method", "class_names", "constructors_of", "equivalents", "unbound_builtin", "without_operators"]
 
 Call = tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]
 
-_REPLACING: tuple[object, ...] = (dataclasses.replace, getattr(copy, "replace", None))
+REPLACING: tuple[object, ...] = (dataclasses.replace, getattr(copy, "replace", dataclasses.replace))
+"""Functions that make another object of the class of their first argument."""
 _REMAKING = frozenset({"__init__", "__replace__", "_replace", "model_copy"})
 """Methods of an object that make another one of its class, or itself anew."""
 
@@ -73,17 +74,39 @@ def equivalents(
             found += layer.__mro__[1:-1]
         elif (made := _made_by(layer)) is not None:
             found += made.__mro__[:-1]
+        if (descriptor := unbound_builtin(layer)) is not None:
+            found.append(descriptor)
     inner = layers_of(function)[-1]
     if isinstance(function, types.MethodType) and is_own_method(function):
         return tuple(found)
     for first in _first(inner, args, kwargs):
-        if any(inner is each for each in _REPLACING):
+        if any(inner is each for each in REPLACING):
             found += type(first).__mro__[:-1]
         elif (method := _bound(inner, first)) is not None:
             found.append(method)
             if (made := _made_by(method)) is not None:
                 found += made.__mro__[:-1]
     return tuple(found)
+
+
+def unbound_builtin(method: object) -> object | None:
+    """The function in its class that a method written in C is: `str.upper` for `"a".upper`."""
+    if not isinstance(method, types.BuiltinFunctionType | types.MethodWrapperType):
+        return None
+    owner, name = cast("object", method.__self__), method.__name__
+    if owner is None or isinstance(owner, types.ModuleType | type):
+        return None
+    return next((vars(each)[name] for each in type(owner).__mro__ if name in vars(each)), None)
+
+
+def class_names(function: object) -> tuple[str, ...]:
+    """The names of the classes whose `__init__` or `__new__` is carried out."""
+    names = (
+        without_surroundings(each.__qualname__).rpartition(".")
+        for each in layers_of(function)
+        if isinstance(each, types.FunctionType)
+    )
+    return tuple(owner for owner, dot, name in names if dot and name in ("__init__", "__new__"))
 
 
 def constructors_of(kind: object) -> tuple[object, ...]:
@@ -119,6 +142,8 @@ def _first(
 
 def _bound(function: object, receiver: object) -> object | None:
     """The method of an object that a function of its class is; None for any other function."""
+    if receiver is None:
+        return None
     if isinstance(function, types.FunctionType):
         method = types.MethodType(function, receiver)
         return method if is_own_method(method) else None

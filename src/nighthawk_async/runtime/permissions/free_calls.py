@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from .callables import BOUND_TYPES, called_function, module_of, own_attributes
+from .equivalents import REPLACING
 
 __all__ = ["assigned_by", "called_by_name", "calls_its_arguments", "is_data_callable", "is_looking_on"]
 
@@ -44,7 +45,7 @@ _LOOKING_ON = (
 _CALLING = (
     *(map, filter, iter, collections.defaultdict, functools.reduce),
     *(itertools.starmap, itertools.accumulate, itertools.groupby),
-    *(itertools.takewhile, itertools.dropwhile, itertools.filterfalse),
+    *(itertools.takewhile, itertools.dropwhile, itertools.filterfalse, operator.call, *REPLACING),
 )
 """What calls what stands at a position of its arguments.
 
@@ -114,7 +115,7 @@ def is_looking_on(function: object) -> bool:
 def calls_its_arguments(function: object) -> bool:
     """Whether a callable of Python's own calls what it is given: `map`, or `type.__call__`."""
     called = called_function(function)
-    if any(called is each for each in _CALLING) or called is operator.call:
+    if any(called is each for each in _CALLING):
         return True
     return isinstance(called, _SLOT_TYPES) and called.__name__ in ("__call__", "__new__")
 

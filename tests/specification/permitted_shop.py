@@ -135,12 +135,16 @@ class Money(Decimal):
     def __str__(self) -> str:
         return f"EUR {Decimal.__str__(self)}"
 
-    __format__: Any = lambda self, spec: str(self)  # noqa: E731
+    def __format__(self, spec: str, context: Any = None) -> str:
+        return str(self)
 
 
 class Email(str):
     """A text, and nothing else."""
 
+
+KEPT: list[str] = []
+"""A list that others change."""
 
 MAILER, OTHER, SUB, LOG = Mailer(), Mailer(), Sub(), Log()
 
@@ -161,8 +165,8 @@ with quietly():
 async def work() -> object:
     """natural
     Use <transfer>, <fire>, <fire_carefully>, <Order>, <Text>, <Raw>, <Box>, <Parcel>, <OrderError>, <Plugin>,
-    <Mailer>, <Sub>, <MAILER>, <OTHER>, <SUB>, <LOG>, <Zone>, <Money>, <Email>, <ORDER>, <TEXT>, <RAW>, <BOX>
-    and <PARCEL>.
+    <Mailer>, <Sub>, <MAILER>, <OTHER>, <SUB>, <LOG>, <Zone>, <Money>, <Email>, <ORDER>, <TEXT>, <RAW>,
+    <BOX>, <PARCEL> and <KEPT>.
     """
 
 

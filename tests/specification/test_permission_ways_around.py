@@ -140,8 +140,6 @@ FIRING = [
     "rules", [nh.permissions(deny=shop.fire, default="allow"), DENY], ids=["denied", "nothing allowed"]
 )
 async def test_a_function_is_not_called_in_another_way(code: str, rules: nh.Permissions) -> None:
-    if sys.version_info >= (3, 13) and "f_locals" in code:
-        code = code.replace("functools.partial.__call__", "functools.partial.__call__")
     await assert_closed(code, rules)
 
 
@@ -180,7 +178,7 @@ ORDERING = {
         "Order()",
         "Order[int]()",
         "Order[int].__call__()",
-        "Order[int][()]() if False else Order[str]()",
+        "Order[str]()",
         "import typing\ntyping.Annotated[Order, 1]()",
         "import types\ntypes.GenericAlias(Order, (int,))()",
         "list(map(Order[int], [1]))",
@@ -193,7 +191,7 @@ ORDERING = {
         "ORDER.__class__()",
         "ORDER.from_text('x')",
         "type.__call__(Order)",
-        "Order.__call__()" if False else "type(Order).__call__(Order)",
+        "type(Order).__call__(Order)",
         "Order.__init__(ORDER)",
         "ORDER.__init__()",
         "list(map(Order.__init__, [ORDER]))",
@@ -206,13 +204,13 @@ ORDERING = {
         "import operator\noperator.methodcaller('from_text', 'x')(Order)",
         "import operator\nlist(map(operator.methodcaller('from_text', 'x'), [Order]))",
         "vars(Order)['__init__'](ORDER)",
-        "super(Order, ORDER).__class__.__call__(Order)" if False else "Order.__dict__['__init__'](ORDER)",
+        "Order.__dict__['__init__'](ORDER)",
     ],
     shop.Text: [
         "Text()",
         "Text.fromkeys('ab')",
         "TEXT.fromkeys('ab')",
-        "dict.fromkeys.__func__(Text, 'ab')" if False else "vars(dict)['fromkeys'].__get__(None, Text)('ab')",
+        "vars(dict)['fromkeys'].__get__(None, Text)('ab')",
         "list(map(Text.fromkeys, ['ab']))",
         "import operator\noperator.methodcaller('fromkeys', 'ab')(Text)",
     ],
@@ -224,7 +222,7 @@ ORDERING = {
         "Box.model_validate({'item': 1})",
         "Box.model_validate_json('{}')",
         "Box.model_construct(item=1)",
-        "Box.parse_obj({})" if False else "BOX.model_validate({})",
+        "BOX.model_validate({})",
         "type(BOX)(item=1)",
         "import pydantic\npydantic.TypeAdapter(Box).validate_python({})",
     ],
@@ -233,7 +231,7 @@ ORDERING = {
         "type(PARCEL)()",
         "import dataclasses\ndataclasses.replace(PARCEL, item=1)",
         "import dataclasses\nlist(map(dataclasses.replace, [PARCEL]))",
-        "PARCEL.__post_init__() if False else PARCEL.__init__()",
+        "PARCEL.__init__()",
     ],
     shop.OrderError: [
         "try: raise OrderError()\nexcept OrderError: pass",
@@ -286,7 +284,7 @@ SENDING = [
     "vars(Mailer)['send'](MAILER, 'eve')",
     "Mailer.__dict__['send'].__get__(MAILER)('eve')",
     "Mailer.__getattribute__(MAILER, 'send')('eve')",
-    "super(Sub, MAILER).send('eve')" if False else "Sub.send(MAILER, 'eve')",
+    "Sub.send(MAILER, 'eve')",
     "getattr(MAILER, 'send')('eve')",
     "MAILER.send.__call__('eve')",
     "type(MAILER.send).__call__(MAILER.send, 'eve')",
@@ -305,7 +303,6 @@ SENDING = [
     "import functools\nfunctools.reduce(Mailer.send, [MAILER, 'eve'])",
     "[each('eve') for each in [MAILER.send]]",
     "[f(m) for f in [Mailer.send] for m in [MAILER]]",
-    "class S(Mailer):\n  def go(self): return super().send('eve')\nS.go(MAILER) if False else Mailer.send(MAILER)",
     "match MAILER:\n  case Mailer(send=f): f('eve')",
     "'{0.send}'.format(MAILER)\nMAILER.send('eve')",
 ]
@@ -347,6 +344,12 @@ async def test_what_a_denied_wrapper_wraps_is_denied_and_a_partial_for_its_argum
 
 
 async def test_a_builtin_that_a_rule_names_is_not_free() -> None:
-    for target in (len, str.upper, dict, getattr):
-        code = {len: "len('')", str.upper: "'x'.upper()", dict: "dict()", getattr: "getattr(1, 'real')"}[target]
-        assert (await tried(code, nh.permissions(deny=target, default="allow"))).error["kind"] == "oversight"
+    codes: dict[Any, str] = {
+        len: "len('')",
+        str.upper: "'x'.upper()",
+        dict: "dict()",
+        getattr: "getattr(1, 'real')",
+    }
+    for target, code in codes.items():
+        result = await tried(code, nh.permissions(deny=target, default="allow"))
+        assert result.error["kind"] == "oversight"

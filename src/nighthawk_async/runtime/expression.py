@@ -15,6 +15,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from functools import lru_cache
 
+from .step_code import EXPRESSION
 from .step_context import StepContext
 
 __all__ = ["StepNamespace", "bound_names", "compile_expression", "compile_statements", "mentioned_names"]
@@ -84,7 +85,7 @@ def compile_expression(expression: str) -> types.CodeType:
     Raises:
         SyntaxError: The text is not one expression.
     """
-    return _compile(expression.strip(), filename="<expression>", mode="eval")
+    return _compile(expression.strip(), filename=EXPRESSION, mode="eval")
 
 
 def compile_statements(statements: str, *, filename: str) -> types.CodeType:

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast
 
 from .callables import faithfully_wrapped, is_own_method, layers_of, names_of
-from .equivalents import called_method, class_names
 from .declared_methods import borrowed_by, declared_by, declared_call, is_callable_object, title_of
+from .equivalents import called_method, class_names
 
 __all__ = [
     "NO_ARGUMENTS",
@@ -120,7 +120,11 @@ def describe_call(
         meant = tuple(name for name in names if "." in name or is_own_name(name))
         names, other_names = meant, (*names, *other_names)
     others = (*borrowed_by(function), *comes_to)
-    other_names = (*other_names, *class_names(function), *(name for each in others for name in names_of(each)))
+    other_names = (
+        *other_names,
+        *class_names(function),
+        *(name for each in others for name in names_of(each)),
+    )
     return PermissionCall(
         name=tool_name or title_of(function),
         kind=kind,

@@ -32,7 +32,9 @@ __all__ = ["CallChecks"]
 _UNSEEN = (eval, exec, compile, types.FunctionType, types.CodeType)
 """Nothing sees what the code calls that they are given, or make."""
 
-_TITLES = frozenset({"__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__", "__wrapped__"})
+_TITLES = frozenset(
+    {"__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__", "__wrapped__"}
+)
 _CALL_NAMES = frozenset({"__call__", "__init__", "__new__"})
 """Special methods that are decided about when the object or class is called."""
 
@@ -191,9 +193,7 @@ class CallChecks:
         if self._failure is not None:
             raise self._failure
 
-    def _check_handing_over(
-        self, function: Callable[..., object], *, default: Verdict | None = None
-    ) -> None:
+    def _check_handing_over(self, function: Callable[..., object], *, default: Verdict | None = None) -> None:
         is_calling = calls_its_arguments(function)
         if not is_calling and self._is_free(function):
             return
@@ -225,9 +225,7 @@ class CallChecks:
     ) -> PermissionCall:
         """The call of a function; with None for the arguments, one whose arguments are not known."""
         names = self.names
-        arguments: CallArguments = (
-            NO_ARGUMENTS if args is None else arguments_of(function, args, kwargs)
-        )
+        arguments: CallArguments = NO_ARGUMENTS if args is None else arguments_of(function, args, kwargs)
         return describe_call(
             function,
             arguments,

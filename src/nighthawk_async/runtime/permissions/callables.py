@@ -40,7 +40,9 @@ _MAX_WRAPPERS = 32
 def layers_of(function: object) -> tuple[object, ...]:
     """A callable and everything that it wraps, from the outside in; of `each.__call__` also `each`."""
     layers = _chain(function, _wrapped)
-    called = [inner for each in layers if _is_call_of_receiver(each) for inner in _chain(each.__self__, _wrapped)]
+    called = [
+        inner for each in layers if _is_call_of_receiver(each) for inner in _chain(each.__self__, _wrapped)
+    ]
     return (*layers, *called)
 
 

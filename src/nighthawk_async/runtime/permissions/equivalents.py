@@ -18,7 +18,15 @@ from typing import Any, cast
 
 from .callables import called_function, is_own_method, layers_of, without_surroundings
 
-__all__ = ["REPLACING", "called_method", "class_names", "constructors_of", "equivalents", "unbound_builtin", "without_operators"]
+__all__ = [
+    "REPLACING",
+    "called_method",
+    "class_names",
+    "constructors_of",
+    "equivalents",
+    "unbound_builtin",
+    "without_operators",
+]
 
 Call = tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]
 
@@ -128,9 +136,7 @@ def _made_by(method: object) -> type | None:
     return type(owner) if is_remaking else None
 
 
-def _first(
-    function: object, args: tuple[object, ...], kwargs: Mapping[str, object]
-) -> tuple[object, ...]:
+def _first(function: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[object, ...]:
     """The value of the first parameter, where it is known."""
     if args:
         return args[:1]

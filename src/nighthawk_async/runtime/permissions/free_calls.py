@@ -1,22 +1,21 @@
 """Which callables of Python are called without permission, and what they in turn call. Floor 3.
 
-Free is what computes with values. The special methods of the values run with it, as in `x + y`: they belong to
-the values. What a value is asked for by another name, `file.write` of `print`, or what is given to be called,
+Free is what computes with values. The special methods of the values run with it, as in `x + y`: they belong
+to the values. What a value is asked for by another name, `file.write` of `print`, or what is given to be called,
 `key`, is decided about like a call in the code. A builtin that is not listed is not free.
 """
 
 import builtins
 import collections
 import functools
-import inspect
 import itertools
 import operator
 import sys
 import types
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import cast
 
-from .callables import BOUND_TYPES, called_function, module_of, own_attributes
+from .callables import called_function, module_of, own_attributes
 from .equivalents import REPLACING
 
 __all__ = ["assigned_by", "called_by_name", "calls_its_arguments", "is_data_callable", "is_looking_on"]
@@ -27,13 +26,75 @@ _WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString,
 """Classes that call methods of whatever they hold, by their names."""
 
 FREE_FUNCTIONS = frozenset(
-    """abs aiter all anext any ascii bin callable chr delattr dir divmod format getattr globals hasattr hash hex
-    id isinstance issubclass iter len locals max min next oct ord pow print repr round setattr sorted sum
-    vars""".split()
+    [
+        "abs",
+        "aiter",
+        "all",
+        "anext",
+        "any",
+        "ascii",
+        "bin",
+        "callable",
+        "chr",
+        "delattr",
+        "dir",
+        "divmod",
+        "format",
+        "getattr",
+        "globals",
+        "hasattr",
+        "hash",
+        "hex",
+        "id",
+        "isinstance",
+        "issubclass",
+        "iter",
+        "len",
+        "locals",
+        "max",
+        "min",
+        "next",
+        "oct",
+        "ord",
+        "pow",
+        "print",
+        "repr",
+        "round",
+        "setattr",
+        "sorted",
+        "sum",
+        "vars",
+    ]
 )
 FREE_TYPES = frozenset(
-    """bool bytearray bytes classmethod complex dict enumerate filter float frozenset int list map memoryview
-    object property range reversed set slice staticmethod str super tuple type zip""".split()
+    [
+        "bool",
+        "bytearray",
+        "bytes",
+        "classmethod",
+        "complex",
+        "dict",
+        "enumerate",
+        "filter",
+        "float",
+        "frozenset",
+        "int",
+        "list",
+        "map",
+        "memoryview",
+        "object",
+        "property",
+        "range",
+        "reversed",
+        "set",
+        "slice",
+        "staticmethod",
+        "str",
+        "super",
+        "tuple",
+        "type",
+        "zip",
+    ]
 )
 
 _LOOKING_ON = (

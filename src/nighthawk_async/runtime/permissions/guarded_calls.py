@@ -24,6 +24,7 @@ from .refusals import refusal_of_asking, refusal_of_change
 
 __all__ = ["CallGuard", "run_guarded"]
 
+
 class CallGuard(CallChecks):
     """The guard of one step: what its code calls instead of calling.
 

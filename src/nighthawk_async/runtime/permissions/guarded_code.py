@@ -63,7 +63,11 @@ def compile_guarded(
 def with_guard(code: types.CodeType, guard: object) -> types.CodeType:
     """Code of `compile_guarded` with its guard."""
     constants = [
-        with_guard(each, guard) if isinstance(each, types.CodeType) else guard if each == _PLACEHOLDER else each
+        with_guard(each, guard)
+        if isinstance(each, types.CodeType)
+        else guard
+        if each == _PLACEHOLDER
+        else each
         for each in code.co_consts
     ]
     return code.replace(co_consts=tuple(constants))

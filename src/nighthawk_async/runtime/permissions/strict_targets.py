@@ -55,7 +55,9 @@ def _may_be_bound(target: object, call: PermissionCall) -> bool:
     return False
 
 
-def _may_be_partial(target: "functools.partial[Any]", layers: tuple[object, ...], call: PermissionCall) -> bool:
+def _may_be_partial(
+    target: "functools.partial[Any]", layers: tuple[object, ...], call: PermissionCall
+) -> bool:
     """Whether the function of a partial is called with the arguments that the partial fixes."""
     function, args, kwargs = without_partials(target, (), {})
     if not any(is_same_callable(function, layer) for layer in layers):

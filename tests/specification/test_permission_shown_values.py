@@ -62,7 +62,9 @@ LYING = {
     "a decimal": f"from decimal import Decimal\nclass S(Decimal):\n{FORMAT}x = S(5)",
     "a date": f"from datetime import date\nclass S(date):\n{FORMAT}x = S(2026, 1, 1)",
     "a time": f"from datetime import datetime\nclass S(datetime):\n{FORMAT}x = S(2026, 1, 1)",
-    "a duration": "from datetime import timedelta\nclass S(timedelta):\n  __str__ = lambda self: 'EVE'\nx = S(1)",
+    "a duration": (
+        "from datetime import timedelta\nclass S(timedelta):\n  __str__ = lambda self: 'EVE'\nx = S(1)"
+    ),
     "a time zone": (
         "from datetime import datetime, timedelta, tzinfo\nclass Z(tzinfo):\n  n = 0\n"
         "  def utcoffset(self, when):\n    Z.n += 1\n    return timedelta(hours=Z.n)\n"
@@ -88,8 +90,8 @@ LYING = {
     "a model": f"import pydantic\nclass S(pydantic.BaseModel):\n  name: str = 'bob'\n{FORMAT}x = S()",
     "a mapping": (
         "from collections.abc import Mapping\nclass S(Mapping):\n  n = 0\n  def __len__(self): return 1\n"
-        "  def __iter__(self): return iter('a')\n  def __getitem__(self, name):\n    S.n += 1\n    return S.n\n"
-        "x = S()"
+        "  def __iter__(self): return iter('a')\n  def __getitem__(self, name):\n    S.n += 1\n"
+        "    return S.n\nx = S()"
     ),
     "a view of a mapping": (
         "import types\nclass S(dict):\n  n = 0\n  def __getitem__(self, name):\n    S.n += 1\n"

@@ -18,9 +18,13 @@ def statements_filename(number: int | None = None) -> str:
 
 def runs_step_code(kind: type) -> bool:
     """Whether instances of a class run code that the model wrote: a method, a property, a metaclass."""
+    return _declares_step_code(kind) or _declares_step_code(type(kind))
+
+
+def _declares_step_code(kind: type) -> bool:
     return any(
         any(map(_is_of_step, tuple(vars(each).values())))
-        for each in (*kind.__mro__, *type(kind).__mro__)
+        for each in kind.__mro__
         if each.__flags__ & _HEAP_TYPE
     )
 

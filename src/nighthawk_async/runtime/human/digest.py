@@ -7,9 +7,9 @@ paths, decimals and the like as pydantic writes them. The digest is SHA-256 over
 sorted, no white space, ASCII. Values that have the same JSON form, a tuple and a list for example, are the
 same for an approval: people see no difference between them either.
 
-Data is read as its base type reads it and as objects have stored it, see `plain_data`. A value of a class that
-declares methods of its base anew is shown with its type and what it says of itself; one that runs code of the
-step has no form.
+Data is read as its base type reads it and as objects have stored it, see `plain_data`. A value of a class
+that declares methods of its base anew is shown with its type and what it says of itself; one that runs code
+of the step has no form.
 """
 
 import hashlib
@@ -102,8 +102,8 @@ def _form(value: object, path: str) -> JsonableValue:
         return cast("JsonableValue", value)
     if runs_step_code(kind):
         raise UndigestibleArgumentError(
-            f"{path} is a {kind.__qualname__}, which runs code of the step when it is used, so that nobody can "
-            "see what it will be: give plain data"
+            f"{path} is a {kind.__qualname__}, which runs code of the step when it is used, so that nobody "
+            "can see what it will be: give plain data"
         )
     base = base_of(kind)
     if issubclass(kind, Enum):
@@ -190,11 +190,11 @@ def _form_of_object(value: object, path: str) -> JsonableValue:
         return str(value)
     if (inner := underlying(value)) is not value:
         return _form(inner, path)
-    if isinstance(value, Mapping | AbstractSet) and not is_computed(value):
-        if isinstance(value, Mapping):
-            return _form_of_mapping(list(cast("Mapping[object, object]", value).items()), path)
+    if isinstance(value, Mapping) and not is_computed(cast("object", value)):
+        return _form_of_mapping(list(cast("Mapping[object, object]", value).items()), path)
+    if isinstance(value, AbstractSet) and not is_computed(cast("object", value)):
         return _form_of_set(cast("AbstractSet[object]", value), path)
-    raise _undigestible(value, path)
+    raise _undigestible(cast("object", value), path)
 
 
 def _undigestible(value: object, path: str) -> UndigestibleArgumentError:

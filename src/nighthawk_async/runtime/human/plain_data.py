@@ -45,29 +45,12 @@ _BASES: tuple[type, ...] = (
 )
 _SCALARS = frozenset({type(None), bool, int, float, complex, str, bytes, Decimal, date, timedelta, UUID})
 _CONTAINERS: tuple[type, ...] = (list, tuple, set, frozenset, deque)
-_HARMLESS = frozenset(
-    [
-        "__new__",
-        "__init__",
-        "__doc__",
-        "__module__",
-        "__slots__",
-        "__dict__",
-        "__weakref__",
-        "__init_subclass__",
-        "__subclasshook__",
-        "__class_getitem__",
-        "__reduce__",
-        "__reduce_ex__",
-        "__getstate__",
-        "__getnewargs__",
-        "__sizeof__",
-        "__dir__",
-        "__setattr__",
-        "__delattr__",
-        "__annotations__",
-    ]
-)
+_DECLARED_BY_MOST = """
+__new__ __init__ __doc__ __module__ __slots__ __dict__ __weakref__ __init_subclass__
+__subclasshook__ __class_getitem__ __reduce__ __reduce_ex__ __getstate__ __getnewargs__ __sizeof__
+__dir__ __setattr__ __delattr__ __annotations__
+"""
+_HARMLESS = frozenset(_DECLARED_BY_MOST.split())
 """What a subclass may declare anew without being other data."""
 
 _HEAP_TYPE = 1 << 9
@@ -171,10 +154,11 @@ def stored(value: object, name: str) -> object:
             return declared.__get__(value, kind)
         except AttributeError:
             return MISSING
-    if hasattr(type(declared), "__set__") or hasattr(type(declared), "__delete__"):
+    descriptor = cast("type[object]", type(declared))
+    if hasattr(descriptor, "__set__") or hasattr(descriptor, "__delete__"):
         raise AttributeError(name)
     variables = variables_of(value)
-    if name not in variables and hasattr(type(declared), "__get__"):
+    if name not in variables and hasattr(descriptor, "__get__"):
         raise AttributeError(name)
     return variables.get(name, declared)
 
@@ -213,14 +197,11 @@ def _parts_of(value: object, base: type | None) -> Iterable[object]:
     """What stands in a value, as far as it is data."""
     of: Any = base
     if base in _CONTAINERS:
-        return tuple(of.__iter__(value))
+        return cast("tuple[object, ...]", tuple(of.__iter__(value)))
     if base is dict:
-        return (
-            *dict.keys(cast("dict[object, object]", value)),
-            *dict.values(cast("dict[object, object]", value)),
-        )
+        return (*of.keys(value), *of.values(value))
     if base in (datetime, time):
-        return (of.tzinfo.__get__(value),)
+        return (cast("object", of.tzinfo.__get__(value)),)
     if underlying(value) is not value:
         return (underlying(value),)
     if base is not None or isinstance(value, type | types.FunctionType | types.ModuleType):

@@ -44,6 +44,7 @@ class CallArguments:
 
 
 _NO_PLACEHOLDER = object()
+_MAX_PARTIALS = 1000
 NO_ARGUMENTS = CallArguments(values=MappingProxyType({}), given=frozenset())
 
 
@@ -159,9 +160,8 @@ def arguments_of(
     """
     objects: list[Callable[..., object]] = []
     while True:
-        if isinstance(function, functools.partial):
-            function, args, kwargs = without_partials(function, args, kwargs)
-        elif isinstance(function, types.MethodType) and not is_own_method(function):
+        function, args, kwargs = without_partials(function, args, kwargs)
+        if isinstance(function, types.MethodType) and not is_own_method(function):
             function, args = function.__func__, (function.__self__, *args)
         elif isinstance(function, types.MethodWrapperType) and function.__name__ == "__call__":
             function = cast("Callable[..., object]", function.__self__)
@@ -185,13 +185,17 @@ def arguments_of(
 def without_partials(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]:
-    """What is called in place of `functools.partial`, and with which arguments."""
-    seen = set[int]()
-    while isinstance(function, functools.partial) and id(function) not in seen:
-        seen.add(id(function))
+    """What is called in place of `functools.partial`, and with which arguments.
+
+    Raises:
+        RecursionError: It holds itself.
+    """
+    for _ in range(_MAX_PARTIALS):
+        if not isinstance(function, functools.partial):
+            return function, args, kwargs
         whole = cast("functools.partial[object]", function)
         function, args, kwargs = whole.func, _with_fixed(whole.args, args), {**whole.keywords, **kwargs}
-    return function, args, kwargs
+    raise RecursionError(f"more than {_MAX_PARTIALS} partials within each other")
 
 
 def _bound(

@@ -29,7 +29,7 @@ __all__ = [
 BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 """The types of bound methods: each access makes another object."""
 
-_ALIAS_TYPES: tuple[type, ...] = (types.GenericAlias, type(Generic[TypeVar("T")]))
+_ALIAS_TYPES: tuple[type, ...] = (types.GenericAlias, type(cast("object", Generic[TypeVar("T")])))
 """The types of `list[int]`, and of `Order[int]` where `typing` makes it."""
 
 _CACHE_TYPE: type[object] = type(functools.cache(len))

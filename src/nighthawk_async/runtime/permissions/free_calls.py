@@ -1,8 +1,8 @@
 """Which callables of Python are called without permission, and what they in turn call. Floor 3.
 
 Free is what computes with values. The special methods of the values run with it, as in `x + y`: they belong
-to the values. What a value is asked for by another name, `file.write` of `print`, or what is given to be called,
-`key`, is decided about like a call in the code. A builtin that is not listed is not free.
+to the values. What a value is asked for by another name, `file.write` of `print`, or what is given to be
+called, `key`, is decided about like a call in the code. A builtin that is not listed is not free.
 """
 
 import builtins
@@ -25,77 +25,17 @@ _NOT_OF_DATA = (types.FunctionType, types.CodeType)
 _WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString, collections.ChainMap)
 """Classes that call methods of whatever they hold, by their names."""
 
-FREE_FUNCTIONS = frozenset(
-    [
-        "abs",
-        "aiter",
-        "all",
-        "anext",
-        "any",
-        "ascii",
-        "bin",
-        "callable",
-        "chr",
-        "delattr",
-        "dir",
-        "divmod",
-        "format",
-        "getattr",
-        "globals",
-        "hasattr",
-        "hash",
-        "hex",
-        "id",
-        "isinstance",
-        "issubclass",
-        "iter",
-        "len",
-        "locals",
-        "max",
-        "min",
-        "next",
-        "oct",
-        "ord",
-        "pow",
-        "print",
-        "repr",
-        "round",
-        "setattr",
-        "sorted",
-        "sum",
-        "vars",
-    ]
-)
-FREE_TYPES = frozenset(
-    [
-        "bool",
-        "bytearray",
-        "bytes",
-        "classmethod",
-        "complex",
-        "dict",
-        "enumerate",
-        "filter",
-        "float",
-        "frozenset",
-        "int",
-        "list",
-        "map",
-        "memoryview",
-        "object",
-        "property",
-        "range",
-        "reversed",
-        "set",
-        "slice",
-        "staticmethod",
-        "str",
-        "super",
-        "tuple",
-        "type",
-        "zip",
-    ]
-)
+_FUNCTIONS = """
+abs aiter all anext any ascii bin callable chr delattr dir divmod format getattr globals hasattr
+hash hex id isinstance issubclass iter len locals max min next oct ord pow print repr round setattr
+sorted sum vars
+"""
+_FREE_FUNCTIONS = frozenset(_FUNCTIONS.split())
+_TYPES = """
+bool bytearray bytes classmethod complex dict enumerate filter float frozenset int list map
+memoryview object property range reversed set slice staticmethod str super tuple type zip
+"""
+_FREE_TYPES = frozenset(_TYPES.split())
 
 _LOOKING_ON = (
     *(isinstance, issubclass, callable, getattr, hasattr, delattr, id, repr, ascii, str, format, type, print),
@@ -140,7 +80,7 @@ def is_data_callable(function: object) -> bool:
     function = called_function(function)
     if isinstance(function, type):
         if getattr(builtins, function.__name__, None) is function and not issubclass(function, BaseException):
-            return function.__name__ in FREE_TYPES
+            return function.__name__ in _FREE_TYPES
         if function in _NOT_OF_DATA or function in _WRAPPERS:
             return False
         return _is_data_type(function) or issubclass(function, BaseException)
@@ -165,7 +105,7 @@ def _is_data_function(function: types.BuiltinFunctionType) -> bool:
     name = own_attributes(owner).get("__name__")
     if name not in _DATA_MODULES or _variables(name).get(function.__name__) is not function:
         return False
-    return name != "builtins" or function.__name__ in FREE_FUNCTIONS
+    return name != "builtins" or function.__name__ in _FREE_FUNCTIONS
 
 
 def is_looking_on(function: object) -> bool:

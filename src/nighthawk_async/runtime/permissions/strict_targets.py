@@ -36,8 +36,8 @@ def may_be(targets: tuple[object, ...], call: PermissionCall) -> bool:
     layers = (*call.layers, *call.declared)
     return any(
         any(is_same_callable(target, layer) for layer in layers)
-        or (isinstance(target, functools.partial) and _may_be_partial(target, layers, call))
-        or (not call.has_arguments and _may_be_bound(target, call))
+        or (isinstance(target, functools.partial) and _may_be_partial(cast("Any", target), layers, call))
+        or (not call.has_arguments and _may_be_bound(cast("object", target), call))
         for target in targets
     )
 

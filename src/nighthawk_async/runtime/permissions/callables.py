@@ -32,6 +32,9 @@ BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperT
 _ALIAS_TYPES: tuple[type, ...] = (types.GenericAlias, type(cast("object", Generic[TypeVar("T")])))
 """The types of `list[int]`, and of `Order[int]` where `typing` makes it."""
 
+_PLAIN = frozenset({types.FunctionType, types.BuiltinFunctionType, type})
+"""Types of callables that stand for nothing else."""
+
 _CACHE_TYPE: type[object] = type(functools.cache(len))
 _PACKAGE = __name__.partition(".")[0]
 _MAX_WRAPPERS = 32
@@ -39,6 +42,8 @@ _MAX_WRAPPERS = 32
 
 def layers_of(function: object) -> tuple[object, ...]:
     """A callable and everything that it wraps, from the outside in; of `each.__call__` also `each`."""
+    if type(function) is types.FunctionType and not function.__dict__:
+        return (function,)
     layers = _chain(function, _wrapped)
     called = [
         inner for each in layers if _is_call_of_receiver(each) for inner in _chain(each.__self__, _wrapped)
@@ -48,6 +53,8 @@ def layers_of(function: object) -> tuple[object, ...]:
 
 def called_function(function: object) -> object:
     """What a bound method, a partial or a `__call__` calls."""
+    if type(function) in _PLAIN:
+        return function
     return _chain(function, _called)[-1]
 
 

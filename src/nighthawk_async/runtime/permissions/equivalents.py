@@ -77,14 +77,15 @@ def equivalents(
         kwargs: The keyword arguments, as far as they are known.
     """
     found = list[object]()
-    for layer in layers_of(function):
+    layers = layers_of(function)
+    for layer in layers:
         if isinstance(layer, type):
             found += layer.__mro__[1:-1]
         elif (made := _made_by(layer)) is not None:
             found += made.__mro__[:-1]
         if (descriptor := unbound_builtin(layer)) is not None:
             found.append(descriptor)
-    inner = layers_of(function)[-1]
+    inner = layers[-1]
     if isinstance(function, types.MethodType) and is_own_method(function):
         return tuple(found)
     for first in _first(inner, args, kwargs):
@@ -151,6 +152,8 @@ def _bound(function: object, receiver: object) -> object | None:
     if receiver is None:
         return None
     if isinstance(function, types.FunctionType):
+        if "." not in function.__qualname__:
+            return None
         method = types.MethodType(function, receiver)
         return method if is_own_method(method) else None
     if isinstance(function, _UNBOUND) and isinstance(receiver, function.__objclass__):

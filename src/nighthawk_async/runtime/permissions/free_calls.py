@@ -64,7 +64,9 @@ _METHOD_TYPES = (
 _HEAP_TYPE = 1 << 9
 """The flag of classes that are made at run time, by `class` for example."""
 
-_PLAIN_TYPES = frozenset({str, int, float, bool, type(None), bytes, list, tuple, dict, set, frozenset})
+_PLAIN_TYPES = frozenset(
+    {str, int, float, bool, type(None), bytes, list, tuple, dict, set, frozenset, types.ModuleType}
+)
 _ASKED_BY_NAME = frozenset(
     {"as_integer_ratio", "dst", "fromutc", "items", "keys", "tzname", "utcoffset", "strftime", "isoformat"}
 )
@@ -141,7 +143,7 @@ def called_by_name(
         return
     for each in (*args, *kwargs.values(), getattr(function, "__self__", None)):
         if type(each) not in _PLAIN_TYPES and (own := own_attributes(each)):
-            yield from (own[name] for name in _ASKED_BY_NAME & own.keys())
+            yield from (own[name] for name in _ASKED_BY_NAME if name in own)
 
 
 def assigned_by(function: object, args: tuple[object, ...]) -> tuple[object, str, object] | None:
@@ -149,13 +151,13 @@ def assigned_by(function: object, args: tuple[object, ...]) -> tuple[object, str
     called = called_function(function)
     if isinstance(called, types.MethodWrapperType):
         args = (called.__self__, *args)
+    if len(args) != 3 or not isinstance(args[1], str):
+        return None
     is_setting = called is setattr or (
         isinstance(called, types.WrapperDescriptorType | types.MethodWrapperType)
         and called.__name__ == "__setattr__"
     )
-    if not is_setting or len(args) != 3 or not isinstance(args[1], str):
-        return None
-    return args[0], args[1], args[2]
+    return (args[0], args[1], args[2]) if is_setting else None
 
 
 def _is_data_type(kind: type) -> bool:

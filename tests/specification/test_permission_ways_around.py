@@ -12,6 +12,7 @@ import pytest
 import nighthawk_async as nh
 from tests.specification import permitted_shop as shop
 from tests.specification.permitted_shop import DONE, tried
+from tests.specification.scripted_steps import ScriptedSteps, assigning, executing, returning
 
 pytestmark = pytest.mark.anyio
 
@@ -132,6 +133,25 @@ FIRING = [
     "[fire() for x in 'a']",
     "x = [0]\nx[len(fire()) - 5] += 1",
     "with_star = [*map(fire, [1])]",
+    "import operator\nlist(map(operator.methodcaller('__call__'), (each for each in [fire])))",
+    "import operator\noperator.methodcaller('__call__', 1)(fire)",
+    "__builtins__['__import__'] = fire\nimport json",
+    "__builtins__['__import__'] = fire\ntry:\n  from json import nothing\nexcept ImportError: pass",
+    "dict.update(__builtins__, {'__import__': fire})\nimport json",
+    "globals()['__builtins__'] = {'__import__': fire}\ndef f():\n  import json\nf()",
+    "globals()['__builtins__'] = {'__build_class__': fire}\ndef f():\n  class X: pass\nf()",
+    "import functools\nvars(g := type('G', (), {})())['write'] = fire\n"
+    "functools.partial(print, file=g)('eve')",
+    "import functools\nvars(g := type('G', (), {})())['write'] = fire\n"
+    "list(map(functools.partial(print, file=g), ['eve']))",
+    "import functools\nG = type('G', (), {})\ng = G()\nfunctools.partial(setattr, g, 'write')(fire)\n"
+    "print('eve', file=g)",
+    "vars(g := type('G', (), {})())['write'] = fire\nprint.__call__('eve', file=g)",
+    "vars(g := type('G', (), {})())['write'] = fire\ntype(print).__call__(print, 'eve', file=g)",
+    "class G:\n  def f(self): self.write = fire\ng = G()\ng.f()\nprint('eve', file=g)",
+    "class G:\n  async def f(self): self.write: object = fire\ng = G()\nawait g.f()\nprint('eve', file=g)",
+    "class G: write = None\ng = G()\ng.write = [] or fire\nprint('eve', file=g)",
+    "LOG.x = LOG\nLOG.x.write = fire\ntry: print('eve', file=LOG)\nfinally: vars(LOG).clear()",
 ]
 
 
@@ -225,6 +245,10 @@ ORDERING = {
         "BOX.model_validate({})",
         "type(BOX)(item=1)",
         "import pydantic\npydantic.TypeAdapter(Box).validate_python({})",
+        "import pydantic\npydantic.TypeAdapter(list[Box]).validate_python([{}])",
+        "import pydantic\npydantic.TypeAdapter(Box | None).validate_python({})",
+        "import pydantic, typing\npydantic.TypeAdapter(typing.Optional[Box]).validate_python({})",
+        "import pydantic\npydantic.TypeAdapter(dict[str, list[Box]]).validate_python({'a': [{}]})",
     ],
     shop.Parcel: [
         "Parcel()",
@@ -353,3 +377,25 @@ async def test_a_builtin_that_a_rule_names_is_not_free() -> None:
     for target, code in codes.items():
         result = await tried(code, nh.permissions(deny=target, default="allow"))
         assert result.error["kind"] == "oversight"
+
+
+async def test_an_assignment_of_the_runtime_puts_no_function_where_others_call_it() -> None:
+    assign = assigning("LOG.write", "fire")
+    steps = ScriptedSteps((assign, executing("print('eve', file=LOG)")), returning("None"))
+    async with nh.run(steps.executor, permissions=nh.permissions(deny=shop.fire, default="allow")):
+        await shop.work()
+    assert steps.envelopes[0]["error"]["kind"] == "oversight"
+    assert DONE == ["wrote eve", "wrote \n"]
+
+
+@pytest.mark.parametrize("name", ["__name__", "__qualname__", "__module__", "__wrapped__", "__code__"])
+async def test_what_permissions_know_a_function_by_is_not_assigned(name: str) -> None:
+    before = getattr(shop.fire, name, None)
+    for code in (
+        f"fire.{name} = transfer.{name}",
+        f"setattr(fire, {name!r}, getattr(transfer, {name!r}, 1))",
+    ):
+        code = code.replace("transfer.__wrapped__", "1")
+        result = await tried(code, nh.permissions(deny="other", default="allow"))
+        assert result.error["kind"] == "oversight"
+    assert getattr(shop.fire, name, None) == before

@@ -150,6 +150,8 @@ class Assign(Struct, frozen=True, kw_only=True):
         return value.then(self._store) if type(value) is Awaited else self._store(state, value)
 
     def _store(self, state: StepState, value: object) -> object:
+        if state.call_guard is not None and self.target.fields:
+            state.call_guard.keep_attribute(None, self.target.fields[-1], value)
         return assign(state.context, self.target, value)
 
 

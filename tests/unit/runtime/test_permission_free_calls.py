@@ -11,10 +11,11 @@ import pytest
 from nighthawk_async.runtime.permissions.free_calls import is_data_callable
 
 _COMPUTING = """
-abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex delattr dict dir
-divmod enumerate filter float format frozenset getattr globals hasattr hash hex id int isinstance issubclass iter len
-list locals map max memoryview min next object oct ord pow print property range repr reversed round set
-setattr slice sorted staticmethod str sum super tuple type vars zip
+abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex delattr dict
+dir divmod enumerate filter float format frozenset getattr globals hasattr hash hex id int
+isinstance issubclass iter len list locals map max memoryview min next object oct ord pow print
+property range repr reversed round set setattr slice sorted staticmethod str sum super tuple type
+vars zip
 """
 """They run special methods of what they are given, and call what is given to be called once it is admitted.
 

@@ -122,6 +122,35 @@ EXPRESSIONS = [
 ]
 
 STATEMENTS = [
+    "account.balance = double(2)\nx = account.balance",
+    "account.balance += double(1)\nx = account.balance",
+    "account.balance: int = 7\nx = account.balance",
+    "account.balance, (y, *account.rest) = 1, (2, 3, 4)\nx = [account.balance, y, account.rest]",
+    "x = []\nfor account.balance in items: x.append(account.balance)",
+    "x = [account.balance for account.balance in items] + [account.balance]",
+    "with memoryview(b'ab') as account.view: x = account.view.tolist()",
+    "account.next = account\naccount.next.balance = 9\nx = account.balance\ndel account.balance\n"
+    "y = account.balance",
+    "account.me = [account]\naccount.me[0].balance = 3\nx = account.balance",
+    "try: n.x = 1\nexcept AttributeError as error: x = str(error)",
+    "try: n.x += 1\nexcept AttributeError as error: x = str(error)",
+    "class A:\n    def __init__(self): self.__x = double(1)\n    def x(self): return self.__x\n"
+    "x = [A().x(), *vars(A())]",
+    "class A:\n    'A docstring.'\n    x: int = 1\n    class B: y = 2\nx = [A.__doc__, A.x, A.B.y, "
+    "sorted(each for each in vars(A) if each[0] != '_')]",
+    "bases = (list, )\nclass A(*bases, **{'metaclass': type}): pass\nx = [A.__mro__[1].__name__]",
+    "try:\n    try: 1 / 0\n    except ZeroDivisionError as error: raise KeyError('x') from error\n"
+    "except KeyError as error: x = [repr(error), repr(error.__cause__)]",
+    "try: raise ValueError from None\n"
+    "except ValueError as error: x = [repr(error), error.__suppress_context__]",
+    "try:\n    try: 1 / 0\n    except ZeroDivisionError: raise\nexcept Exception as error: x = repr(error)",
+    "try: raise 5\nexcept TypeError as error: x = str(error)",
+    "x = {**{'a': double(1)}, 'b': 2, **dict(c=3)}",
+    "try: {**n}\nexcept TypeError as error: x = str(error)",
+    "import json as j, math\nfrom math import pi as p\nx = [j.__name__, math.pi == p]",
+    "def f():\n    import json\n    return json.dumps([double(1)])\nx = f()",
+    "if n:\n    import math\n    class A: x = math.floor(1.5)\nelse:\n    import json\nx = A.x",
+    "try: import math\nfinally:\n    class A: pass\nx = A.__name__",
     "x = double(n)\ny = [double(x)]",
     "for item in map(double, items):\n    items = [*items, double(item)]\n    if len(items) > 9: break",
     "i = iter([1, 2])\nx = []\nwhile 1:\n    try: x.append(next(i))\n    except StopIteration: break",

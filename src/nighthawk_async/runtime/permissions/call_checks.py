@@ -1,10 +1,12 @@
 """What is decided about the calls of a step's code, and about what it hands over. Floor 3."""
 
+import builtins
 import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from ...errors import HookError
@@ -105,14 +107,15 @@ class CallChecks:
     ) -> None:
         """Check what a call hands over, to be called or to be kept."""
         if is_free:
+            function, args, kwargs = without_partials(function, args, kwargs)
             for each in called_by_name(function, args, kwargs, self._output):
                 self.hand_over(each)
             if (assigned := assigned_by(function, args)) is not None:
                 self.keep_attribute(*assigned)
             if called_function(function) is type and len(args) == 3:
                 self._check_new_class(args[1], args[2])
-        if is_looking_on(function):
-            return
+            if is_looking_on(function):
+                return
         given = (*args, *kwargs.values())
         # What is free and calls nothing at most keeps what it is given, so nothing inside is called.
         is_keeping = is_free and not calls_its_arguments(function)
@@ -184,6 +187,17 @@ class CallChecks:
         if isinstance(variables, dict):
             self.keep_in_class(cast("dict[str, object]", variables))
 
+    def importing(self) -> None:
+        """Admit that Python itself loads modules and makes classes, nothing that the code put in its place.
+
+        Raises:
+            ToolBoundaryError: Something else would be called.
+        """
+        names = sys._getframe(1).f_builtins  # pyright: ignore[reportPrivateUsage]
+        for name in ("__import__", "__build_class__"):
+            if dict.get(names, name, own := vars(builtins)[name]) is not own:
+                raise refusal_of_disguise(name, builtins)
+
     def raise_failure(self) -> None:
         """Fail the step when a rule or a hook failed, whatever the code of the step did about it.
 
@@ -196,6 +210,8 @@ class CallChecks:
     def _check_handing_over(self, function: Callable[..., object], *, default: Verdict | None = None) -> None:
         is_calling = calls_its_arguments(function)
         if not is_calling and self._is_free(function):
+            if isinstance(function, partial):
+                self._check_arguments(function, (), {}, is_free=True)
             return
         call = self._describe("", function, None, {})
         default = "deny" if is_calling else default or _default_of(function)

@@ -41,9 +41,9 @@ _UNBOUND = (types.MethodDescriptorType, types.WrapperDescriptorType)
 def without_operators(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> Call:
-    """The call that `operator.call(f, x)`, or `operator.methodcaller("f", x)(y)`, makes."""
+    """The call that `operator.call(f, x)`, `methodcaller("f", x)(y)` or `type(f).__call__(f, x)` makes."""
     while args:
-        if function is operator.call and callable(args[0]):
+        if callable(args[0]) and (function is operator.call or _is_slot_of_call(function, args[0])):
             function, args = args[0], args[1:]
         elif isinstance(function, operator.methodcaller) and len(args) == 1 and not kwargs:
             name, fixed, kwargs = _parts(function)
@@ -51,6 +51,12 @@ def without_operators(
         else:
             break
     return function, args, kwargs
+
+
+def _is_slot_of_call(function: object, receiver: object) -> bool:
+    """Whether it is the `__call__` of the type of something, as that type declares it."""
+    declared = (vars(kind).get("__call__") for kind in type(receiver).__mro__ if "__call__" in vars(kind))
+    return isinstance(function, types.WrapperDescriptorType) and next(declared, None) is function
 
 
 def called_method(function: object) -> str | None:

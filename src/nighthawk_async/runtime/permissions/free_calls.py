@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import cast
 
 from .callables import called_function, module_of, own_attributes
-from .equivalents import REPLACING
+from .equivalents import REPLACING, called_method
 
 __all__ = ["assigned_by", "called_by_name", "calls_its_arguments", "is_data_callable", "is_looking_on"]
 
@@ -119,6 +119,8 @@ def calls_its_arguments(function: object) -> bool:
     """Whether a callable of Python's own calls what it is given: `map`, or `type.__call__`."""
     called = called_function(function)
     if any(called is each for each in _CALLING):
+        return True
+    if (called_method(function) or "").startswith("__"):
         return True
     return isinstance(called, _SLOT_TYPES) and called.__name__ in ("__call__", "__new__")
 

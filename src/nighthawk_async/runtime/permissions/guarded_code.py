@@ -12,7 +12,8 @@ and generator expressions none can.
 What is called without a call in the source passes the guard too: decorators and metaclasses
 (`guard.hand_over`), the classes that a class is derived from (`derive`), what `raise` makes (`raising`), and
 `**mapping` (`unpack`). So does what may be called later by whoever finds it: what is assigned to attributes
-(`attributes_of`), and what the body of a class has defined (`keep_all`).
+(`attributes_of`), and what the body of a class has defined (`keep_all`). Before an import or a class the
+guard sees to it that Python's own functions are called (`importing`).
 
 The guard is a constant of the code, not a variable: code that could spell its name could replace it.
 """
@@ -140,7 +141,13 @@ class _Guarding(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return self._visit_function(node, body_can_wait=self._may_wait)
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+    def visit_Import(self, node: ast.Import) -> list[ast.stmt]:
+        return [_statement("importing", node), node]
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> list[ast.stmt]:
+        return [node] if node.module == "__future__" else [_statement("importing", node), node]
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> list[ast.stmt]:
         node.decorator_list = self._handed_over(node.decorator_list)
         with self._waiting(self._can_wait and not getattr(node, "type_params", None)):
             node.bases = [_derive(each) for each in self._all_visited(node.bases)]
@@ -152,8 +159,8 @@ class _Guarding(ast.NodeTransformer):
                     keyword.value = _pass("unpack_for_class", keyword.value)
         with self._waiting(False):
             self._visit_type_parameters(node)
-            node.body = [*self._all_visited(node.body), _at_end_of_class(node.body[-1])]
-        return node
+            node.body = [*self._statements(node.body), _statement("keep_all", node.body[-1])]
+        return [_statement("importing", node), node]
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
         """Only its first iterable is evaluated where it stands."""
@@ -177,7 +184,7 @@ class _Guarding(ast.NodeTransformer):
             if node.returns is not None:
                 node.returns = self._visited(node.returns)
         with self._waiting(body_can_wait):
-            node.body = self._all_visited(node.body)
+            node.body = self._statements(node.body)
         return node
 
     def _visit_type_parameters(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
@@ -189,6 +196,11 @@ class _Guarding(ast.NodeTransformer):
 
     def _visited(self, node: Node) -> Node:
         return cast("Node", self.visit(node))
+
+    def _statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        """The statements of a body, each with those that the guard needs before it."""
+        visited = (cast("ast.stmt | list[ast.stmt]", self.visit(each)) for each in body)
+        return [each for one in visited for each in (one if isinstance(one, list) else [one])]
 
     def _all_visited(self, nodes: Sequence[Node]) -> list[Node]:
         return [self._visited(node) for node in nodes]
@@ -215,9 +227,10 @@ def _derive(base: ast.expr) -> ast.expr:
     return _pass("derive", base)
 
 
-def _at_end_of_class(last: ast.stmt) -> ast.stmt:
-    called = ast.Call(func=_of_guard("keep_all", last), args=[], keywords=[])
-    return ast.copy_location(ast.Expr(value=ast.copy_location(called, last)), last)
+def _statement(method: str, place: ast.stmt) -> ast.stmt:
+    """A call of a method of the guard, as a statement."""
+    called = ast.Call(func=_of_guard(method, place), args=[], keywords=[])
+    return ast.copy_location(ast.Expr(value=ast.copy_location(called, place)), place)
 
 
 def _of_guard(method: str, place: ast.AST) -> ast.expr:

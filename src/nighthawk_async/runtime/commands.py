@@ -25,6 +25,7 @@ from .awaitable import is_awaitable
 from .error_text import describe_error
 from .expression import StepNamespace, bound_names, compile_expression, compile_statements, mentioned_names
 from .permissions.paused_code import PausedCode
+from .step_code import statements_filename
 from .step_context import StepContext
 
 if TYPE_CHECKING:
@@ -149,6 +150,8 @@ class Assign(Struct, frozen=True, kw_only=True):
         return value.then(self._store) if type(value) is Awaited else self._store(state, value)
 
     def _store(self, state: StepState, value: object) -> object:
+        if state.call_guard is not None and self.target.fields:
+            state.call_guard.keep_attribute(None, self.target.fields[-1], value)
         return assign(state.context, self.target, value)
 
 
@@ -160,7 +163,7 @@ class Execute(Struct, frozen=True, kw_only=True):
     def reads(self) -> frozenset[str]:
         """Names the command depends on."""
         try:
-            return mentioned_names(compile_statements(self.statements, filename="<statements>"))
+            return mentioned_names(compile_statements(self.statements, filename=statements_filename()))
         except SyntaxError:
             return frozenset()
 
@@ -171,7 +174,7 @@ class Execute(Struct, frozen=True, kw_only=True):
         and modules are not: statements that call the same function run in parallel.
         """
         try:
-            code = compile_statements(self.statements, filename="<statements>")
+            code = compile_statements(self.statements, filename=statements_filename())
         except SyntaxError:
             return frozenset()
         return _claims_of(code, state.context)
@@ -187,7 +190,7 @@ class Execute(Struct, frozen=True, kw_only=True):
                 before is not undone.
         """
         state.executed_statements += 1
-        filename = f"<statements {state.executed_statements}>"
+        filename = statements_filename(state.executed_statements)
         try:
             code = compile_statements(self.statements, filename=filename)
         except SyntaxError as error:

@@ -11,11 +11,11 @@ import ast
 import builtins
 import dis
 import types
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import lru_cache
-from types import MappingProxyType
 
+from .step_code import EXPRESSION
 from .step_context import StepContext
 
 __all__ = ["StepNamespace", "bound_names", "compile_expression", "compile_statements", "mentioned_names"]
@@ -33,8 +33,8 @@ class _Builtins(dict[str, object]):
 
     __slots__ = ("_context",)
 
-    def __init__(self, context: StepContext, hidden: Mapping[str, object]) -> None:
-        super().__init__(hidden, __import__=builtins.__import__)
+    def __init__(self, context: StepContext) -> None:
+        super().__init__(__import__=builtins.__import__)
         self._context = context
 
     def __getitem__(self, name: str) -> object:
@@ -49,14 +49,13 @@ class StepNamespace:
 
     Args:
         context: The state of the step.
-        hidden: What generated code finds by names that no source text can spell.
     """
 
     __slots__ = ("_builtins", "_context")
 
-    def __init__(self, context: StepContext, hidden: Mapping[str, object] = MappingProxyType({})) -> None:
+    def __init__(self, context: StepContext) -> None:
         self._context = context
-        self._builtins = _Builtins(context, hidden)
+        self._builtins = _Builtins(context)
 
     def run(self, code: types.CodeType) -> object:
         """Evaluate an expression or execute statements.
@@ -86,7 +85,7 @@ def compile_expression(expression: str) -> types.CodeType:
     Raises:
         SyntaxError: The text is not one expression.
     """
-    return _compile(expression.strip(), filename="<expression>", mode="eval")
+    return _compile(expression.strip(), filename=EXPRESSION, mode="eval")
 
 
 def compile_statements(statements: str, *, filename: str) -> types.CodeType:

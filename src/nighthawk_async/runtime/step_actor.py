@@ -32,7 +32,6 @@ from .commands import Assign, Awaited, Call, Command, Evaluate, Execute, Resume,
 from .expression import StepNamespace
 from .mutation.guard import MutationGuard
 from .mutation.report import ConcurrentMutationError, ConcurrentMutationWarning
-from .permissions.guarded_code import GUARD_NAME
 from .permissions.paused_code import PausedCode
 from .steering import Steering
 from .step_context import StepContext
@@ -142,10 +141,8 @@ class StepActor(Steering):
     # Most steps in flight have had no message yet: what serves messages is made with the first one.
     @cached_property
     def _state(self) -> StepState:
-        guard = self._call_guard
-        hidden = {} if guard is None else {GUARD_NAME: guard}
         return StepState(
-            context=self._context, namespace=StepNamespace(self._context, hidden), call_guard=guard
+            context=self._context, namespace=StepNamespace(self._context), call_guard=self._call_guard
         )
 
     @cached_property

@@ -16,11 +16,11 @@ import pytest
 from nighthawk_async.runtime.permissions.callables import (
     called_function,
     function_title,
-    is_data_callable,
     layers_of,
     names_of,
     other_names_of,
 )
+from nighthawk_async.runtime.permissions.free_calls import is_data_callable
 
 HERE = __name__
 

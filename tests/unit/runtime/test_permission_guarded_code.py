@@ -12,7 +12,7 @@ import nighthawk_async as nh
 from nighthawk_async.runtime.expression import StepNamespace, compile_expression, compile_statements
 from nighthawk_async.runtime.permissions.call import PermissionCall
 from nighthawk_async.runtime.permissions.guarded_calls import CallGuard, run_guarded
-from nighthawk_async.runtime.permissions.guarded_code import GUARD_NAME, compile_guarded, is_coroutine_code
+from nighthawk_async.runtime.permissions.guarded_code import compile_guarded, is_coroutine_code
 from nighthawk_async.runtime.permissions.paused_code import PausedCode
 from nighthawk_async.runtime.permissions.permissions import Permissions, permissions
 from nighthawk_async.runtime.permissions.rules import rule
@@ -54,7 +54,7 @@ def run(text: str, sets: Permissions | None, mode: Literal["eval", "exec"]) -> R
         if sets is None
         else CallGuard(context, [sets], tools=ToolScope(None), ask=asking, report=lambda call, decision: None)
     )
-    namespace = StepNamespace(context, {} if guard is None else {GUARD_NAME: guard})
+    namespace = StepNamespace(context)
     code = compile_expression(text) if mode == "eval" else compile_statements(text, filename="<s>")
     try:
         value = namespace.run(code) if guard is None else run_guarded(namespace, guard, code, text, mode)
@@ -122,6 +122,35 @@ EXPRESSIONS = [
 ]
 
 STATEMENTS = [
+    "account.balance = double(2)\nx = account.balance",
+    "account.balance += double(1)\nx = account.balance",
+    "account.balance: int = 7\nx = account.balance",
+    "account.balance, (y, *account.rest) = 1, (2, 3, 4)\nx = [account.balance, y, account.rest]",
+    "x = []\nfor account.balance in items: x.append(account.balance)",
+    "x = [account.balance for account.balance in items] + [account.balance]",
+    "with memoryview(b'ab') as account.view: x = account.view.tolist()",
+    "account.next = account\naccount.next.balance = 9\nx = account.balance\ndel account.balance\n"
+    "y = account.balance",
+    "account.me = [account]\naccount.me[0].balance = 3\nx = account.balance",
+    "try: n.x = 1\nexcept AttributeError as error: x = str(error)",
+    "try: n.x += 1\nexcept AttributeError as error: x = str(error)",
+    "class A:\n    def __init__(self): self.__x = double(1)\n    def x(self): return self.__x\n"
+    "x = [A().x(), *vars(A())]",
+    "class A:\n    'A docstring.'\n    x: int = 1\n    class B: y = 2\nx = [A.__doc__, A.x, A.B.y, "
+    "sorted(each for each in vars(A) if each[0] != '_')]",
+    "bases = (list, )\nclass A(*bases, **{'metaclass': type}): pass\nx = [A.__mro__[1].__name__]",
+    "try:\n    try: 1 / 0\n    except ZeroDivisionError as error: raise KeyError('x') from error\n"
+    "except KeyError as error: x = [repr(error), repr(error.__cause__)]",
+    "try: raise ValueError from None\n"
+    "except ValueError as error: x = [repr(error), error.__suppress_context__]",
+    "try:\n    try: 1 / 0\n    except ZeroDivisionError: raise\nexcept Exception as error: x = repr(error)",
+    "try: raise 5\nexcept TypeError as error: x = str(error)",
+    "x = {**{'a': double(1)}, 'b': 2, **dict(c=3)}",
+    "try: {**n}\nexcept TypeError as error: x = str(error)",
+    "import json as j, math\nfrom math import pi as p\nx = [j.__name__, math.pi == p]",
+    "def f():\n    import json\n    return json.dumps([double(1)])\nx = f()",
+    "if n:\n    import math\n    class A: x = math.floor(1.5)\nelse:\n    import json\nx = A.x",
+    "try: import math\nfinally:\n    class A: pass\nx = A.__name__",
     "x = double(n)\ny = [double(x)]",
     "for item in map(double, items):\n    items = [*items, double(item)]\n    if len(items) > 9: break",
     "i = iter([1, 2])\nx = []\nwhile 1:\n    try: x.append(next(i))\n    except StopIteration: break",
@@ -202,7 +231,9 @@ def _awaited(node: ast.expr) -> ast.expr:
 
 def _is_of_guard(node: ast.expr) -> bool:
     return (
-        isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == GUARD_NAME
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Constant)
+        and str(node.value.value).startswith("guard of the step ")
     )
 
 
@@ -217,7 +248,7 @@ def recording(sets: Permissions, **names: object) -> tuple[Callable[[str], objec
         ask=asking,
         report=lambda call, decision: told.append(f"{decision.verdict} {call.name}"),
     )
-    namespace = StepNamespace(context, {GUARD_NAME: guard})
+    namespace = StepNamespace(context)
 
     def carry_out(text: str) -> object:
         try:

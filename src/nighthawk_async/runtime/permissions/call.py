@@ -10,8 +10,17 @@ from typing import Any, Literal, TypeAlias, cast
 
 from .callables import faithfully_wrapped, is_own_method, layers_of, names_of
 from .declared_methods import borrowed_by, declared_by, declared_call, is_callable_object, title_of
+from .equivalents import called_method, class_names
 
-__all__ = ["NO_ARGUMENTS", "CallArguments", "CallKind", "PermissionCall", "arguments_of", "describe_call"]
+__all__ = [
+    "NO_ARGUMENTS",
+    "CallArguments",
+    "CallKind",
+    "PermissionCall",
+    "arguments_of",
+    "describe_call",
+    "without_partials",
+]
 
 CallKind: TypeAlias = Literal["tool", "function"]
 """A call of a tool, or a call of a function in an expression or a statement."""
@@ -35,6 +44,7 @@ class CallArguments:
 
 
 _NO_PLACEHOLDER = object()
+_MAX_PARTIALS = 1000
 NO_ARGUMENTS = CallArguments(values=MappingProxyType({}), given=frozenset())
 
 
@@ -58,8 +68,10 @@ class PermissionCall:
             says nothing.
         unclear_receiver: That object, when what people are told may mean another one as well.
         layers: What is called, and what it wraps.
-        declared: What an object or a class declares to be called by. The model may have chosen it, so it
-            counts for `ask` and `deny` only.
+        declared: What an object or a class declares to be called by, and what the call comes to. The model
+            may have chosen it, so it counts for `ask` and `deny` only.
+        has_arguments: Whether the arguments are known; they are not of what is handed over.
+        method: The name of the method of an object that is not known; None for what is none.
     """
 
     name: str
@@ -74,6 +86,8 @@ class PermissionCall:
     unclear_receiver: object | None = field(default=None, repr=False)
     layers: tuple[object, ...] = field(default=(), repr=False)
     declared: tuple[object, ...] = field(default=(), repr=False)
+    has_arguments: bool = True
+    method: str | None = None
 
     @property
     def action(self) -> str:
@@ -89,6 +103,7 @@ def describe_call(
     tool_name: str | None = None,
     other_names: tuple[str, ...] = (),
     is_own_name: Callable[[str], bool] | None = None,
+    comes_to: tuple[object, ...] = (),
 ) -> PermissionCall:
     """The call of a function.
 
@@ -99,12 +114,18 @@ def describe_call(
         tool_name: The name of the tool.
         other_names: Other names by which code reaches it.
         is_own_name: Whether a name without a module or class means it in the program; None for always.
+        comes_to: What the call comes to; see `equivalents`.
     """
     names = names_of(function)
     if is_own_name is not None:
         meant = tuple(name for name in names if "." in name or is_own_name(name))
         names, other_names = meant, (*names, *other_names)
-    other_names = (*other_names, *(name for each in borrowed_by(function) for name in names_of(each)))
+    others = (*borrowed_by(function), *comes_to)
+    other_names = (
+        *other_names,
+        *class_names(function),
+        *(name for each in others for name in names_of(each)),
+    )
     return PermissionCall(
         name=tool_name or title_of(function),
         kind=kind,
@@ -115,7 +136,9 @@ def describe_call(
         given=arguments.given,
         has_named_arguments=arguments.are_named,
         layers=layers_of(function),
-        declared=declared_by(function),
+        declared=(*declared_by(function), *comes_to),
+        has_arguments=arguments is not NO_ARGUMENTS,
+        method=called_method(function),
     )
 
 
@@ -137,10 +160,8 @@ def arguments_of(
     """
     objects: list[Callable[..., object]] = []
     while True:
-        if isinstance(function, functools.partial):
-            whole = cast("functools.partial[object]", function)
-            function, args, kwargs = whole.func, _with_fixed(whole.args, args), {**whole.keywords, **kwargs}
-        elif isinstance(function, types.MethodType) and not is_own_method(function):
+        function, args, kwargs = without_partials(function, args, kwargs)
+        if isinstance(function, types.MethodType) and not is_own_method(function):
             function, args = function.__func__, (function.__self__, *args)
         elif isinstance(function, types.MethodWrapperType) and function.__name__ == "__call__":
             function = cast("Callable[..., object]", function.__self__)
@@ -159,6 +180,22 @@ def arguments_of(
         return _unnamed(args, kwargs)
     are_others = any(_may_hand_on_others(each, signature) for each in (function, *objects))
     return _bound(signature, args, kwargs, are_named=not are_others)
+
+
+def without_partials(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]:
+    """What is called in place of `functools.partial`, and with which arguments.
+
+    Raises:
+        RecursionError: It holds itself.
+    """
+    for _ in range(_MAX_PARTIALS):
+        if not isinstance(function, functools.partial):
+            return function, args, kwargs
+        whole = cast("functools.partial[object]", function)
+        function, args, kwargs = whole.func, _with_fixed(whole.args, args), {**whole.keywords, **kwargs}
+    raise RecursionError(f"more than {_MAX_PARTIALS} partials within each other")
 
 
 def _bound(

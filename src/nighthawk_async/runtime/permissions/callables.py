@@ -1,6 +1,7 @@
-"""Which function a callable stands for, what it is called, and whether permissions are for it. Floor 3.
+"""Which function a callable stands for, and what it is called. Floor 3.
 
-Wrappers are seen through: bound methods, `functools.partial`, `__call__`, and what `functools.wraps` notes.
+Wrappers are seen through: bound and static methods, `functools.partial`, `__call__`, what `functools.wraps`
+notes, and generic aliases: `Order[int]` is called as `Order`.
 """
 
 import functools
@@ -8,52 +9,52 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Any, TypeGuard, cast
+from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 __all__ = [
     "BOUND_TYPES",
     "called_function",
     "faithfully_wrapped",
     "function_title",
-    "is_data_callable",
     "is_own_method",
     "is_same_callable",
     "layers_of",
+    "module_of",
     "names_of",
     "other_names_of",
+    "own_attributes",
     "without_surroundings",
 ]
 
-_DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
-_REACHING = (eval, exec, compile, __import__, input, breakpoint, types.FunctionType, types.CodeType)
-"""Builtins that do more than compute with their arguments; `open` belongs to another module anyway."""
-
-_METHOD_TYPES = (
-    types.MethodDescriptorType,
-    types.WrapperDescriptorType,
-    types.ClassMethodDescriptorType,
-    types.GetSetDescriptorType,
-    types.MethodWrapperType,
-)
 BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 """The types of bound methods: each access makes another object."""
+
+_ALIAS_TYPES: tuple[type, ...] = (types.GenericAlias, type(cast("object", Generic[TypeVar("T")])))
+"""The types of `list[int]`, and of `Order[int]` where `typing` makes it."""
+
+_PLAIN = frozenset({types.FunctionType, types.BuiltinFunctionType, type})
+"""Types of callables that stand for nothing else."""
 
 _CACHE_TYPE: type[object] = type(functools.cache(len))
 _PACKAGE = __name__.partition(".")[0]
 _MAX_WRAPPERS = 32
-_HEAP_TYPE = 1 << 9
-"""The flag of classes that are made at run time, by `class` for example."""
 
 
 def layers_of(function: object) -> tuple[object, ...]:
     """A callable and everything that it wraps, from the outside in; of `each.__call__` also `each`."""
+    if type(function) is types.FunctionType and not function.__dict__:
+        return (function,)
     layers = _chain(function, _wrapped)
-    called = [each.__self__ for each in layers if _is_call_of_receiver(each)]
+    called = [
+        inner for each in layers if _is_call_of_receiver(each) for inner in _chain(each.__self__, _wrapped)
+    ]
     return (*layers, *called)
 
 
 def called_function(function: object) -> object:
     """What a bound method, a partial or a `__call__` calls."""
+    if type(function) in _PLAIN:
+        return function
     return _chain(function, _called)[-1]
 
 
@@ -65,7 +66,7 @@ def faithfully_wrapped(function: Callable[..., object]) -> Callable[..., object]
             return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
         if not (type(function) is _CACHE_TYPE or _is_of_this_package(function)):
             break
-        inner = _own_attributes(function).get("__wrapped__")
+        inner = own_attributes(function).get("__wrapped__")
         if not callable(inner):
             break
         function = inner
@@ -147,41 +148,7 @@ def is_same_callable(one: object, other: object) -> bool:
     return type(one) in BOUND_TYPES and type(one) is type(other) and one == other
 
 
-def is_data_callable(function: object) -> bool:
-    """Whether a callable only makes or computes with values: those of Python's own data types.
-
-    Exception types are, too. `eval`, `open` and the like are not, and neither is what only claims to be of
-    one of Python's modules.
-    """
-    function = called_function(function)
-    if any(function is each for each in _REACHING):
-        return False
-    if isinstance(function, type):
-        return _is_data_type(function) or issubclass(function, BaseException)
-    if isinstance(function, types.FunctionType):
-        name = function.__globals__.get("__name__")
-        return name in _DATA_MODULES and _own_attributes(_module(name)) is function.__globals__
-    if isinstance(function, _METHOD_TYPES):
-        return _is_data_type(function.__objclass__)
-    if isinstance(function, types.BuiltinFunctionType):
-        owner = _owner(function)
-        if isinstance(owner, type):
-            return _is_data_type(owner)
-        name = _own_attributes(owner).get("__name__")
-        return name in _DATA_MODULES and _own_attributes(_module(name)).get(function.__name__) is function
-    return False
-
-
-def _is_data_type(kind: type) -> bool:
-    """Whether a class is one of Python's own, whatever `__module__` its body claims."""
-    module = _attribute(kind, "__module__")
-    if module not in _DATA_MODULES:
-        return False
-    is_written_in_c = not kind.__flags__ & _HEAP_TYPE
-    return is_written_in_c or _own_attributes(_module(module)).get(kind.__name__) is kind
-
-
-def _module(name: object) -> types.ModuleType | None:
+def module_of(name: object) -> types.ModuleType | None:
     """A module that is loaded, by its name."""
     return sys.modules.get(cast("str", name))
 
@@ -216,7 +183,7 @@ def _wrapped(function: object) -> object | None:
     inner = _called(function)
     if inner is not None or isinstance(function, type):
         return inner
-    return cast("object", _own_attributes(function).get("__wrapped__"))
+    return cast("object", own_attributes(function).get("__wrapped__"))
 
 
 def _called(function: object) -> object | None:
@@ -226,19 +193,19 @@ def _called(function: object) -> object | None:
         return function.__func__
     if isinstance(function, types.MethodWrapperType) and function.__name__ == "__call__":
         return function.__self__
+    if isinstance(function, staticmethod):
+        return cast("staticmethod[Any, object]", function).__func__
+    return _origin(function)
+
+
+def _origin(function: object) -> object | None:
+    """The class that a generic alias stands for, `Order` for `Order[int]`."""
+    if isinstance(function, _ALIAS_TYPES):
+        return cast("object", object.__getattribute__(function, "__origin__"))
     return None
 
 
-def _owner(function: types.BuiltinFunctionType) -> object:
-    """The module of a builtin function; the class that defines a builtin method."""
-    owner = function.__self__
-    if owner is None or isinstance(owner, types.ModuleType):
-        return owner
-    owner_type = owner if isinstance(owner, type) else type(owner)
-    return next((each for each in owner_type.__mro__ if function.__name__ in vars(each)), owner_type)
-
-
-def _own_attributes(value: object) -> Mapping[str, object]:
+def own_attributes(value: object) -> Mapping[str, object]:
     """The instance attributes of a value, without asking its `__getattr__`."""
     try:
         attributes = object.__getattribute__(value, "__dict__")
@@ -251,7 +218,7 @@ def _attribute(value: object, name: str) -> object:
     """An attribute that functions and classes have; None where it is missing or not to be had."""
     if isinstance(value, type) or inspect.isroutine(value):
         return cast("object", getattr(value, name, None))
-    return _own_attributes(value).get(name)
+    return own_attributes(value).get(name)
 
 
 def without_surroundings(qualified: str) -> str:

@@ -5,40 +5,28 @@ the step actor and, as long as nobody is asked, ends in it, like code without a 
 pauses, and whoever wants its value goes on with it outside of the actor. Floor 3.
 """
 
+import sys
 import types
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, cast
 
-from ...errors import HookError
 from ..expression import StepNamespace
 from ..step_context import StepContext
 from ..tools.registry import ToolScope
-from .call import NO_ARGUMENTS, CallArguments, PermissionCall, arguments_of, describe_call
-from .callables import called_function, is_data_callable
-from .declared_methods import borrowed_by, smuggled_by
-from .guarded_code import compile_guarded, is_coroutine_code
-from .handed_over import callables_in, calls_its_arguments
+from .call import PermissionCall
+from .call_checks import CallChecks
+from .equivalents import without_operators
+from .guarded_code import compile_guarded, is_coroutine_code, with_guard
 from .paused_code import PausedCode
-from .permissions import PermissionDecision, Permissions, decide, decide_for_any_arguments
-from .refusals import refusal_of_asking, refusal_of_call, refusal_of_change, refusal_of_handing_over
-from .step_names import StepNames
+from .permissions import PermissionDecision, Permissions
+from .refusals import refusal_of_asking, refusal_of_change
 
 __all__ = ["CallGuard", "run_guarded"]
 
-_UNSEEN = (eval, exec, compile)
-"""Nothing sees what the code calls that they are given."""
 
-_LOOKING_ON = (
-    *(isinstance, issubclass, callable, getattr, hasattr, id, repr, str, format, type, print, hash, dir),
-    *(vars, setattr),
-)
-"""Builtins that do not call what they are given."""
-
-
-class CallGuard:
-    """The guard of one step.
+class CallGuard(CallChecks):
+    """The guard of one step: what its code calls instead of calling.
 
     Args:
         context: The state of the step.
@@ -48,17 +36,7 @@ class CallGuard:
         report: Tells of decisions.
     """
 
-    __slots__ = (
-        "_ask",
-        "_context",
-        "_failure",
-        "_names",
-        "_permissions",
-        "_report",
-        "_tools",
-        "is_in_turn",
-        "may_wait",
-    )
+    __slots__ = ("_ask", "is_in_turn", "may_wait")
 
     def __init__(
         self,
@@ -69,17 +47,12 @@ class CallGuard:
         ask: Callable[[PermissionCall], Awaitable[None]],
         report: Callable[[PermissionCall, PermissionDecision], None],
     ) -> None:
-        self._context = context
-        self._permissions = permissions
-        self._tools = tools
-        self._names = StepNames(context, are_sought=any(each.looks_at_names for each in permissions))
+        super().__init__(context, permissions, tools=tools, report=report)
         self._ask = ask
-        self._report = report
         self.may_wait = any(each.may_ask for each in permissions)
         """Whether there may be somebody to wait for."""
         self.is_in_turn = False
         """Whether the step actor carries code out, so that what has to wait must pause."""
-        self._failure: HookError | None = None
 
     def admit(self, written: str, function: object, /, *args: object, **kwargs: object) -> object:
         """Admit a call where nothing can wait.
@@ -100,10 +73,11 @@ class CallGuard:
         """
         if not callable(function):
             return function  # calling it raises what Python raises
-        call = self._check(written, function, args, kwargs)
+        made = without_operators(function, args, kwargs)
+        call = self.check(written, *made)
         if call is not None:
             raise refusal_of_asking(call)
-        return partial(function, *args, **kwargs)
+        return _prepared(*made)
 
     async def admit_waiting(
         self, written: str, function: object, /, *args: object, **kwargs: object
@@ -111,112 +85,69 @@ class CallGuard:
         """Admit a call, after asking people where that is needed; see `admit`."""
         if not callable(function):
             return function
-        call = self._check(written, function, args, kwargs)
+        made = without_operators(function, args, kwargs)
+        call = self.check(written, *made)
         if call is not None:
             if self.is_in_turn:
                 await _Pause()
             await self._ask(call)
-            if self._names.receiver(function)[0] != call.receiver:
+            if self.names.receiver(made[0])[0] != call.receiver:
                 raise refusal_of_change(call)
-        return partial(function, *args, **kwargs)
+        return _prepared(*made)
 
-    def hand_over(self, function: object, /) -> object:
-        """Admit that something is called by others, with arguments that nobody sees before.
+    def raising(self, error: object, /) -> object:
+        """Admit that a class is called by `raise`."""
+        if isinstance(error, type):
+            self.admit("", error)
+        return error
 
-        Raises:
-            ToolBoundaryError: It is not plainly allowed.
-        """
-        if callable(function):
-            for each in (function, *smuggled_by(function)):
-                self._check_handing_over(cast("Callable[..., object]", each))
-        return function
+    def derive_all(self, bases: Iterable[object], /) -> tuple[object, ...]:
+        """Admit that a class is derived from others."""
+        return tuple(map(self.derive, bases))
 
-    def _check_handing_over(self, function: Callable[..., object]) -> None:
-        is_calling = calls_its_arguments(function)
-        if not is_calling and self._is_free(function):
-            return
-        call = self._describe("", function, NO_ARGUMENTS)
-        default = "deny" if is_calling else _default_of(function)
-        decision = self._decide(call, decide_for_any_arguments, default)
-        if decision.verdict != "allow":
-            raise refusal_of_handing_over(call, decision)
+    def unpack(self, mapping: object, /) -> object:
+        """Admit that `**mapping` asks an object for its keys."""
+        self.hand_over_keys(mapping)
+        return mapping
 
-    def _check(
-        self,
-        written: str,
-        function: Callable[..., object],
-        args: tuple[object, ...],
-        kwargs: dict[str, object],
-    ) -> PermissionCall | None:
-        """Decide about a call; what to ask people about, None for nothing."""
-        to_ask, is_free = None, self._is_free(function)
-        if not is_free:
-            call = self._describe(written, function, arguments_of(function, args, kwargs))
-            decision = self._decide(call, decide, _default_of(function))
-            if decision.verdict == "deny":
-                raise refusal_of_call(call, decision)
-            if decision.verdict == "ask":
-                told, unclear = self._names.receiver(function)
-                to_ask = replace(call, receiver=told, unclear_receiver=unclear)
-            else:  # what allows a class of the model allows no function that it stands for
-                for each in smuggled_by(function):
-                    self._check_handing_over(cast("Callable[..., object]", each))
-        if not any(function is each for each in _LOOKING_ON):
-            given = (*args, *kwargs.values())
-            # What is free and calls nothing at most keeps what it is given, so nothing inside is called.
-            is_keeping = is_free and not calls_its_arguments(function)
-            for each in given if is_keeping else callables_in(given):
-                self.hand_over(each)
-        return to_ask
+    def unpack_for_class(self, mapping: object, /) -> dict[str, object]:
+        """Admit the keyword arguments of a class, a metaclass among them."""
+        self.hand_over_keys(mapping)
+        keywords = dict(cast("Mapping[str, object]", mapping))
+        self.hand_over(keywords.get("metaclass"))
+        return keywords
 
-    def raise_failure(self) -> None:
-        """Fail the step when a rule or a hook failed, whatever the code of the step did about it.
+    def attributes_of(self, owner: object, /) -> object:
+        """What stands for an object whose attribute is assigned."""
+        return _Assigned(self, owner)
 
-        Raises:
-            HookError: One did.
-        """
-        if self._failure is not None:
-            raise self._failure
-
-    def _decide(
-        self, call: PermissionCall, how: Callable[..., PermissionDecision], default: Literal["deny"] | None
-    ) -> PermissionDecision:
-        """Decide about a call, and tell of it unless it is plainly allowed."""
-        try:
-            decision = how(self._permissions, call, default=default)
-            if decision.verdict != "allow":
-                self._report(call, decision)
-        except HookError as error:
-            self._failure = error
-            raise
-        return decision
-
-    def _describe(
-        self, written: str, function: Callable[..., object], arguments: CallArguments
-    ) -> PermissionCall:
-        names = self._names
-        return describe_call(
-            function,
-            arguments,
-            other_names=names.other_names(function, written, self._tools),
-            is_own_name=lambda name: names.is_own_name(name, function),
-        )
-
-    def _is_free(self, function: Callable[..., object]) -> bool:
-        """Whether permissions are not for a function: one of Python's own data types, or of the step's code.
-
-        What the code of the step defines has guarded calls itself.
-        """
-        called = called_function(function)
-        if isinstance(called, types.FunctionType) and called.__globals__ is self._context.step_locals:
-            return True
-        return is_data_callable(function) and not borrowed_by(function)
+    def keep_all(self) -> None:
+        """Admit what the body of a class, which calls this, has defined."""
+        self.keep_in_class(sys._getframe(1).f_locals)  # pyright: ignore[reportPrivateUsage]
 
 
-def _default_of(function: object) -> Literal["deny"] | None:
-    """What happens to a function that no rule is about; None for the default of the permissions."""
-    called = called_function(function)
-    return "deny" if any(called is each for each in _UNSEEN) else None
+class _Assigned:
+    """Stands for an object while an attribute is assigned, so that the guard sees the value."""
+
+    __slots__ = ("_guard", "_owner")
+
+    def __init__(self, guard: CallGuard, owner: object) -> None:
+        object.__setattr__(self, "_guard", guard)
+        object.__setattr__(self, "_owner", owner)
+
+    def __getattribute__(self, name: str) -> object:
+        return getattr(object.__getattribute__(self, "_owner"), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        owner = object.__getattribute__(self, "_owner")
+        object.__getattribute__(self, "_guard").keep_attribute(owner, name, value)
+        setattr(owner, name, value)
+
+
+def _prepared(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> Callable[[], object]:
+    return partial(function, *args, **kwargs)
 
 
 class _Pause:
@@ -236,7 +167,7 @@ def run_guarded(
     """Run code with a guard; see `StepNamespace.run`.
 
     Args:
-        namespace: The names of the step; it knows the guard.
+        namespace: The names of the step.
         guard: The guard.
         code: The code without a guard.
         text: Its text.
@@ -246,7 +177,7 @@ def run_guarded(
         What `StepNamespace.run` gives, or `PausedCode` when it has to wait for people.
     """
     guarded = compile_guarded(text, filename=code.co_filename, mode=mode, may_wait=guard.may_wait)
-    value = namespace.run(guarded)
+    value = namespace.run(with_guard(guarded, guard))
     if is_coroutine_code(guarded) and not is_coroutine_code(code):
         with namespace.in_force():
             return _begin(cast("Coroutine[Any, Any, object]", value), guard)

@@ -7,32 +7,18 @@ import collections
 import types
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any, cast
+from typing import Any, Union, cast
 
-from .callables import called_function
+__all__ = ["callables_in"]
 
-__all__ = ["callables_in", "calls_its_arguments"]
-
-_CALLING = (map, filter, iter, collections.defaultdict)
-"""What computes with values of Python, except that it calls what stands at a position of its arguments.
-
-`sorted` and the like only call a `key` that is named, and who names one hands it over.
-"""
-
-_SLOT_TYPES = (types.WrapperDescriptorType, types.BuiltinFunctionType)
 _EMPTY: dict[str, object] = {}
 _VIEWS: tuple[type, ...] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _CONTAINERS: tuple[type, ...] = (list, tuple, set, frozenset, dict, collections.deque, *_VIEWS)
+_TYPES: tuple[type, ...] = (types.GenericAlias, types.UnionType, type(cast("object", Union[int, "str"])))
+"""The types of `list[Order]` and `Order | None`, in which other classes stand."""
+
 _ROWS: set[type] = {list, tuple, set, frozenset}
 """Containers that are looked into many at a time."""
-
-
-def calls_its_arguments(function: object) -> bool:
-    """Whether a callable of Python's own calls what it is given: `map`, or `type.__call__`."""
-    called = called_function(function)
-    if any(called is each for each in _CALLING):
-        return True
-    return isinstance(called, _SLOT_TYPES) and called.__name__ in ("__call__", "__new__")
 
 
 def callables_in(value: object) -> Iterator[object]:
@@ -54,7 +40,7 @@ def _items(value: object) -> list[object]:
     """What a container holds, keys included, whatever a subclass shows; of anything else nothing."""
     base = next((each for each in _CONTAINERS if isinstance(value, each)), None)
     if base is None:
-        return []
+        return list(getattr(value, "__args__", ())) if isinstance(value, _TYPES) else []
     of_base = cast("Any", base)
     items = list(of_base.__iter__(value))
     return [*items, *of_base.values(value)] if base is dict else items
@@ -63,7 +49,9 @@ def _items(value: object) -> list[object]:
 def _worth_a_look(items: list[object]) -> list[object]:
     """Those that can be called or hold others; quick for many of few types."""
     samples = dict(zip(map(type, items), items, strict=True))
-    kinds = {kind for kind, item in samples.items() if callable(item) or isinstance(item, _CONTAINERS)}
+    kinds = {
+        kind for kind, item in samples.items() if callable(item) or isinstance(item, (*_CONTAINERS, *_TYPES))
+    }
     kept = [item for item in items if type(item) in kinds] if kinds else []
     return kept if kinds - _ROWS or _is_of_interest_in(kept) else []
 
@@ -72,6 +60,6 @@ def _is_of_interest_in(rows: list[object]) -> bool:
     """Whether there is anything in the rows of a table that can be called or holds others."""
     kinds = set(map(type, chain.from_iterable(cast("list[list[object]]", rows))))
     return any(
-        issubclass(kind, _CONTAINERS) or any("__call__" in vars(each) for each in kind.__mro__)
+        issubclass(kind, (*_CONTAINERS, *_TYPES)) or any("__call__" in vars(each) for each in kind.__mro__)
         for kind in kinds
     )

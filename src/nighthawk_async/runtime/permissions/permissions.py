@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from ...errors import NighthawkError
 from .call import PermissionCall
+from .free_calls import is_data_callable
 from .rules import PermissionRule, RuleSource, checked_rules
 
 __all__ = [
@@ -73,6 +74,12 @@ class Permissions:
     def looks_at_names(self) -> bool:
         """Whether a rule that asks or denies is about names, so that any name of a function may matter."""
         return any(isinstance(each.target, str) for each in (*self.ask, *self.deny))
+
+    @property
+    def strict_builtins(self) -> tuple[object, ...]:
+        """What rules that ask or deny give as a callable of Python's own, which otherwise needs none."""
+        targets = (each.target for each in (*self.ask, *self.deny))
+        return tuple(each for each in targets if not isinstance(each, str) and is_data_callable(each))
 
     def decide(self, call: PermissionCall, *, default: Verdict | None = None) -> PermissionDecision:
         """Decide about a call.

@@ -8,6 +8,7 @@ from typing import cast
 
 from ..human.digest import digest_action
 from ..human.errors import UndigestibleArgumentError
+from ..step_code import runs_step_code
 from .callables import is_own_method, layers_of
 from .declared_methods import declared_call, is_callable_object
 
@@ -52,7 +53,7 @@ def stable_text(receiver: object) -> str | None:
     """
     if isinstance(receiver, type):
         return f"{receiver.__module__}.{receiver.__qualname__}"
-    if type(receiver).__repr__ is object.__repr__:
+    if type(receiver).__repr__ is object.__repr__ or runs_step_code(type(receiver)):
         return None
     try:
         text = repr(receiver)
@@ -72,6 +73,10 @@ def fields_of(receiver: object) -> dict[str, object]:
         UndigestibleArgumentError: It has attributes, maybe hidden ones of a type written in C, but none of
             these.
     """
+    if runs_step_code(type(receiver)):
+        raise UndigestibleArgumentError(
+            f"nothing tells people what a {type(receiver).__qualname__} does: it runs code of the step"
+        )
     attributes = _attributes(receiver)
     fields = {
         name: value

@@ -9,6 +9,7 @@ __all__ = [
     "refusal_of_asking",
     "refusal_of_call",
     "refusal_of_change",
+    "refusal_of_disguise",
     "refusal_of_handing_over",
 ]
 
@@ -34,6 +35,13 @@ def refusal_of_handing_over(call: PermissionCall, decision: PermissionDecision) 
     return _refusal(
         f"{call.name} is not permitted to be handed to something that calls it ({decision})",
         _GO_ON if decision.verdict == "deny" else f"Call {call.name} directly.",
+    )
+
+
+def refusal_of_disguise(attribute: str, owner: object) -> ToolBoundaryError:
+    """Another value of the attribute would make a function pass for another one."""
+    return _refusal(
+        f"{attribute} of a {type(owner).__name__} is not assigned: permissions know functions by it", _GO_ON
     )
 
 

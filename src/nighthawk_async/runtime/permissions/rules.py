@@ -18,8 +18,10 @@ from typing import Any, TypeAlias, cast
 from ...errors import HookError, NighthawkError
 from ..awaitable import is_awaitable
 from ..error_text import describe_error
+from ..human.plain_data import as_data, is_plain
 from .call import PermissionCall
 from .callables import function_title, is_same_callable
+from .strict_targets import may_be, strict_targets
 
 __all__ = ["PermissionRule", "Predicate", "RuleSource", "checked_rules", "rule"]
 
@@ -40,6 +42,11 @@ class PermissionRule:
     target: str | Callable[..., object]
     patterns: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     when: Predicate | None = None
+    _targets: tuple[object, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        targets = () if isinstance(self.target, str) else strict_targets(self.target)
+        object.__setattr__(self, "_targets", targets)
 
     def __str__(self) -> str:
         name = self.target if isinstance(self.target, str) else function_title(self.target)
@@ -63,9 +70,12 @@ class PermissionRule:
         target = self.target
         if isinstance(target, str):
             names = (*call.names, *call.other_names) if is_strict else call.names
-            return any(fnmatchcase(name, target) for name in names)
-        layers = (*call.layers, *call.declared) if is_strict else call.layers
-        return any(is_same_callable(target, layer) for layer in layers)
+            return any(fnmatchcase(name, target) for name in names) or (
+                is_strict and call.method is not None and fnmatchcase(call.method, target.rpartition(".")[2])
+            )
+        if not is_strict:
+            return any(is_same_callable(target, layer) for layer in call.layers)
+        return may_be(self._targets, call)
 
     def matches(self, call: PermissionCall, *, is_strict: bool) -> bool:
         """Whether it is about a call.
@@ -83,7 +93,7 @@ class PermissionRule:
                 self._fits(name, pattern, call, is_strict=is_strict)
                 for name, pattern in self.patterns.items()
             )
-            and (self.when is None or self._ask(self.when, call, call))
+            and (self.when is None or self._passes(self.when, call, is_strict=is_strict))
         )
 
     def _fits(self, name: str, pattern: object, call: PermissionCall, *, is_strict: bool) -> bool:
@@ -92,12 +102,21 @@ class PermissionRule:
         if not name.isdigit() and _has_positions(call):
             return is_strict  # which of them it means is not known
         value = call.arguments[name]
+        if not is_plain(value):
+            value = as_data(value)
+            if not is_strict or not is_plain(value):
+                return is_strict
         if isinstance(pattern, str):
             fits = partial(_text_fits, pattern=pattern, is_strict=is_strict)
             return self._ask(fits, value, call)
         if callable(pattern) and not isinstance(pattern, type):
             return self._ask(pattern, value, call)
         return self._ask(lambda subject: subject == pattern, value, call)
+
+    def _passes(self, when: Predicate, call: PermissionCall, *, is_strict: bool) -> bool:
+        if not all(map(is_plain, call.arguments.values())):
+            return is_strict
+        return self._ask(when, call, call)
 
     def _ask(self, predicate: Callable[[Any], object], subject: object, call: PermissionCall) -> bool:
         try:

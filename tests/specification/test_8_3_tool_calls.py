@@ -10,6 +10,7 @@ import pytest
 from pydantic import AfterValidator, BaseModel
 
 import nighthawk_async as nh
+from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.runtime import slow_calls
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, evaluating, returning
 
@@ -264,6 +265,13 @@ async def test_8_3_a_result_is_an_envelope_of_value_and_error() -> None:
     assert not any(result.is_error for result in steps.results)
 
 
+@pytest.fixture
+def loaded_tokenizer() -> None:
+    """Loading takes seconds of a busy machine, and would be taken for a blocked event loop."""
+    TokenCounter(encoding_name="o200k_base").load()
+
+
+@pytest.mark.usefixtures("loaded_tokenizer")
 async def test_8_3_a_result_is_bounded() -> None:
     limits = nh.StepContextLimits(tool_result_max_tokens=50)
     steps = await results_of(

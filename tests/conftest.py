@@ -9,6 +9,7 @@ reason, that a test does so on purpose. No test can reach another machine.
 """
 
 import gc
+import math
 import signal
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
@@ -117,6 +118,17 @@ def pytest_runtest_makereport(
     report = yield
     item.stash[_OUTCOME] = item.stash.get(_OUTCOME, True) and report.passed
     return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_word_of_a_busy_machine() -> None:
+    """Whether code holds the event loop for a tenth of a second, as is logged, depends on others.
+
+    Tests of just that set the time themselves.
+    """
+    from nighthawk_async.runtime import slow_calls
+
+    slow_calls._SLOW_SECONDS = math.inf  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture(autouse=True)

@@ -60,6 +60,7 @@ from .parallel import (
     open_tasks,
     task_values,
 )
+from .pickling import UnpicklableError
 from .ports import Model
 from .runtime.blocking import blocking
 from .runtime.budgets.budget import Budget, budget
@@ -283,6 +284,7 @@ __all__ = [
     "ToolValidationError",
     "UndeliveredSteeringWarning",
     "UnknownModelError",
+    "UnpicklableError",
     "UnsupportedContentError",
     "UploadedFile",
     "Usage",

@@ -1,4 +1,4 @@
-"""Every exception the library raises on purpose. Floor 0: imports nothing of the house.
+"""Every exception the library raises on purpose. Floor 0.
 
     NighthawkError
     ├── NaturalParseError           a natural block, its bindings or its frontmatter are malformed
@@ -38,13 +38,16 @@
 
 Some rooms define errors beside what raises them: `InterceptionError` of `runtime.model_access` and the errors
 of cassettes below it; `actors.errors` and `parallel.errors`, because those rooms know nothing of this one.
+All of them can be pickled and copied: `pickling` has the base that they share.
 
 Source: specification section 13; the branches below `ConfigurationError` and `ModelError` are this
 library's own, because it speaks to the providers itself.
 """
 
 from decimal import Decimal
-from typing import Any, Literal, Self, TypeAlias
+from typing import Literal, Self, TypeAlias
+
+from .pickling import PicklableError
 
 __all__ = [
     "AnswerTimeoutError",
@@ -91,7 +94,7 @@ ErrorKind: TypeAlias = Literal[
 """Categories of failures that a model may see (specification 8.3)."""
 
 
-class NighthawkError(Exception):
+class NighthawkError(PicklableError):
     """Base class of every exception this library raises on purpose.
 
     Raised itself when a runtime precondition fails, for example when no run is active.
@@ -117,14 +120,6 @@ class NighthawkError(Exception):
         """
         self._without_content = message
         return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Copy and pickle it as it is, whatever arguments its type takes."""
-        return _recreated, (type(self), self.args), self.__dict__
-
-
-def _recreated(error_type: type[NighthawkError], args: tuple[object, ...]) -> NighthawkError:
-    return error_type.__new__(error_type, *args)
 
 
 class NaturalParseError(NighthawkError):

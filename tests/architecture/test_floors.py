@@ -9,6 +9,7 @@ from .source_tree import PACKAGE, SOURCE, Module, find_cycle, house_imports, par
 
 FLOORS: Mapping[str, int] = {
     "errors": 0,
+    "pickling": 0,
     "types": 0,
     "configuration": 0,
     "lazy_exports": 0,
@@ -43,7 +44,7 @@ FLOORS: Mapping[str, int] = {
 
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     {("configuration", "errors"), ("configuration", "types"), ("cli", "__init__"), ("__main__", "cli")}
-    | {("observation", "types")}
+    | {("observation", "types"), ("errors", "pickling")}
     | {("executors", "models")}  # the agent executor makes the model that its configuration names
     | {("__init__", room) for room in ("asgi", "hooks", "human", "oversight", "resilience")}  # joins them
     | {(room, "functions") for room, floor in FLOORS.items() if floor == 5 and room != "functions"}

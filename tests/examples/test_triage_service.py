@@ -179,6 +179,15 @@ async def test_the_dashboard_shows_what_the_endpoints_do(server: str, model_serv
         assert (state["requests_in_progress"], len(state["used_by"])) == (0, 1)
 
 
+async def test_a_machine_that_is_busy_fails_no_test_of_the_service(
+    server: str, model_server: ModelServer
+) -> None:
+    """Every call is said to hold the event loop, as it may where others use the processors."""
+    async with triage_under(server, model_server, EVERY_CALL_IS_SLOW="yes") as triage:
+        assert (await triage.ask("POST", "/tickets", {"text": "It is broken."})).status == 200
+    assert "held the event loop" in triage.log
+
+
 async def test_two_hundred_clients_are_answered_at_once(
     server: str, model: TriageModel, model_server: ModelServer
 ) -> None:

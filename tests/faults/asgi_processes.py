@@ -72,6 +72,19 @@ class Service:
         with self.connect(path, **details) as client:
             return read_answer(client)
 
+    def open_socket(self, text: str) -> socket.socket:
+        """Open a WebSocket and send a text."""
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_SECONDS)
+        headers = "host: a\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+        client.sendall(f"GET /talk HTTP/1.1\r\n{headers}sec-websocket-key: {'A' * 22}==\r\n\r\n".encode())
+        head = b""
+        while b"\r\n\r\n" not in head:
+            part = client.recv(4_096)
+            assert part, head
+            head += part
+        client.sendall(bytes([0x81, 0x80 | len(text), 0, 0, 0, 0]) + text.encode())  # masked, with zeros
+        return client
+
     def state(self) -> dict[str, Any]:
         return json.loads(dechunked(*self.ask("/state")[1:]))
 
@@ -86,10 +99,11 @@ class Service:
     def end(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 
-    def wait(self) -> None:
-        """Wait until it has ended, with nothing left."""
+    def wait(self) -> str:
+        """Wait until it has ended, with nothing left; gives its log."""
         output, errors = self.process.communicate(timeout=PATIENCE_SECONDS)
         assert (self.process.returncode, output.splitlines()[-1:]) == (0, ["left nothing"]), errors
+        return errors
 
 
 def read_answer(client: socket.socket) -> tuple[int, str, bytes]:

@@ -18,7 +18,8 @@ import anyio
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, WebSocketRoute
+from starlette.websockets import WebSocket
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware, StreamResponse, stream_response
@@ -60,6 +61,27 @@ async def live_route(request: Request) -> StreamResponse:
     """Tells how a call goes on; its client may come back for so many seconds."""
     seconds = float(request.query_params.get("resume", "0"))
     return stream_response(lambda: rate("***"), resume_seconds=seconds)
+
+
+async def busy_route(request: Request) -> StreamResponse:
+    """Tells how many calls go on, one after the other, so that many are between two turns at any time."""
+    return stream_response(rate_many, resume_seconds=float(request.query_params.get("resume", "0")))
+
+
+async def busy_socket(websocket: WebSocket) -> None:
+    """Answers every message, and lets out that its client has left."""
+    await websocket.accept()
+    while True:
+        await websocket.receive_text()
+        await websocket.send_text(str(await rate_many()))
+
+
+async def many_route(request: Request) -> JSONResponse:
+    return JSONResponse(await rate_many())
+
+
+async def rate_many() -> int:
+    return sum([await rate("***") for _ in range(20)])
 
 
 async def large_route(request: Request) -> StreamingResponse:
@@ -112,7 +134,7 @@ def serve_with_uvicorn(listener: socket.socket) -> None:
     import uvicorn
 
     signal.signal(signal.SIGTERM, lambda *_: None)  # the server raises it again when it has ended
-    config = uvicorn.Config(service, log_level="critical", timeout_graceful_shutdown=max(1, int(grace / 2)))
+    config = uvicorn.Config(service, log_level="error", timeout_graceful_shutdown=max(1, int(grace / 2)))
     uvicorn.Server(config).run(sockets=[listener])
 
 
@@ -123,7 +145,6 @@ def serve_with_hypercorn(listener: socket.socket, backend: str) -> None:
     config.bind = [f"fd://{listener.detach()}"]
     config.graceful_timeout = grace / 2
     config.shutdown_timeout = grace + 20
-    config.errorlog = None
     if backend == "trio":
         from hypercorn.trio import serve
     else:
@@ -160,6 +181,9 @@ application = Starlette(
         Route("/unread", unread_route),
         Route("/stream", stream_route),
         Route("/live", live_route),
+        Route("/busy", busy_route),
+        Route("/many", many_route),
+        WebSocketRoute("/talk", busy_socket),
         Route("/large", large_route),
         Route("/state", state_route),
     ]

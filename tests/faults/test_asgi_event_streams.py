@@ -2,10 +2,11 @@
 
 import re
 import socket
+import threading
 
 import pytest
 
-from tests.faults.asgi_processes import SERVERS, dechunked, read_answer, serving
+from tests.faults.asgi_processes import SERVERS, Service, dechunked, read_answer, serving
 from tests.unit.asgi.event_stream_reader import StreamReader
 
 TAKES_AS_MANY = 20
@@ -99,3 +100,33 @@ def test_a_client_comes_back_to_a_service_that_takes_nobody_else(server: str) ->
                 assert read_answer(other)[0] == 200
         service.end()
         service.wait()
+
+
+def leave(service: Service, path: str, *, is_answered: bool) -> None:
+    """Ask for something, and leave at once or when the answer has begun."""
+    with service.open_socket("***") if path == "/talk" else service.connect(path) as client:
+        if is_answered:
+            client.recv(1)
+
+
+def test_clients_that_leave_leave_nothing_in_the_log(server: str) -> None:
+    """Whatever they have asked for, and however far it was."""
+    paths = ("/busy", "/many", "/stream", "/busy?resume=0.1", "/talk", "/rate", "/live")
+    with serving(server) as service:
+        service.model.may_answer.set()
+        for number in range(3):
+            clients = [
+                threading.Thread(
+                    target=leave, args=(service, path), kwargs={"is_answered": (number + turn) % 2 == 0}
+                )
+                for turn in range(2)
+                for path in paths
+            ]
+            for client in clients:
+                client.start()
+            for client in clients:
+                client.join()
+        service.wait_until(lambda: service.state()["in_progress"] == 1)
+        service.end()
+        log = service.wait()
+    assert [line for line in log.splitlines() if not re.search(r"\bINFO\b", line)] == []

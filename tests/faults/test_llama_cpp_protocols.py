@@ -17,7 +17,7 @@ from nighthawk_async.catalog.local import LOCAL_MODELS
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.models.endpoint import Endpoint, parse_base_url
 from nighthawk_async.models.http_model import HttpModel
-from nighthawk_async.models.local_process import LocalServerLaunch
+from nighthawk_async.models.local_process import LocalServerLaunch, ServerAccess
 from nighthawk_async.models.local_sharing import open_local_server
 from nighthawk_async.models.weights import are_weights_whole, weights_path
 from nighthawk_async.types.messages import (
@@ -84,8 +84,8 @@ streamed_or_not = pytest.mark.parametrize("stream", [True, False], ids=["streame
 
 
 @pytest.fixture(scope="module")
-async def address(anyio_backend: object) -> AsyncIterator[str]:
-    """The address of the server, which runs as long as the tests of one event loop."""
+async def access(anyio_backend: object) -> AsyncIterator[ServerAccess]:
+    """How to reach the server, which runs as long as the tests of one event loop."""
     weights = LOCAL_MODELS["smollm2-135m"].weights
     assert weights is not None
     launch = LocalServerLaunch(
@@ -95,12 +95,15 @@ async def address(anyio_backend: object) -> AsyncIterator[str]:
         threads=1,
         start_timeout_seconds=60,
     )
-    async with open_local_server(launch, program=PROGRAM) as server, server.admit() as its_address:
-        yield its_address
+    async with open_local_server(launch, program=PROGRAM) as server, server.admit() as its_access:
+        yield its_access
 
 
-def model_at(address: str, protocol: str, **settings: Any) -> HttpModel:
-    endpoint = Endpoint(model_id=f"{protocol}:llama", base_url=parse_base_url(f"{address}/v1"), headers={})
+def model_at(access: ServerAccess, protocol: str, **settings: Any) -> HttpModel:
+    headers = {"authorization": f"Bearer {access.key}"}
+    endpoint = Endpoint(
+        model_id=f"{protocol}:llama", base_url=parse_base_url(f"{access.address}/v1"), headers=headers
+    )
     return HttpModel(
         codec=CODECS[protocol](),
         endpoint=endpoint,
@@ -133,8 +136,10 @@ def usage(events: list[ModelEvent]) -> Usage:
 
 @each_protocol
 @streamed_or_not
-async def test_a_text_comes_with_its_end_and_its_usage(address: str, protocol: str, stream: bool) -> None:
-    events = await ask(model_at(address, protocol, stream=stream), "What is the capital of France?")
+async def test_a_text_comes_with_its_end_and_its_usage(
+    access: ServerAccess, protocol: str, stream: bool
+) -> None:
+    events = await ask(model_at(access, protocol, stream=stream), "What is the capital of France?")
     assert "Paris" in "".join(texts(events))
     assert len(texts(events)) > 1 if stream else len(texts(events)) == 1
     finished = finish(events)
@@ -149,10 +154,10 @@ async def test_a_text_comes_with_its_end_and_its_usage(address: str, protocol: s
     assert used.output_tokens > 1
 
 
-async def test_all_protocols_count_the_same_tokens_of_the_same_prompt(address: str) -> None:
+async def test_all_protocols_count_the_same_tokens_of_the_same_prompt(access: ServerAccess) -> None:
     """Anthropic Messages counts cached tokens apart; together they are what the others count."""
     counted = [
-        usage(await ask(model_at(address, protocol, max_tokens=3), "Say hello to the people of Lima."))
+        usage(await ask(model_at(access, protocol, max_tokens=3), "Say hello to the people of Lima."))
         for protocol in CODECS
         for _ in range(2)
     ]
@@ -171,17 +176,17 @@ CUT_OFF: Mapping[str, FinishReason] = {
 
 @each_protocol
 @streamed_or_not
-async def test_a_response_that_is_cut_off_says_so(address: str, protocol: str, stream: bool) -> None:
-    events = await ask(model_at(address, protocol, stream=stream, max_tokens=4), "Tell a long story.")
+async def test_a_response_that_is_cut_off_says_so(access: ServerAccess, protocol: str, stream: bool) -> None:
+    events = await ask(model_at(access, protocol, stream=stream, max_tokens=4), "Tell a long story.")
     assert finish(events).reason == CUT_OFF[protocol]
     assert usage(events).output_tokens == 4
 
 
 @each_protocol
-async def test_a_schema_holds_where_the_server_takes_it(address: str, protocol: str) -> None:
+async def test_a_schema_holds_where_the_server_takes_it(access: ServerAccess, protocol: str) -> None:
     """It takes schemas in Chat Completions alone, and ignores them elsewhere without a word."""
     events = await ask(
-        model_at(address, protocol),
+        model_at(access, protocol),
         "How many legs has a cat?",
         response_format=ResponseFormat(name="answer", schema=NUMBER),
     )
@@ -210,8 +215,10 @@ def calls(events: list[ModelEvent]) -> list[ToolCall]:
 
 @each_protocol
 @streamed_or_not
-async def test_a_tool_is_called_and_its_result_goes_back(address: str, protocol: str, stream: bool) -> None:
-    model = model_at(address, protocol, stream=stream)
+async def test_a_tool_is_called_and_its_result_goes_back(
+    access: ServerAccess, protocol: str, stream: bool
+) -> None:
+    model = model_at(access, protocol, stream=stream)
     events = await ask(model, *looks_at("Rome"), "Look at Paris.", tools=(LOOK,))
     (call,) = calls(events)
     assert call.name == "look"
@@ -231,10 +238,10 @@ async def test_a_tool_is_called_and_its_result_goes_back(address: str, protocol:
 @each_protocol
 @streamed_or_not
 async def test_a_call_that_is_cut_off_can_never_be_carried_out(
-    address: str, protocol: str, stream: bool
+    access: ServerAccess, protocol: str, stream: bool
 ) -> None:
     """In Responses the server calls it complete, so it comes, but with the torn arguments that it has."""
-    model = model_at(address, protocol, stream=stream, max_tokens=16)
+    model = model_at(access, protocol, stream=stream, max_tokens=16)
     events = await ask(model, *looks_at("Rome"), "Look at Paris.", tools=(LOOK,))
     if protocol == "openai-responses":
         assert [is_json(call.arguments) for call in calls(events)] == [False]
@@ -253,20 +260,20 @@ def is_json(text: str) -> bool:
 
 @each_protocol
 async def test_a_conversation_that_exceeds_the_context_is_refused_with_the_servers_words(
-    address: str, protocol: str
+    access: ServerAccess, protocol: str
 ) -> None:
     with pytest.raises(ModelStatusError, match="exceeds the available context size") as raised:
-        await ask(model_at(address, protocol), "word " * 600)
+        await ask(model_at(access, protocol), "word " * 600)
     assert raised.value.status == 400
     assert not raised.value.is_transient
 
 
-async def test_requests_of_all_protocols_at_once_do_not_mix(address: str) -> None:
+async def test_requests_of_all_protocols_at_once_do_not_mix(access: ServerAccess) -> None:
     found: dict[str, str] = {}
 
     async def look(protocol: str, place: str) -> None:
         past = [*looks_at("Rome"), *looks_at("Oslo")]
-        (call,) = calls(await ask(model_at(address, protocol), *past, f"Look at {place}.", tools=(LOOK,)))
+        (call,) = calls(await ask(model_at(access, protocol), *past, f"Look at {place}.", tools=(LOOK,)))
         found[protocol] = json.loads(call.arguments)["at"]
 
     places = dict(zip(CODECS, ("Paris", "Lima", "Madrid"), strict=True))
@@ -277,9 +284,9 @@ async def test_requests_of_all_protocols_at_once_do_not_mix(address: str) -> Non
 
 
 @each_protocol
-async def test_cancelled_responses_free_the_servers_slots(address: str, protocol: str) -> None:
+async def test_cancelled_responses_free_the_servers_slots(access: ServerAccess, protocol: str) -> None:
     """Twelve long answers would hold both slots for many seconds; cancelled, they must not."""
-    model = model_at(address, protocol, max_tokens=450)
+    model = model_at(access, protocol, max_tokens=450)
     request = ModelRequest(messages=(UserMessage(content=("Count from one to one thousand.",)),))
 
     async def never_ends() -> None:
@@ -295,4 +302,4 @@ async def test_cancelled_responses_free_the_servers_slots(address: str, protocol
             await answering.wait()
             tasks.cancel_scope.cancel()
     with anyio.fail_after(10):
-        assert texts(await ask(model_at(address, protocol, max_tokens=3), "Say hello."))
+        assert texts(await ask(model_at(access, protocol, max_tokens=3), "Say hello."))

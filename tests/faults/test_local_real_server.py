@@ -4,12 +4,15 @@ import importlib.util
 from collections.abc import Sequence
 
 import anyio
+import httpx
 import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.catalog.local import LOCAL_MODELS
 from nighthawk_async.cli.demo_functions import classify
 from nighthawk_async.models.local import create_local_model
+from nighthawk_async.models.local_process import LocalServerLaunch
+from nighthawk_async.models.local_sharing import open_local_server
 from nighthawk_async.models.weights import are_weights_whole, weights_path
 from nighthawk_async.types.messages import UserMessage
 from nighthawk_async.types.model import ModelRequest, ResponseFinished, ResponseFormat, TextDelta
@@ -124,6 +127,77 @@ async def test_cancelling_requests_frees_the_servers_slots() -> None:
                     received = [event async for event in events]
     assert isinstance(received[-1], ResponseFinished)
     assert "number" in "".join(event.text for event in received if isinstance(event, TextDelta))
+
+
+ENDPOINTS = [
+    "/",
+    "/index.html",
+    "/health",
+    "/v1/health",
+    "/models",
+    "/v1/models",
+    "/props",
+    "/slots",
+    "/slots/0",
+    "/metrics",
+    "/api/tags",
+    "/api/show",
+    "/tokenize",
+    "/detokenize",
+    "/apply-template",
+    "/lora-adapters",
+    "/tools",
+    "/completion",
+    "/completions",
+    "/v1/completions",
+    "/chat/completions",
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1/messages",
+    "/embedding",
+    "/v1/embeddings",
+    "/infill",
+    "/no-such-path",
+]
+ANSWERS_TO_WEB_PAGES = ("access-control-allow-origin", "access-control-allow-headers")
+
+
+async def test_the_server_answers_nobody_without_its_key_and_no_web_page() -> None:
+    weights = LOCAL_MODELS[NAME].weights
+    assert weights is not None
+    launch = LocalServerLaunch(
+        gguf=weights_path(weights),
+        context_tokens=256,
+        parallel_requests=1,
+        threads=1,
+        start_timeout_seconds=60,
+    )
+    origin = {"origin": "https://elsewhere.example"}
+    with anyio.fail_after(90):
+        async with (
+            open_local_server(launch) as server,
+            server.admit() as access,
+            httpx.AsyncClient() as client,
+        ):
+            outside = access.address.removesuffix("/nighthawk")
+            assert outside != access.address
+            for base, statuses in ((access.address, {401}), (outside, {401, 404})):
+                for path in ENDPOINTS:
+                    for headers in ({}, {"authorization": "Bearer none"}, {"x-api-key": "none"}):
+                        for method in ("GET", "POST"):
+                            answer = await client.request(method, base + path, headers={**headers, **origin})
+                            assert answer.status_code in statuses, (method, path, answer.text)
+                            assert weights.file_name not in answer.text
+                            assert not any(answer.headers.get(each) for each in ANSWERS_TO_WEB_PAGES)
+            asks = {f"access-control-request-{what}": "POST" for what in ("method", "headers")}
+            url = f"{access.address}/v1/chat/completions"
+            preflight = await client.options(url, headers={**origin, **asks})
+            assert not any(preflight.headers.get(each) for each in ANSWERS_TO_WEB_PAGES)
+            assert preflight.headers.get("access-control-allow-credentials") != "true"
+            key = {"authorization": f"Bearer {access.key}"}
+            allowed = await client.get(f"{access.address}/v1/models", headers={**key, **origin})
+            assert allowed.status_code == 200
+            assert not any(allowed.headers.get(each) for each in ANSWERS_TO_WEB_PAGES)
 
 
 async def test_a_file_that_is_no_model_is_a_clear_error(tmp_path_factory: pytest.TempPathFactory) -> None:

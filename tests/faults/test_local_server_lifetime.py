@@ -35,7 +35,7 @@ async def main():
         gguf=Path(sys.argv[1]), context_tokens=64, parallel_requests=1, threads=1, start_timeout_seconds=30
     )
     process = await ServerProcess.spawn(launch)
-    print(await process.wait_until_ready(), flush=True)
+    print((await process.wait_until_ready()).address, flush=True)
     exec(sys.argv[3])
     await to_thread.run_sync(sys.stdin.read)  # until it is killed, or the test is no more
 
@@ -144,6 +144,9 @@ def start_server(gguf: Path) -> Iterator[subprocess.Popen[bytes]]:
     pipe = subprocess.PIPE
     with subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, stderr=pipe) as server:
         try:
+            assert server.stdin is not None
+            server.stdin.write(b"the key\n")
+            server.stdin.flush()
             yield server
         finally:
             server.kill()

@@ -1,5 +1,6 @@
 """Section 8.3: what a tool call gives, and which failures the model sees."""
 
+import functools
 import gc
 import json
 from typing import Annotated, Any
@@ -9,6 +10,8 @@ import pytest
 from pydantic import AfterValidator, BaseModel
 
 import nighthawk_async as nh
+from nighthawk_async.prompt.tokens import TokenCounter
+from nighthawk_async.runtime import slow_calls
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, evaluating, returning
 
 pytestmark = pytest.mark.anyio
@@ -262,6 +265,13 @@ async def test_8_3_a_result_is_an_envelope_of_value_and_error() -> None:
     assert not any(result.is_error for result in steps.results)
 
 
+@pytest.fixture
+def loaded_tokenizer() -> None:
+    """Loading takes seconds of a busy machine, and would be taken for a blocked event loop."""
+    TokenCounter(encoding_name="o200k_base").load()
+
+
+@pytest.mark.usefixtures("loaded_tokenizer")
 async def test_8_3_a_result_is_bounded() -> None:
     limits = nh.StepContextLimits(tool_result_max_tokens=50)
     steps = await results_of(
@@ -417,14 +427,18 @@ async def test_8_3_tools_see_the_step_they_are_called_by() -> None:
 # ---- slow synchronous functions
 
 
+def make_every_call_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second passes between two looks at the clock."""
+    clock = iter(range(0, 10_000, 1))
+    monkeypatch.setattr(slow_calls.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(slow_calls, "_reported", set())
+    monkeypatch.setattr(slow_calls, "_SLOW_SECONDS", 0.5)
+
+
 async def test_8_3_a_function_that_holds_the_loop_is_logged_once_with_its_name(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from nighthawk_async.runtime import commands
-
-    clock = iter(range(0, 10_000, 1))
-    monkeypatch.setattr(commands.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(commands, "_reported_calls", set())
+    make_every_call_slow(monkeypatch)
 
     def slow(number: int) -> int:
         return number
@@ -447,14 +461,83 @@ async def test_8_3_a_function_that_holds_the_loop_is_logged_once_with_its_name(
     assert "nighthawk_async.blocking" in caplog.text
 
 
+@nh.natural_function
+async def later(number: int) -> int:
+    """natural
+    Return <number>.
+    """
+    return number
+
+
+@nh.natural_function
+def now(number: int) -> int:
+    """natural
+    Return <number>.
+    """
+    return number
+
+
+async def soon(number: int) -> int:
+    return number
+
+
+def plain(number: int) -> int:
+    return number
+
+
+class Doubler:
+    def double(self, number: int) -> int:
+        return 2 * number
+
+
+@pytest.mark.parametrize(
+    ("value", "expression", "title", "advice"),
+    [
+        (plain, "value(1)", "value", "wrap it with nighthawk_async.blocking"),
+        (functools.partial(plain, 1), "value()", "value", "wrap it with nighthawk_async.blocking"),
+        (Doubler().double, "value(1)", "value", "wrap it with nighthawk_async.blocking"),
+        (Doubler, "value()", "value", "make it in a synchronous function that is wrapped with"),
+        (now, "value(1)", "value", "make it `async def`, or wrap it with nighthawk_async.blocking"),
+        (later, "await value(1)", "await value(1)", "what it awaits needs nothing; move slow computing"),
+        (soon, "await value(1)", "await value(1)", "what it awaits needs nothing; move slow computing"),
+        (nh.blocking(plain), "value(1)", "value(1)", "what it awaits needs nothing; move slow computing"),
+        (7, "value + 1", "value + 1", "move what is slow into a synchronous function"),
+    ],
+)
+async def test_8_3_what_is_said_of_a_held_loop_fits_what_was_called(
+    value: Any,
+    expression: str,
+    title: str,
+    advice: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """`blocking` takes no `async def` function, so nobody is told to wrap one."""
+    make_every_call_slow(monkeypatch)
+    executor = ScriptedSteps((evaluating(expression),), PASS, PASS)
+    async with nh.run(executor.executor):
+        await work(value)
+    (said,) = [each.getMessage() for each in caplog.records if each.getMessage().startswith(f"{title} held ")]
+    assert f" ms; {advice}" in said
+
+
+async def test_8_3_a_tool_that_holds_the_loop_is_told_how_tools_do_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_every_call_slow(monkeypatch)
+    await results_of(call("plain", '{"number": 1}'), tools=(plain,))
+    (record,) = caplog.records
+    assert "plain held the event loop" in record.getMessage()
+    assert (
+        "make it `async def`, or register nighthawk_async.blocking(function) as the tool"
+        in record.getMessage()
+    )
+
+
 async def test_8_3_a_garbage_collection_is_not_blamed_on_the_call_it_falls_into(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nighthawk_async.runtime import commands
-
-    clock = iter(range(0, 10_000, 1))  # a second passes between two looks
-    monkeypatch.setattr(commands.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(commands, "_reported_calls", set())
+    make_every_call_slow(monkeypatch)
 
     def collect(number: int) -> int:
         gc.collect()

@@ -1,14 +1,10 @@
 """What errors say to those who read them."""
 
-import copy
-import inspect
-import pickle
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from nighthawk_async import BudgetExceededError, errors
+from nighthawk_async import BudgetExceededError
 
 
 @pytest.mark.parametrize(
@@ -33,35 +29,3 @@ def test_a_breach_of_a_budget_names_the_amounts(
         budget="b", resource=resource, limit=limit, spent=spent, reserved=reserved, asked=asked
     )
     assert str(error) == text
-
-
-ALL_ERRORS = [
-    each
-    for each in vars(errors).values()
-    if isinstance(each, type) and issubclass(each, errors.NighthawkError)
-]
-
-
-@pytest.mark.parametrize("error_type", ALL_ERRORS)
-@pytest.mark.parametrize(
-    "copied", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))]
-)
-def test_every_error_can_be_copied_and_sent_to_another_process(error_type: Any, copied: Any) -> None:
-    has_own = inspect.isfunction(error_type.__init__)
-    parameters = [*inspect.signature(error_type.__init__).parameters.values()][1:] if has_own else []
-    numbers = dict.fromkeys(
-        ("limit", "spent", "reserved", "asked", "status", "line", "retry_after_seconds"), 7
-    )
-    given: dict[str, Any] = {
-        each.name: numbers.get(each.name, each.name)
-        for each in parameters
-        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-    }
-    words = [
-        given.pop(each.name) for each in parameters if each.name in given and each.kind != each.KEYWORD_ONLY
-    ]
-    error = error_type(*(words if has_own else ["what happened"]), **given)
-    error.add_note("a note")
-    other = copied(error)
-    assert type(other) is error_type
-    assert (str(other), other.args, vars(other)) == (str(error), error.args, vars(error))

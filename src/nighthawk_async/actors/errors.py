@@ -12,8 +12,10 @@
     ├── UnknownNamespaceError       no namespace of that kind surrounds the caller
     └── UpdateConflictError         the function of an update changes what it updates
 
-The room knows nothing of the rest of the house, so its errors have a base class of their own.
+The room knows nothing of natural functions, so its errors have a base class of their own.
 """
+
+from ..pickling import PicklableError
 
 __all__ = [
     "ActorError",
@@ -30,7 +32,7 @@ __all__ = [
 ]
 
 
-class ActorError(Exception):
+class ActorError(PicklableError):
     """Something that actors share was used in a way, or in a state, that does not allow it."""
 
 

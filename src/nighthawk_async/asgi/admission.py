@@ -10,12 +10,13 @@ from math import inf
 
 import anyio
 
+from ..pickling import PicklableError
 from .problems import QUEUE_FULL, SHUTTING_DOWN, TOO_MANY_OF_CLIENT, Problem
 
 __all__ = ["Admission", "RefusedError", "Turn"]
 
 
-class RefusedError(Exception):
+class RefusedError(PicklableError):
     """A request is not let in.
 
     Args:

@@ -47,6 +47,11 @@ class StreamClient(Struct, frozen=True, kw_only=True, eq=False):
         """The id of the request, when it has one."""
         return None if self.request is None else self.request.request_id
 
+    @property
+    def has_left(self) -> bool:
+        """Whether the client has left, and the request was asked to end for that."""
+        return self.request is not None and self.request.work.end_reason == "disconnected"
+
     def delivery(self, stream: LiveStream) -> Delivery:
         """Answers with a stream, once it is carried out.
 

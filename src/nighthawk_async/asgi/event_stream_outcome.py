@@ -10,7 +10,7 @@ from ..errors import NighthawkError
 from .event_stream_encoding import StreamEvent
 from .problems import Problem, find_problem
 
-__all__ = ["NOBODY_CAME_BACK", "error_event", "log_error", "problem_event", "result_event"]
+__all__ = ["NOBODY_CAME_BACK", "error_event", "problem_event", "result_event"]
 
 NOBODY_CAME_BACK = Problem(
     status=408,
@@ -66,15 +66,6 @@ def error_event(error: Exception, *, request_id: str | None) -> StreamEvent:
     problem = find_problem(error) or _FAILED
     assert problem is not None, "every error of the library has a problem"
     return problem_event(problem, request_id=request_id)
-
-
-def log_error(error: Exception) -> None:
-    """Note an error of which only a client was told.
-
-    Args:
-        error: The error.
-    """
-    _LOGGER.error("the call of an event stream has failed", exc_info=error)
 
 
 def problem_event(problem: Problem, *, request_id: str | None) -> StreamEvent:

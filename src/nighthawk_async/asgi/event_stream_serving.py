@@ -11,7 +11,8 @@ from ..errors import NighthawkError
 from .event_stream_call import Call, StreamedCall, StreamSettings
 from .event_stream_client import StreamClient
 from .event_stream_live import LiveStream, parse_event_id
-from .event_stream_outcome import NOBODY_CAME_BACK, log_error
+from .event_stream_outcome import NOBODY_CAME_BACK
+from .problem_log import is_cancellation, log_problem
 from .problems import find_problem
 from .request_in_force import RequestInForce
 
@@ -65,9 +66,15 @@ class CallStreams:
                 await self._wait_for_reader(stream)
                 streamed.cancel(NOBODY_CAME_BACK)
         if streamed.error is not None:
-            if not delivery.is_started or find_problem(streamed.error) is None:
+            problem = find_problem(streamed.error)
+            if not delivery.is_started or problem is None:
                 raise streamed.error
-            log_error(streamed.error)
+            log_problem(
+                "the call of an event stream has failed",
+                problem,
+                streamed.error,
+                is_expected=client.has_left and is_cancellation(streamed.error),
+            )
 
     async def _resume(self, client: StreamClient) -> None:
         request = client.request

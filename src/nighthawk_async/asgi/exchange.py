@@ -1,15 +1,14 @@
 """One HTTP request: carried out, ended before its time when need be, and answered. Floor 5."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 from ..observation import NodeWriter
 from ..parallel.endings import state_after
-from ..prompt.plain_text import single_line
 from .admission import RefusedError
 from .outbox import Outbox
+from .problem_log import log_problem
 from .problems import TIMED_OUT, Problem, find_problem, problem_messages
 from .protocol import Application, AsgiScope, Receive, Send, says_client_left
 from .request_ids import choose_request_id
@@ -19,13 +18,6 @@ from .serving import Connection, find_path_template
 from .work import Work
 
 __all__ = ["Exchange"]
-
-_LOGGER = logging.getLogger("nighthawk")
-
-_MAX_LOGGED_CHARACTERS = 1_000
-_SERVER_ERROR = 500
-_BROKEN = (500, 502)
-"""The statuses of what somebody has to mend; others tell of what somebody wanted, or of what passes."""
 
 
 class Exchange(Connection):
@@ -56,10 +48,12 @@ class Exchange(Connection):
         error = await self._carry_out(app)
         problem = self._find_problem(error)
         self._tell_watchers(node, problem, error)
-        if self._work.end_reason == "disconnected":
-            if error is not None and problem is None and not says_client_left(error):
-                raise error
+        if error is not None and (says_client_left(error) or error is self._outbox.refusal):
             return  # nobody is there to be told
+        if self._work.end_reason == "disconnected":
+            if error is not None and problem is None:
+                raise error
+            return
         if problem is not None and not self._outbox.is_started:
             self._log(problem, error)
             await self._outbox.replace(*problem_messages(problem, self._request_id))
@@ -117,12 +111,5 @@ class Exchange(Connection):
             node.end(state_after(error), error=error)
 
     def _log(self, problem: Problem, error: Exception | None) -> None:
-        if error is None or isinstance(error, RefusedError):
-            return
-        message = "request %s is answered with the status %d: %s: %s"
-        said = single_line(str(error), _MAX_LOGGED_CHARACTERS)  # it may quote what a model or a client said
-        told = (self._request_id, problem.status, type(error).__name__, said)
-        if problem.status in _BROKEN:
-            _LOGGER.error(message, *told, exc_info=error)
-        else:
-            _LOGGER.log(logging.WARNING if problem.status >= _SERVER_ERROR else logging.INFO, message, *told)
+        if error is not None and not isinstance(error, RefusedError):
+            log_problem(f"request {self._request_id} is answered", problem, error)

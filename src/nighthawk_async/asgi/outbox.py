@@ -49,6 +49,8 @@ class Outbox:
         """Whether something of the response itself was sent."""
         self.is_complete = False
         """Whether the application has given the last of the response."""
+        self.refusal: OSError | None = None
+        """How the server has said that it takes nothing more, because the client has left."""
         self._taken = anyio.Event()
         self._is_closed = False
 
@@ -126,6 +128,9 @@ class Outbox:
         self.is_complete = self.is_complete or is_last
         try:
             await self._server_send(message)
+        except OSError as error:
+            self.refusal = error
+            raise
         finally:
             if is_last:
                 self._taken.set()

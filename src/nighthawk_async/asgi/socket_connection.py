@@ -1,12 +1,15 @@
 """One WebSocket: let in, and carried out in a scope of its own. Floor 5.
 
-The application itself learns that its client has left, and what it raises goes to the server.
+The application itself learns that its client has left: from the next message that it asks for or, where the
+server says so, when it sends something. That it lets this out is how most applications end. What else it
+raises goes to the server.
 """
 
 from functools import partial
 
 from ..observation import NodeWriter
 from .admission import RefusedError
+from .problem_log import is_cancellation
 from .protocol import Application, AsgiScope, Message, Receive, Send, says_client_left
 from .request_ids import choose_request_id
 from .service import Service
@@ -42,6 +45,9 @@ class SocketConnection(Connection):
         self._is_called = False
         self._is_accepted = False
         self._is_closed = False
+        self._has_left = False
+        self._refusal: ConnectionError | None = None
+        """How the application was told that the server takes nothing more, because the client has left."""
 
     async def _answer(self, app: Application, node: NodeWriter | None) -> None:
         await self._carry_out(app)
@@ -56,7 +62,8 @@ class SocketConnection(Connection):
             await self._close(_TRY_AGAIN_LATER)
         except Exception as error:
             is_ended = await self._end()
-            if not is_ended or not says_client_left(error):
+            is_left = says_client_left(error) or error is self._refusal
+            if not is_left and not (is_ended and is_cancellation(error)):
                 raise
         else:
             await self._end()
@@ -73,7 +80,7 @@ class SocketConnection(Connection):
         await app(self._asgi_scope, self._inbox.receive, self._send)
 
     async def _note_disconnect(self) -> None:
-        self._is_closed = True
+        self._is_closed = self._has_left = True
         if not self._is_called:  # it waits for its turn
             self._work.ask_to_end("disconnected")
 
@@ -85,7 +92,13 @@ class SocketConnection(Connection):
                 self._is_closed = True
             case _:
                 pass
-        await self._server_send(message)
+        try:
+            await self._server_send(message)
+        except Exception as error:
+            if not self._has_left and not isinstance(error, OSError):
+                raise
+            self._refusal = ConnectionError("the client has left")
+            raise self._refusal from error
 
     async def _close(self, code: int) -> None:
         """Close it so that the client learns the code: before it is accepted, it would get a status alone."""

@@ -3,7 +3,7 @@
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
@@ -13,6 +13,7 @@ from ..errors import ConfigurationError, StepLimitError
 from ..lazy_exports import LazyModule
 from ..models.providers import create_model
 from ..models.remedies import remedy
+from ..pickling import checked_picklable
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
 from ..runtime.bridge import run_on_own_loop
@@ -49,7 +50,9 @@ class AgentStepExecutor:
     """Carries steps out with an agent: by default, the model loop over the configuration's model.
 
     Make one with `from_configuration`, `from_model` or `from_agent`. It holds no connection and no event-loop
-    object, so it may be made once and used by many runs.
+    object, so it may be made once and used by many runs. Made from a configuration, its pickle is that
+    configuration, keys in its settings included, and it is made again from it; otherwise its model or agent
+    must be one that can be pickled.
     """
 
     def __init__(
@@ -130,6 +133,34 @@ class AgentStepExecutor:
         return cls(
             agent=agent, configuration=configuration or StepExecutorConfiguration(), agent_is_managed=False
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it was made from.
+
+        Raises:
+            TypeError: It was made from a model or an agent that cannot be pickled.
+        """
+        if self.agent_is_managed:
+            return AgentStepExecutor._remade, (self.configuration,)
+        made_from = self.agent if self.model is None else self.model
+        advice = (
+            f"an executor made from the object {type(made_from).__name__} cannot be pickled, because the "
+            "object cannot; send its configuration, and make an executor from it there"
+        )
+        return AgentStepExecutor._remade, (self.configuration, checked_picklable(self.agent, advice))
+
+    def __copy__(self) -> "AgentStepExecutor":
+        return AgentStepExecutor(
+            agent=self.agent, configuration=self.configuration, agent_is_managed=self.agent_is_managed
+        )
+
+    @classmethod
+    def _remade(
+        cls, configuration: StepExecutorConfiguration, agent: StepExecutionAgent | None = None
+    ) -> "AgentStepExecutor":
+        if agent is None:
+            return cls.from_configuration(configuration=configuration)
+        return cls.from_agent(agent=agent, configuration=configuration)
 
     @property
     def model(self) -> Model | None:

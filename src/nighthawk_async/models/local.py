@@ -25,7 +25,7 @@ from .capability_settings import overridden_capabilities
 from .endpoint import Endpoint, parse_base_url
 from .http_model import HttpModel
 from .http_stream import PoolSource
-from .local_process import LocalServerLaunch, available_processors
+from .local_process import LocalServerLaunch, ServerAccess, available_processors
 from .local_sharing import LocalServer, open_local_server
 from .run_pool import pool_of_run
 from .settings import TransportSettings
@@ -175,15 +175,19 @@ class LocalModel:
         fitted = replace(request, settings=_without_server_settings(request.settings))
         async with (
             self._server_source(self._launch) as server,
-            server.admit() as address,
-            self._http_model(address).stream(fitted) as events,
+            server.admit() as access,
+            self._http_model(access).stream(fitted) as events,
         ):
             yield events
 
-    def _http_model(self, address: str) -> HttpModel:
+    def _http_model(self, access: ServerAccess) -> HttpModel:
         return HttpModel(
             codec=OpenAIChatCodec(),
-            endpoint=Endpoint(model_id=self.name, base_url=parse_base_url(f"{address}/v1"), headers={}),
+            endpoint=Endpoint(
+                model_id=self.name,
+                base_url=parse_base_url(f"{access.address}/v1"),
+                headers={"authorization": f"Bearer {access.key}"},
+            ),
             model_name=self._name,
             capabilities=self._capabilities,
             settings=self._settings,

@@ -4,9 +4,10 @@ Knows processes and nothing of models or of who shares the server; that is `loca
 """
 
 import os
+import secrets
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -17,12 +18,13 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from ..errors import ConfigurationError
 
-__all__ = ["SERVER_PROGRAM", "LocalServerLaunch", "ServerProcess", "available_processors"]
+__all__ = ["SERVER_PROGRAM", "LocalServerLaunch", "ServerAccess", "ServerProcess", "available_processors"]
 
 SERVER_PROGRAM = Path(__file__).with_name("local_server.py")
 """The program that the child runs."""
 
 _PROCESSOR_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_KEY_BYTES = 32
 _STOP_SECONDS = 3.0
 _REPORT_BYTES = 1 << 16
 _LAST_WORDS_BYTES = 4_096
@@ -46,6 +48,19 @@ class LocalServerLaunch:
     parallel_requests: int
     threads: int
     start_timeout_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerAccess:
+    """How to reach a server.
+
+    Args:
+        address: The URL below which it answers.
+        key: What every request must carry as its bearer token.
+    """
+
+    address: str
+    key: str = field(repr=False)
 
 
 class _Report(msgspec.Struct, frozen=True):
@@ -80,6 +95,7 @@ class ServerProcess:
         self._launch = launch
         self._process = process
         self._errors = errors
+        self._key = secrets.token_urlsafe(_KEY_BYTES)
         self._reports = BufferedByteReceiveStream(process.stdout)
         self._deadline = anyio.current_time() + launch.start_timeout_seconds
 
@@ -95,15 +111,16 @@ class ServerProcess:
             ConfigurationError: The system refuses to start a process.
         """
         errors = tempfile.TemporaryFile()  # noqa: SIM115  (closed by `stop`)
-        process: anyio.abc.Process | None = None
-        try:
-            with anyio.CancelScope(shield=True):
+        with anyio.CancelScope(shield=True):
+            try:
                 process = await anyio.open_process(_command(launch, program), stderr=errors)
-        except OSError as error:
-            errors.close()
-            raise ConfigurationError(f"Cannot start a local model server: {error}") from error
-        assert process is not None, "a shielded scope is never cancelled"
-        return cls(launch, process, errors)
+            except OSError as error:
+                errors.close()
+                raise ConfigurationError(f"Cannot start a local model server: {error}") from error
+            spawned = cls(launch, process, errors)
+            await spawned._send_key()
+            return spawned
+        raise AssertionError("a shielded scope is never cancelled")
 
     @property
     def process_id(self) -> int:
@@ -115,8 +132,8 @@ class ServerProcess:
         """Whether the child is gone."""
         return self._process.returncode is not None
 
-    async def wait_until_ready(self) -> str:
-        """Wait until the server answers requests and give its address. May be cancelled and called again.
+    async def wait_until_ready(self) -> ServerAccess:
+        """Wait until the server answers requests; gives how to reach it. May be cancelled and called again.
 
         Raises:
             ConfigurationError: The server ended, said that it cannot serve the file, or took too long.
@@ -137,7 +154,7 @@ class ServerProcess:
             raise self._failure(f"wrote {line[:200]!r} in place of its address") from error
         if report.address is None:
             raise self._failure(f"cannot serve the file: {report.error}")
-        return report.address
+        return ServerAccess(address=report.address, key=self._key)
 
     async def stop(self) -> None:
         """End the child within a few seconds, whatever it does. Never cancelled; may be called twice."""
@@ -149,6 +166,14 @@ class ServerProcess:
                 self._process.kill()
             await self._process.aclose()
         self._errors.close()
+
+    async def _send_key(self) -> None:
+        """Give the child its key by a pipe: command lines and environments can be read by others."""
+        assert self._process.stdin is not None, "the process was opened with a pipe"
+        try:
+            await self._process.stdin.send(f"{self._key}\n".encode())
+        except (anyio.BrokenResourceError, ConnectionError):
+            return  # it has ended already, which `wait_until_ready` says
 
     async def _close_standard_input(self) -> None:
         """Tell the child to end."""

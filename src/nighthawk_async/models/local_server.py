@@ -3,8 +3,11 @@
 A program of its own: `local_process` starts this file, the library never imports it, and it imports nothing
 of the library, so that it starts fast. It writes one line of JSON to its standard output, `{"address": …}`
 once it answers requests or `{"error": …}` when it cannot, and then serves until its standard input ends. The
-parent holds the other end of that pipe and writes nothing to it, so the child ends with the parent, however
+parent holds the other end of that pipe and writes one line to it, so the child ends with the parent, however
 the parent ends.
+
+That line is the key that every request must carry. Other users of the machine can read command lines, and
+web pages can send requests to the loopback; neither gets an answer.
 """
 
 import argparse
@@ -22,6 +25,8 @@ from typing import Any
 __all__ = ["main"]
 
 _PARENT_POLL_SECONDS = 1.0
+_PREFIX = "/nighthawk"
+"""Some paths llama.cpp answers without the key, `/health` for one; below a prefix there are none of them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -32,14 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     options = _parse(arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both; the parent decides what it means
-    _end_with_parent(options.parent)
+    _end_when_orphaned(options.parent)
+    key = _read_key()
+    threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
     report = _claim_standard_output()
     try:
-        server = _start_server(options)
-    except (ImportError, RuntimeError, ValueError) as error:
+        server = _start_server(options, key)
+    except (AttributeError, ImportError, RuntimeError, ValueError) as error:
         _write_line(report, {"error": f"{type(error).__name__}: {error}"})
         sys.exit(1)
-    _write_line(report, {"address": server.listening_address})
+    _write_line(report, {"address": server.listening_address + _PREFIX})
     _silence()
     threading.Event().wait()
 
@@ -56,13 +63,19 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _start_server(options: argparse.Namespace) -> Any:
+def _start_server(options: argparse.Namespace, key: str) -> Any:
     xllamacpp: Any = importlib.import_module("xllamacpp")  # an extension module without types
     parameters = xllamacpp.CommonParams()
     parameters.model.path = options.model
     parameters.model_alias = {Path(options.model).stem}  # what responses name: a path is nobody's business
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
+    parameters.api_keys = [key]
+    parameters.api_prefix = _PREFIX
+    parameters.cors_origins = parameters.cors_methods = parameters.cors_headers = ""  # for no web page
+    parameters.cors_origins_explicit = True
+    parameters.cors_credentials = False
+    parameters.endpoint_slots = False  # they show what others ask
     parameters.n_parallel = options.parallel_requests
     parameters.n_ctx = options.context_tokens * options.parallel_requests
     parameters.kv_unified = False  # every request gets its share of the context, whatever the others use
@@ -76,14 +89,23 @@ def _start_server(options: argparse.Namespace) -> Any:
     return xllamacpp.Server(parameters)
 
 
-def _end_with_parent(parent: int) -> None:
-    """End this process when the pipe from the parent closes, or when the parent is gone all the same.
+def _read_key() -> str:
+    """The first line of standard input, and nothing behind it."""
+    line = b""
+    while not line.endswith(b"\n"):
+        part = os.read(sys.stdin.fileno(), 1)
+        if not part:
+            os._exit(0)  # the parent is gone
+        line += part
+    return line.decode("ascii").strip()
 
-    The pipe stays open when the parent forked a process that still holds its end of the pipe. Linux's
-    parent-death signal is no help: it comes when the thread that started the child ends, not when the process
-    does.
+
+def _end_when_orphaned(parent: int) -> None:
+    """End this process when the parent is gone although the pipe from it is open.
+
+    It stays open when the parent forked a process that still holds its end of the pipe. Linux's parent-death
+    signal is no help: it comes when the thread that started the child ends, not when the process does.
     """
-    threading.Thread(target=_exit_at_end_of_input, daemon=True).start()
     if os.name == "posix":
         threading.Thread(target=_exit_when_orphaned, args=(parent,), daemon=True).start()
 

@@ -5,12 +5,13 @@ Decides who starts the server, who waits, and who is let in; the process itself 
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from copy import copy
 from pathlib import Path
 
 import anyio
 
 from ..errors import ConfigurationError, ModelConnectionError, NighthawkError
-from .local_process import SERVER_PROGRAM, LocalServerLaunch, ServerProcess
+from .local_process import SERVER_PROGRAM, LocalServerLaunch, ServerAccess, ServerProcess
 
 __all__ = ["LocalServer", "open_local_server"]
 
@@ -31,7 +32,7 @@ class LocalServer:
         self._starting = anyio.Lock()
         self._admission = anyio.Semaphore(launch.parallel_requests * _ADMITTED_PER_SLOT)
         self._process: ServerProcess | None = None
-        self._address: str | None = None
+        self._access: ServerAccess | None = None
         self._failure: NighthawkError | None = None
         self._starts = 0
         self._is_closed = False
@@ -49,11 +50,11 @@ class LocalServer:
     @property
     def is_running(self) -> bool:
         """Whether the server answers requests now."""
-        return self._address_nowait() is not None
+        return self._access_nowait() is not None
 
     @asynccontextmanager
-    async def admit(self) -> AsyncGenerator[str]:
-        """Wait for a turn at the server, started if it does not run, and give its address.
+    async def admit(self) -> AsyncGenerator[ServerAccess]:
+        """Wait for a turn at the server, started if it does not run, and give how to reach it.
 
         The server takes few connections at a time. A thousand requests queue here, in order, and one that is
         cancelled while it queues costs the server nothing.
@@ -71,14 +72,14 @@ class LocalServer:
         self._is_closed = True
         await self._discard()
 
-    async def _ensure_running(self) -> str:
-        if (address := self._address_nowait()) is not None:
-            return address
+    async def _ensure_running(self) -> ServerAccess:
+        if (access := self._access_nowait()) is not None:
+            return access
         async with self._starting:
-            if (address := self._address_nowait()) is not None:
-                return address
+            if (access := self._access_nowait()) is not None:
+                return access
             if self._failure is not None:
-                raise type(self._failure)(*self._failure.args)
+                raise copy(self._failure)
             try:
                 return await self._start()
             except NighthawkError as error:
@@ -86,14 +87,14 @@ class LocalServer:
                 await self._discard()
                 raise
 
-    def _address_nowait(self) -> str | None:
-        return None if self._process is None or self._process.has_ended else self._address
+    def _access_nowait(self) -> ServerAccess | None:
+        return None if self._process is None or self._process.has_ended else self._access
 
-    async def _start(self) -> str:
+    async def _start(self) -> ServerAccess:
         """Start the process, or go on waiting for the one that a cancelled asker started."""
         if self._is_closed:
             raise ModelConnectionError(f"The run that served {self._launch.gguf} is over.")
-        if self._address is not None:  # it had been serving, and crashed
+        if self._access is not None:  # it had been serving, and crashed
             await self._discard()
         if self._process is None:
             if self._starts == _STARTS_PER_RUN:
@@ -102,11 +103,11 @@ class LocalServer:
                 )
             self._process = await ServerProcess.spawn(self._launch, self._program)
             self._starts += 1
-        self._address = await self._process.wait_until_ready()
-        return self._address
+        self._access = await self._process.wait_until_ready()
+        return self._access
 
     async def _discard(self) -> None:
-        process, self._process, self._address = self._process, None, None
+        process, self._process, self._access = self._process, None, None
         if process is not None:
             await process.stop()
 

@@ -6,8 +6,10 @@
     ├── InvalidLimitError           a limit makes no sense; also a ValueError. Nothing was started
     └── NothingToRaceError          a race without runners; also a ValueError
 
-The room knows nothing of the rest of the house, so its errors have a base class of their own.
+The room knows nothing of natural functions, so its errors have a base class of their own.
 """
+
+from ..pickling import PicklableError
 
 __all__ = [
     "CallCancelledError",
@@ -18,7 +20,7 @@ __all__ = [
 ]
 
 
-class ParallelError(Exception):
+class ParallelError(PicklableError):
     """Running things in parallel failed, apart from what they raise themselves."""
 
 

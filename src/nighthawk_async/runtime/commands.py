@@ -4,11 +4,7 @@ A command gives its reply, or an `Awaited`: what its sender is to await, and wha
 once that has a value.
 """
 
-import gc
 import inspect
-import logging
-import textwrap
-import time
 import traceback
 import types
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -25,6 +21,7 @@ from .awaitable import is_awaitable
 from .error_text import describe_error
 from .expression import StepNamespace, bound_names, compile_expression, compile_statements, mentioned_names
 from .permissions.paused_code import PausedCode
+from .slow_calls import SlowCall, Stretch, slow_code, slow_tool
 from .step_code import statements_filename
 from .step_context import StepContext
 
@@ -33,9 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Assign", "Awaited", "Call", "Command", "Evaluate", "Execute", "Resume", "StepState"]
 
-_LOGGER = logging.getLogger("nighthawk")
-_SLOW_CALL_SECONDS = 0.1
-_QUOTED_CHARACTERS = 80
 _MISSING = object()
 
 
@@ -241,7 +235,7 @@ class Call:
         Raises:
             ToolEvaluationError: The function raised.
         """
-        with _running(lambda: self.name, describe_error):
+        with _running(lambda: slow_tool(self.name), describe_error):
             value = self.call()
         return _reply_of(state, value)
 
@@ -296,15 +290,12 @@ def _changed_names(before: Mapping[str, object], after: Mapping[str, object]) ->
     )
 
 
-_reported_calls: set[str] = set()
-
-
 @contextmanager
 def _running(
-    call: Callable[[], str], describe: Callable[[BaseException], str]
+    call: Callable[[], SlowCall], describe: Callable[[BaseException], str]
 ) -> Generator[None, None, None]:
     """Turn what user code raises into `ToolEvaluationError`; say once which call holds the event loop."""
-    started, collections = time.perf_counter(), _full_collections()
+    stretch = Stretch()
     try:
         yield
     except KeyboardInterrupt:
@@ -314,28 +305,9 @@ def _running(
         # that a cancellation is somebody else's.
         raise ToolEvaluationError(describe(error)).without_content(type(error).__name__) from error
     finally:
-        seconds = time.perf_counter() - started
-        if seconds > _SLOW_CALL_SECONDS and _full_collections() == collections:
-            _report_slow_call(call(), seconds)
+        stretch.end(call)
 
 
-def _full_collections() -> int:
-    """How often all objects were looked at: with thousands of steps in flight that is what takes so long."""
-    return gc.get_stats()[-1]["collections"]
-
-
-def _slow_call_in(code: types.CodeType, text: str, context: StepContext) -> str:
-    """What to call a slow call: the function where the code names just one, else the code."""
-    functions = [name for name in mentioned_names(code) if callable(_value_of(name, context))]
-    return functions[0] if len(functions) == 1 else textwrap.shorten(text, _QUOTED_CHARACTERS)
-
-
-def _report_slow_call(call: str, seconds: float) -> None:
-    if call not in _reported_calls:
-        _reported_calls.add(call)
-        _LOGGER.warning(
-            "%s held the event loop for %.0f ms; wrap slow synchronous functions with "
-            "nighthawk_async.blocking",
-            call,
-            seconds * 1000,
-        )
+def _slow_call_in(code: types.CodeType, text: str, context: StepContext) -> SlowCall:
+    mentioned = {name: _value_of(name, context) for name in mentioned_names(code)}
+    return slow_code(text, {name: value for name, value in mentioned.items() if callable(value)})

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import cast
 
 from msgspec import Struct, field
@@ -46,7 +45,7 @@ class StepResult(Struct, frozen=True, kw_only=True):
     """
 
     kind: OutcomeKind
-    bindings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    bindings: Mapping[str, object] = field(default_factory=dict[str, object])
     return_value: object = None
     exception: Exception | None = None
 
@@ -161,14 +160,12 @@ def _validate_bindings(
     if isinstance(outcome, PassStepOutcome):
         _check_nothing_missing(context, bindings)
     try:
-        return MappingProxyType(
-            {
-                name: validate_value(
-                    value, context.binding_types.get(name, object), subject=f"write binding '{name}'"
-                )
-                for name, value in bindings.items()
-            }
-        )
+        return {
+            name: validate_value(
+                value, context.binding_types.get(name, object), subject=f"write binding '{name}'"
+            )
+            for name, value in bindings.items()
+        }
     except ToolValidationError as error:
         raise _not_valid(context, error) from error
 

@@ -28,6 +28,7 @@ from ..parallel import (
     current_task,
     raise_if_cancel_requested,
 )
+from ..pickling import PicklableError
 from ..types.content import BinaryContent, FileUrl, UploadedFile, UserContent
 
 __all__ = ["ParkingMoment", "Steering", "UndeliveredSteeringWarning"]
@@ -38,7 +39,7 @@ ParkingMoment: TypeAlias = Literal["suspended", "resumed"]
 Result = TypeVar("Result")
 
 
-class UndeliveredSteeringWarning(RuntimeWarning):
+class UndeliveredSteeringWarning(PicklableError, RuntimeWarning):  # noqa: N818  (not an error)
     """A step has ended well, and messages that it had accepted never reached a model.
 
     The executor or agent has no turns, or the last turn that it may have was over.

@@ -4,7 +4,6 @@ import reprlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from ..prompt.plain_text import single_line
 from ..types.messages import ToolCall
@@ -79,7 +78,7 @@ class StepSnapshot:
 
 def preview_values(values: Mapping[str, object]) -> Mapping[str, str]:
     """One short line of text for each value, at most 200 characters."""
-    return MappingProxyType({name: _preview(value) for name, value in values.items()})
+    return {name: _preview(value) for name, value in values.items()}
 
 
 def _preview(value: object) -> str:

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from ..types.usage import Usage
 
@@ -12,7 +11,7 @@ __all__ = ["UsageMeter"]
 class UsageMeter:
     """Adds up usage per model, and hands every addition on to the meter of the enclosing scope.
 
-    Steps on several threads may share a meter.
+    Steps on several threads may share a meter. Its copies and pickles are snapshots.
 
     Args:
         parent: The meter of the enclosing scope; None for the outermost.
@@ -26,6 +25,15 @@ class UsageMeter:
         self._steps = 0
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> tuple[dict[str, Usage], int]:
+        """What copies and pickles hold: the usage so far. They hand nothing on to an enclosing scope."""
+        with self._lock:
+            return dict(self._by_model), self._steps
+
+    def __setstate__(self, state: tuple[dict[str, Usage], int]) -> None:
+        self._by_model, self._steps = state
+        self._parent, self._lock = None, threading.Lock()
+
     @property
     def usage(self) -> Usage:
         """What was consumed so far, all models together."""
@@ -35,7 +43,7 @@ class UsageMeter:
     def usage_by_model(self) -> Mapping[str, Usage]:
         """What was consumed so far, by model id; a snapshot."""
         with self._lock:
-            return MappingProxyType(dict(self._by_model))
+            return dict(self._by_model)
 
     @property
     def steps(self) -> int:

@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from ..errors import ExecutionError
 from ..runtime.step_context import StepContext
@@ -64,7 +63,7 @@ class StepResponse:
     """
 
     outcome: StepOutcome = field(default_factory=PassStepOutcome)
-    bindings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    bindings: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 def pass_response(**bindings: object) -> StepResponse:

@@ -273,6 +273,30 @@ async def test_other_requests_go_on_when_a_client_leaves() -> None:
     assert (patient.status, patient.body, leaving.sent) == (200, b"3", [])
 
 
+async def test_a_server_that_takes_nothing_more_says_that_the_client_has_left() -> None:
+    refused = BrokenPipeError("gone")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"too late", "more_body": False})
+
+    async def server(scope: Any, receive: Any, send: Any) -> None:
+        async def refusing_send(message: Any) -> None:
+            raise refused
+
+        await NighthawkMiddleware(app, executor=Steps().executor)(scope, receive, refusing_send)
+
+    assert (await get(server)).error is None
+
+
+async def test_an_error_of_the_connection_to_something_else_is_raised() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise BrokenPipeError("of a database")
+
+    answered = await get(NighthawkMiddleware(app, executor=Steps().executor))
+    assert isinstance(answered.error, BrokenPipeError)
+
+
 async def test_an_error_for_which_there_is_nobody_left_is_not_raised() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         try:

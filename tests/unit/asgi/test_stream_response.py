@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 from trio.testing import MockClock
 
 import nighthawk_async as nh
@@ -116,7 +117,7 @@ async def test_an_error_of_the_library_after_the_beginning_is_the_last_event(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     work = Work()
-    with caplog.at_level(logging.ERROR, logger="nighthawk"):
+    with caplog.at_level(logging.INFO, logger="nighthawk"):
         headers = {"x-request-id": "r-1"}
         async with open_connection(served(work), http_scope(headers=headers)) as connection:
             await work.say("one")
@@ -128,7 +129,36 @@ async def test_an_error_of_the_library_after_the_beginning_is_the_last_event(
     assert (told.told[-1]["status"], told.told[-1]["request_id"]) == (503, "r-1")
     assert SECRET not in connection.body.decode()
     assert told.known.shown()["error"] == {"type": "ModelStatusError", "message": ""}
-    assert SECRET in caplog.text
+    (record,) = caplog.records
+    assert (record.levelname, record.exc_info) == ("WARNING", None), "it passes"
+    assert SECRET in record.getMessage()
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+async def test_a_client_that_leaves_between_two_turns_is_nothing_to_be_logged(
+    caplog: pytest.LogCaptureFixture, grouped: bool
+) -> None:
+    """The call may be asked to end, and end, before it is cancelled."""
+    raised: list[BaseException] = []
+
+    async def call() -> None:
+        with anyio.CancelScope(shield=True):
+            while not nh.cancel_requested():
+                await checkpoint()
+            with pytest.raises(nh.TaskCancelledError) as ended:
+                await stars("***")
+            raised.append(ended.value)
+            raise ExceptionGroup("both", [ended.value] * 2) if grouped else ended.value
+
+    caplog.set_level(logging.DEBUG, logger="nighthawk")
+    async with open_connection(served(call), http_scope()) as connection:
+        await wait_until(connection, lambda reader: "step" in reader.names)
+        connection.disconnect()
+    assert "disconnected" in str(raised[0])
+    assert connection.error is None
+    (record,) = caplog.records
+    assert (record.levelname, record.exc_info) == ("DEBUG", None)
+    assert "the call of an event stream has failed with the status 503" in record.getMessage()
 
 
 async def test_any_other_error_is_told_as_a_failure_and_goes_on_to_the_server() -> None:

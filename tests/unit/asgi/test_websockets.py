@@ -4,6 +4,7 @@ from typing import Any
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
@@ -101,6 +102,98 @@ async def test_an_application_that_lets_its_disconnect_out_ends_with_the_service
 
     routes = [WebSocketRoute("/talk", endpoint)]
     middleware = NighthawkMiddleware(Starlette(routes=routes), executor=Steps().executor, grace_seconds=0)
+    async with (
+        open_lifespan(middleware) as lifespan,
+        open_connection(middleware, socket_scope(), CONNECT) as connection,
+    ):
+        await connection.wait_for_sent(1)
+        await lifespan.stop()
+    assert connection.sent[-1] == {"type": "websocket.close", "code": 1001, "reason": ""}
+    assert connection.error is None
+
+
+async def test_an_application_that_lets_its_disconnect_out_ends_with_its_client() -> None:
+    async def endpoint(websocket: WebSocket) -> None:
+        await websocket.accept()
+        while True:
+            await websocket.receive_text()
+
+    routes = [WebSocketRoute("/talk", endpoint)]
+    middleware = NighthawkMiddleware(Starlette(routes=routes), executor=Steps().executor)
+    async with open_connection(middleware, socket_scope(), CONNECT) as connection:
+        await connection.wait_for_sent(1)
+        connection.feed({"type": "websocket.disconnect", "code": 1001})
+    assert connection.error is None
+
+
+class Refusing:
+    """A server that takes nothing more, and says so as the older ones do."""
+
+    def __init__(self, app: Any, error: Exception) -> None:
+        self._app = app
+        self._error = error
+        self.has_left = False
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def refusing_send(message: Any) -> None:
+            if self.has_left:
+                raise self._error
+            await send(message)
+
+        await self._app(scope, receive, refusing_send)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("after the close"), BrokenPipeError("gone")])
+async def test_an_application_that_sends_to_a_client_that_has_left_learns_of_it_and_may_let_it_out(
+    error: Exception,
+) -> None:
+    raised: list[BaseException] = []
+    steps = Steps()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await stars("***")
+        try:
+            await send({"type": "websocket.send", "text": "3"})
+        except OSError as refused:
+            raised.append(refused)
+            raise
+
+    server = Refusing(NighthawkMiddleware(app, executor=steps.executor), error)
+    async with open_connection(server, socket_scope(), CONNECT) as connection:
+        await steps.wait_for_begun(1)
+        connection.feed({"type": "websocket.disconnect", "code": 1001})
+        await anyio.wait_all_tasks_blocked()
+        server.has_left = True
+        steps.release.set()
+    assert (str(raised[0]), raised[0].__cause__) == ("the client has left", error)
+    assert connection.error is None
+
+
+async def test_an_error_of_the_server_while_the_client_is_there_stays_what_it_is() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await receive()
+        server.has_left = True
+        await send({"type": "websocket.accept"})
+
+    server = Refusing(NighthawkMiddleware(app, executor=Steps().executor), RuntimeError("no such message"))
+    async with open_connection(server, socket_scope(), CONNECT) as connection:
+        pass
+    assert str(connection.error) == "no such message"
+
+
+async def test_a_conversation_that_is_asked_to_end_between_two_turns_has_not_failed() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        assert scope["type"] == "websocket"
+        await receive()
+        await send({"type": "websocket.accept"})
+        with anyio.CancelScope(shield=True):
+            while not nh.cancel_requested():
+                await checkpoint()
+            await stars("***")
+
+    middleware = NighthawkMiddleware(app, executor=Steps().executor, grace_seconds=0)
     async with (
         open_lifespan(middleware) as lifespan,
         open_connection(middleware, socket_scope(), CONNECT) as connection,

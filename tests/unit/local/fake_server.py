@@ -21,6 +21,10 @@ def main() -> None:
         os._exit(behaviour["exit"])
     if "line" in behaviour:
         print(behaviour["line"], flush=True)
+    if "record" in behaviour:
+        told = {"arguments": sys.argv, "environment": dict(os.environ), "line": sys.stdin.readline()}
+        with open(behaviour["record"], "w", encoding="utf-8") as record:
+            json.dump(told, record)
     if behaviour.get("deaf"):
         threading.Event().wait()
     sys.stdin.read()

@@ -103,9 +103,29 @@ async def test_waiting_that_was_cancelled_can_be_taken_up_again(
             with anyio.move_on_after(0.05):
                 await process.wait_until_ready()
             go.touch()
-            assert await process.wait_until_ready() == "http://127.0.0.1:9"
+            assert (await process.wait_until_ready()).address == "http://127.0.0.1:9"
         finally:
             await process.stop()
+
+
+@pytest.mark.anyio
+async def test_each_child_gets_a_key_of_its_own_where_nobody_else_can_read_it(
+    make_launch: MakeLaunch, fake_program: Path, tmp_path: Path
+) -> None:
+    record, keys = tmp_path / "told.json", set[str]()
+    with anyio.fail_after(30):
+        for _ in range(2):
+            launch = make_launch(line=READY, record=str(record))
+            process = await ServerProcess.spawn(launch, fake_program)
+            access = await process.wait_until_ready()
+            await process.stop()
+            told = json.loads(record.read_text(encoding="utf-8"))
+            assert told["line"] == f"{access.key}\n"
+            assert len(access.key) >= 32
+            assert access.key not in json.dumps([told["arguments"], told["environment"]])
+            assert access.key not in repr(access)
+            keys.add(access.key)
+    assert len(keys) == 2
 
 
 @pytest.mark.anyio

@@ -26,8 +26,8 @@ def recorded_starts(launch: LocalServerLaunch) -> list[int]:
 
 
 async def ask(server: LocalServer) -> str:
-    async with server.admit() as address:
-        return address
+    async with server.admit() as access:
+        return access.address
 
 
 async def test_nothing_is_started_before_somebody_asks(make_launch: MakeLaunch, fake_program: Path) -> None:

@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ...pickling import PicklableError
 from ..protocol import AsgiScope, Receive, header_values
 from .refusals import NOT_JSON, TOO_LARGE, RefusalError, bad_request
 
@@ -14,7 +15,7 @@ MAX_BODY_BYTES = 65_536
 Body = TypeVar("Body")
 
 
-class ClientLeftError(Exception):
+class ClientLeftError(PicklableError):
     """The client has left before its request was whole: there is nobody to tell."""
 
 

@@ -6,12 +6,14 @@ One lock guards all accounts: what is done under it is arithmetic, and accounts 
 import threading
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from math import inf
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakSet
 
 from ...errors import BudgetExceededError
+from ...pickling import checked_picklable
 from ..usage_meter import UsageMeter
 from .stopwatch import Stopwatch
 from .terms import Amount, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
@@ -89,6 +91,31 @@ class BudgetAccount:
         self.meter = UsageMeter()
         self._told: dict[object, set[tuple[Resource, float]]] = {}
         self._breaches: WeakSet[BudgetExceededError] = WeakSet()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy the terms, and what is spent so far. Nothing is set aside in copies."""
+        what = (
+            f"budget {self.terms.name}: a function that says prices is sent by its name, and this one is not"
+        )
+        checked_picklable(
+            self.terms.prices, f"{what} found by it; define it in a module, or give a mapping of prices"
+        )
+        watch, meter = copy(self.watch), copy(self.meter)
+        with ACCOUNTS_LOCK:
+            return BudgetAccount._rebuilt, (self.terms, dict(self._spent), self.has_unpriced, watch, meter)
+
+    @classmethod
+    def _rebuilt(
+        cls,
+        terms: BudgetTerms,
+        spent: dict[Resource, Amount],
+        has_unpriced: bool,
+        watch: Stopwatch,
+        meter: UsageMeter,
+    ) -> "BudgetAccount":
+        account = cls(terms)
+        account._spent, account.has_unpriced, account.watch, account.meter = spent, has_unpriced, watch, meter
+        return account
 
     @property
     def spent(self) -> BudgetAmounts:

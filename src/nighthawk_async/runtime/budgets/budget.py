@@ -146,7 +146,8 @@ class Budget:
     """What may be spent, and the account of it. Made by `budget`.
 
     As a context manager it puts itself in force for a block within a run. Several tasks and threads may do so
-    at once, and share the account.
+    at once, and share the account. A pickle holds what it allows and what is spent so far: the budget made of
+    it has an account of its own, of which this one learns nothing.
 
     Args:
         terms: What it allows.

@@ -40,6 +40,14 @@ class Stopwatch:
         self._started_at = 0.0
         self._elapsed = 0.0
 
+    def __getstate__(self) -> float:
+        """What copies and pickles hold: for how long it has run. They are not started."""
+        return self.elapsed_seconds
+
+    def __setstate__(self, elapsed_seconds: float) -> None:
+        self._elapsed = elapsed_seconds
+        self._lock, self._users, self._started_at = threading.Lock(), 0, 0.0
+
     @property
     def elapsed_seconds(self) -> float:
         """For how long it has run, in seconds."""

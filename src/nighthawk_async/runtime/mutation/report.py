@@ -52,6 +52,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from ...errors import ToolBoundaryError
+from ...pickling import PicklableError
 from ...types.execution import ExecutionRef
 from .bound_objects import BoundObjects
 from .watch import Mutation
@@ -108,7 +109,7 @@ class MutationReport:
         return f"step {step.step_id}"
 
 
-class ConcurrentMutationWarning(RuntimeWarning):
+class ConcurrentMutationWarning(PicklableError, RuntimeWarning):  # noqa: N818  (not an error)
     """A step changed an object that another step in flight has bound.
 
     Args:

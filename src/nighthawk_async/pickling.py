@@ -1,0 +1,184 @@
+"""What the library sends to other processes: errors that can be pickled and copied. Floor 0.
+
+Python rebuilds an exception by calling its type with its `args`, which fails for every type that takes other
+arguments than its message; in the worker of a process pool, one such error breaks the whole pool. What an
+error holds can be as bad: errors of programs that cannot be rebuilt either, and objects of the present
+process. These are replaced by a description, so that the error itself always arrives.
+"""
+
+import copy
+import io
+import pickle
+from decimal import Decimal
+from typing import Any, TypeVar, cast
+
+__all__ = ["PicklableError", "UnpicklableError", "checked_picklable"]
+
+_MAX_DEPTH = 16
+_MAX_TEXT = 1_000  # characters of the description of what is left out
+
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes, Decimal})
+
+Value = TypeVar("Value")
+
+
+class PicklableError(Exception):
+    """An exception whose copies and pickles are as it is, whatever arguments its type takes.
+
+    They have its type, its message, its arguments, its attributes and its notes; as with every exception,
+    pickles have no cause and no traceback. In a pickle, what cannot be pickled, or not be rebuilt from its
+    pickle, is replaced: an exception by an `UnpicklableError`, anything else by a text.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it, with a description of what it holds and cannot be pickled."""
+        error_type, args, state = _parts(self)
+        sent_args = tuple(_sendable(part) for part in args)
+        return _recreated, (error_type, sent_args), {name: _sendable(part) for name, part in state.items()}
+
+    def __copy__(self) -> "PicklableError":
+        """Copy it; what it holds is shared."""
+        error_type, args, state = _parts(self)
+        error = _recreated(error_type, args)
+        error.__setstate__(state)
+        return error
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "PicklableError":
+        """Copy it and what it holds; what cannot be copied is shared."""
+        error_type, args, state = _parts(self)
+        error = _recreated(error_type, tuple(_deep_copy(part, memo) for part in args))
+        memo[id(self)] = error  # which it may hold itself
+        error.__setstate__({name: _deep_copy(part, memo) for name, part in state.items()})
+        return error
+
+
+class UnpicklableError(PicklableError):
+    """Stands for an exception that cannot be pickled, in the pickle of an error that holds it.
+
+    Args:
+        type_name: The qualified name of its type.
+        text: What it says.
+    """
+
+    def __init__(self, type_name: str, text: str) -> None:
+        super().__init__(f"{type_name}: {text}" if text else type_name)
+        self.type_name = type_name
+        self.text = text
+
+
+def checked_picklable(value: Value, advice: str) -> Value:
+    """A value that can be pickled, for the `__reduce__` of what holds it.
+
+    Args:
+        value: The value.
+        advice: What cannot be pickled, and what to send instead.
+
+    Raises:
+        TypeError: It cannot be pickled, or not be rebuilt from its pickle.
+    """
+    problem = _find_problem(value)
+    if problem is not None:
+        raise TypeError(f"{advice} ({_text_of(problem)})")
+    return value
+
+
+def _parts(error: PicklableError) -> tuple[type[PicklableError], tuple[object, ...], dict[str, object]]:
+    """The type, the arguments and the attributes of an error, as the built-in part of it tells them."""
+    _, args, *rest = cast("tuple[Any, ...]", super(PicklableError, error).__reduce__())
+    return type(error), args, dict(rest[0]) if rest and rest[0] else {}
+
+
+def _recreated(error_type: type[PicklableError], args: tuple[object, ...]) -> PicklableError:
+    """An error with such arguments, without a call of the constructor that its type defines."""
+    error = error_type.__new__(error_type, *args)
+    built_in = next(base for base in error_type.__mro__ if base.__module__ == "builtins")
+    built_in.__init__(error, *args)
+    return error
+
+
+def _deep_copy(part: object, memo: dict[int, Any]) -> object:
+    try:
+        return copy.deepcopy(part, memo)
+    except Exception:  # whatever an object's own way to be copied raises
+        return part
+
+
+def _sendable(part: object, depth: int = 0) -> object:
+    """A part of an error, with descriptions of what in it cannot be pickled."""
+    if type(part) in _PLAIN:
+        return part
+    problem = _find_problem(part)
+    if problem is None:
+        return part
+    if depth < _MAX_DEPTH:
+        if isinstance(part, BaseExceptionGroup):
+            return _sendable_group(cast("BaseExceptionGroup[BaseException]", part), depth)
+        if type(part) in (tuple, list):
+            members = cast("list[object]", part)
+            return type(members)(_sendable(each, depth + 1) for each in members)
+        if type(part) is dict:
+            named = cast("dict[object, object]", part)
+            return {_sendable(key, depth + 1): _sendable(each, depth + 1) for key, each in named.items()}
+    if isinstance(part, BaseException):
+        return UnpicklableError(_type_name(part), _text_of(part))
+    return f"<{_type_name(part)}, which cannot be pickled: {_text_of(problem)}>"
+
+
+def _sendable_group(group: BaseExceptionGroup[BaseException], depth: int) -> BaseException:
+    errors = [cast("BaseException", _sendable(each, depth + 1)) for each in group.exceptions]
+    sent = BaseExceptionGroup(str(group.message), errors)  # one of exceptions when all of them are such
+    for note in getattr(group, "__notes__", ()):
+        sent.add_note(str(note))
+    return sent
+
+
+class _TrialPickler(pickle.Pickler):
+    """Pickles everything but errors that take care of themselves, so that none is tried again and again."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file, pickle.HIGHEST_PROTOCOL)
+        self.trusted: list[object] = []
+
+    def persistent_id(self, obj: object) -> int | None:
+        kind = type(obj)
+        if not issubclass(kind, PicklableError) or kind.__reduce__ is not PicklableError.__reduce__:
+            return None
+        if _find_problem(kind) is not None:  # nobody finds it by its name
+            return None
+        self.trusted.append(obj)
+        return len(self.trusted) - 1
+
+
+class _TrialUnpickler(pickle.Unpickler):
+    def __init__(self, file: io.BytesIO, trusted: list[object]) -> None:
+        super().__init__(file)
+        self._trusted = trusted
+
+    def persistent_load(self, pid: int) -> object:
+        return self._trusted[pid]
+
+
+def _find_problem(part: object) -> Exception | None:
+    """Why something cannot be pickled and rebuilt; None when it can."""
+    file = io.BytesIO()
+    try:
+        pickler = _TrialPickler(file)
+        pickler.dump(part)
+        file.seek(0)
+        _TrialUnpickler(file, pickler.trusted).load()
+    except Exception as error:  # whatever an object's own way to be pickled, or rebuilt, raises
+        return error
+    return None
+
+
+def _type_name(part: object) -> str:
+    kind = type(part)
+    return f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        text = str(error)
+    except Exception:  # `__str__` of the user's exception may raise anything
+        return "its message cannot be shown"
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 1] + "…"

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import anyio
 import anyio.to_thread
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..trace_context import find_trace_context, using_trace_context
 
@@ -141,6 +141,8 @@ class Ask(ActorMessage):
             Exception: Whatever the handler raised.
         """
         await self._answered.wait()
+        if self._error is not None:
+            await checkpoint_if_cancelled()  # what ended the actor may have cancelled the caller, too
         self._is_told = True
         if self._error is not None:
             # The asker sees where it was raised, and not the way it took through the actor's owner.

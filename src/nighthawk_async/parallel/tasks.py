@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
 import anyio
 from anyio import get_cancelled_exc_class
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..observation import NodeWriter
 from .failures import only_error, raise_bare, without_cancellations
@@ -188,6 +189,9 @@ class Tasks:
         shown = exc if isinstance(exc, get_cancelled_exc_class()) else None
         try:
             await self._task_group.__aexit__(None if shown is None else type(shown), shown, None)
+            if exc is None:
+                # On asyncio, leaving a task group does not raise the cancellation with which its tasks ended.
+                await checkpoint_if_cancelled()
         except BaseException as error:  # the owner was cancelled, or interrupted by Ctrl-C
             return exc or only_error(error)
         return exc

@@ -13,8 +13,6 @@ What is exported is loaded when it is first used: a program that defines no budg
 actor of its own does not wait for what does that. Type checkers read `__init__.pyi`, which says the same.
 """
 
-from importlib import import_module
-
 from .lazy_exports import attach_exports
 
 _load, __dir__, __all__ = attach_exports(
@@ -199,5 +197,7 @@ def __getattr__(name: str) -> object:
 
         return version("nighthawk-async")
     if name == "open_tasks":  # whose room knows nothing of the mailboxes that tasks have
+        from importlib import import_module
+
         import_module(f"{__name__}.runtime.run_tasks")
     return _load(name)

@@ -161,8 +161,7 @@ async def reserve_in_turn(entries: Sequence[Entry], *, payers: Sequence[Payer]) 
     try:
         if waiter.answer is None:
             await waiter.wait()
-            if isinstance(waiter.answer, BudgetExceededError):
-                await checkpoint_if_cancelled()  # the caller's own end goes before the answer
+            await checkpoint_if_cancelled()  # the end of the caller goes before the answer
     except BaseException:
         _give_up(waiter)
         raise

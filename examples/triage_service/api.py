@@ -58,8 +58,8 @@ class Api:
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncGenerator[None, None]:
-        """Own the investigations. The middleware has its run in force around this."""
-        async with nh.open_tasks("investigations", at_end="cancel") as tasks:
+        """Own the investigations, which end with it. The middleware has its run in force around this."""
+        async with nh.open_tasks("investigations") as tasks:
             self._investigations = Investigations(tasks, max_running=self._settings.max_investigations)
             yield
             self._investigations = None

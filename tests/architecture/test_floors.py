@@ -14,6 +14,7 @@ FLOORS: Mapping[str, int] = {
     "configuration": 0,
     "lazy_exports": 0,
     "observation": 0,
+    "threads": 0,
     "trace_context": 0,
     "natural": 1,
     "prompt": 1,

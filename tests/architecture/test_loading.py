@@ -124,3 +124,24 @@ def test_what_is_named_here_exists() -> None:
     assert [
         name for name, path in paths.items() if not (path.with_suffix(".py").exists() or path.is_dir())
     ] == []
+
+
+def test_tasks_have_mailboxes_in_a_program_that_loads_nothing_else(tmp_path: Path) -> None:
+    program = """
+import json
+
+import anyio
+import nighthawk_async as nh
+
+async def receive():
+    return await nh.current_task().mailbox.receive()
+
+async def main():
+    async with nh.open_tasks() as tasks:
+        handle = tasks.start(receive)
+        await handle.mailbox.send("message")
+        print(json.dumps([await handle]))
+
+anyio.run(main)
+"""
+    assert loaded_by(program, folder=tmp_path) == {"message"}

@@ -44,7 +44,7 @@ def work_in_thread(number: int) -> None:
 
 async def in_tasks() -> None:
     """Start every step in a task with a handle."""
-    async with nh.run(executor), nh.open_tasks() as tasks:
+    async with nh.run(executor), nh.open_tasks(at_end="wait") as tasks:
         for number in range(STEPS):
             tasks.start(work, number)
 

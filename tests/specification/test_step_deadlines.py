@@ -57,7 +57,7 @@ async def test_a_deadline_around_a_step_ends_the_tool_it_waits_for() -> None:
 async def test_a_deadline_around_a_step_ends_the_child_steps_of_its_tools() -> None:
     async def delegate() -> None:
         with nh.scope(step_executor=CallbackExecutor(never_ends)):
-            async with nh.open_tasks() as tasks:
+            async with nh.open_tasks(at_end="wait") as tasks:
                 tasks.start(work, None)
 
     steps = ScriptedSteps(evaluating("tool()"), PASS)

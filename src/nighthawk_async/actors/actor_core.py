@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import anyio
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from .actor_errors import ActorEndedError
 from .actor_life import ActorFigures, ActorInstance, ActorLife
@@ -100,6 +100,7 @@ class ActorCore:
 
     async def ask(self, message: Ask) -> object:
         """Send a message and wait for the reply."""
+        await checkpoint_if_cancelled()  # what ended the actor may have cancelled the caller, too
         self._check_open()
         sending = self._mailbox.sending(message).wait()
         try:

@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any, cast
 
 import anyio
-import anyio.to_thread
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
+from ..threads import call_in_thread
 from ..trace_context import find_trace_context, using_trace_context
 
 __all__ = ["ActorMessage", "Ask"]
@@ -141,6 +141,8 @@ class Ask(ActorMessage):
             Exception: Whatever the handler raised.
         """
         await self._answered.wait()
+        if self._error is not None:
+            await checkpoint_if_cancelled()  # what ended the actor may have cancelled the caller, too
         self._is_told = True
         if self._error is not None:
             # The asker sees where it was raised, and not the way it took through the actor's owner.
@@ -150,13 +152,11 @@ class Ask(ActorMessage):
 
 async def _call_in_thread(call: Callable[[], object], limiter: anyio.CapacityLimiter) -> object:
     try:
-        # In a tuple, because Trio takes a thread that gives a coroutine for a mistake.
-        (value,) = await anyio.to_thread.run_sync(lambda: (call(),), limiter=limiter)
+        return await call_in_thread(call, limiter=limiter)
     except CallFromThreadCancelledError:
         # How a cancellation looks on asyncio after its way through the thread.
         await checkpoint()
         raise
-    return value
 
 
 def _find_override(function: Callable[..., Any], actor_class: type) -> Callable[..., Any]:

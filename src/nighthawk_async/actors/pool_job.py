@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import anyio
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..observation import NodeWriter
 from .pool_admission import Admission
@@ -208,16 +208,16 @@ class Job(Generic[Result]):
         if self._ended is None:
             self._ended = anyio.Event()
         wait = self.owner.waits.begin(self)
-        if wait is None:
-            await self._ended.wait()
-            return
-        if self._waits is None:
-            self._waits = []
-        self._waits.append(wait)
+        if wait is not None:
+            if self._waits is None:
+                self._waits = []
+            self._waits.append(wait)
         try:
             await self._ended.wait()
         finally:
-            wait.end()
+            if wait is not None:
+                wait.end()
+        await checkpoint_if_cancelled()  # what cancelled the job may have cancelled the caller, too
 
     async def wait_result(self) -> Result:
         """Wait until it has ended, and learn how.

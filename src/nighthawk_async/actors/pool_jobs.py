@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from anyio.lowlevel import checkpoint_if_cancelled
+
 from ..observation import NodeWriter
 from .pool_admission import Admission
 from .pool_errors import PoolClosedError, PoolFullError
@@ -117,6 +119,7 @@ class PoolJobs:
                 self._take_back(job)
             raise
         if admission.is_refused:
+            await checkpoint_if_cancelled()  # what cancelled the pool may have cancelled the caller, too
             raise PoolClosedError(f"the pool {self.pool!r} takes no more jobs")
 
     def leave_waiting(self, job: Job[Any]) -> PoolFullError:

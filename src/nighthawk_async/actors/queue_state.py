@@ -143,7 +143,7 @@ class SendWait(Wait, Generic[Message]):
         message: The message.
     """
 
-    __slots__ = ("_is_accepted", "_state", "_task", "_waiter", "is_refused", "message", "number")
+    __slots__ = ("_is_accepted", "_state", "_task", "_waiter", "message", "number")
 
     def __init__(self, state: QueueState[Message], message: Message) -> None:
         self._state = state
@@ -210,7 +210,7 @@ class ReceiveWait(Wait, Generic[Message]):
         state: Where it comes from.
     """
 
-    __slots__ = ("_message", "_state", "_waiter", "is_refused")
+    __slots__ = ("_message", "_state", "_waiter")
 
     def __init__(self, state: QueueState[Message]) -> None:
         self._state = state

@@ -5,6 +5,7 @@ from typing import cast
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint_if_cancelled
 
 __all__ = ["BareTaskGroup"]
 
@@ -27,9 +28,14 @@ class BareTaskGroup:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
         try:
-            return await self._task_group.__aexit__(exc_type, exc, traceback)
+            is_caught = await self._task_group.__aexit__(exc_type, exc, traceback)
         except BaseExceptionGroup as group:
             error = _bare(group)
+        else:
+            if exc is None:
+                # On asyncio, leaving does not raise the cancellation with which its tasks have ended.
+                await checkpoint_if_cancelled()
+            return is_caught
         if error is exc or _is_copy(error, exc):
             return False  # what the body raised goes on by itself
         # Raised outside the handler, so that it does not refer to the group. What the body raised, maybe the

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TypeVar, cast
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 __all__ = ["Wait", "Waiter", "wait_for_first"]
 
@@ -46,7 +47,15 @@ class Waiter:
 
 
 class Wait(ABC):
-    """A thing that a task waits for. Every method is synchronous: it decides, and never waits itself."""
+    """A thing that a task waits for. Every method is synchronous: it decides, and never waits itself.
+
+    Attributes:
+        is_refused: Whether it will never happen. A task that is told so has waited for it all the same.
+    """
+
+    __slots__ = ("is_refused",)
+
+    is_refused: bool
 
     @abstractmethod
     def poll(self) -> bool:
@@ -92,6 +101,8 @@ async def wait_for_first(waits: Sequence[AnyWait]) -> AnyWait:
                 wait.enter(waiter, is_again=is_again)
             done = _settle(waits, await waiter.wait())
             if done is not None:
+                if done.is_refused:  # what cancelled the other side may have cancelled the caller, too
+                    await checkpoint_if_cancelled()
                 return done
             waiter.wait_again()
             is_again = True

@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict, deque
 from math import inf
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..pickling import PicklableError
 from .problems import QUEUE_FULL, SHUTTING_DOWN, TOO_MANY_OF_CLIENT, Problem
@@ -59,6 +60,8 @@ class Turn:
         if not self.is_admitted and self.problem is None:
             self._decided = anyio.Event()
             await self._decided.wait()
+            if self.problem is not None:
+                await checkpoint_if_cancelled()  # the end of the request goes before the answer
         if self.problem is not None:
             raise RefusedError(self.problem)
 

@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
-import anyio.to_thread
 from anyio import CapacityLimiter
+
+from ..threads import call_in_thread
 
 __all__ = ["AnyFunction", "call_any", "is_async_callable"]
 
@@ -38,7 +39,8 @@ async def call_any(
 
     The context variables of the caller flow into the worker thread. A running thread cannot be interrupted:
     when the caller is cancelled, it waits for the function to return, and what the function does through
-    `anyio.from_thread` (a synchronous natural function does its steps so) is cancelled.
+    `anyio.from_thread` (a synchronous natural function does its steps so) is cancelled, whether it has begun
+    by then or begins later. A function whose thread has not begun is not called.
 
     Args:
         function: The function.
@@ -51,6 +53,5 @@ async def call_any(
     """
     if is_async_callable(function):
         return await function(*args)
-    # In a tuple, because Trio takes a thread that gives a coroutine for a mistake.
-    (value,) = await anyio.to_thread.run_sync(lambda: (function(*args),), limiter=limiter)
+    value = await call_in_thread(function, *args, limiter=limiter)
     return await value if inspect.isawaitable(value) else value

@@ -169,6 +169,8 @@ class Calls(Generic[Item, Result]):
         try:
             with self._options.time_limit() as self._limit:
                 await self._run_in_task_group()
+                # On asyncio, leaving a task group does not raise the cancellation with which its tasks ended.
+                await checkpoint_if_cancelled()
         except DeadlineExceededError:  # of the limit: those of calls are failures
             if not self._is_decided:
                 raise

@@ -24,6 +24,11 @@ class Clock:
         self.is_of_loop_thread = is_loop_thread()
         self._loop = _find_loop()
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether it can be read here without asking another thread."""
+        return self._loop is None or find_running_loop() == self._loop
+
     def now(self) -> float:
         """The time now, from the thread of the event loop or from any other.
 

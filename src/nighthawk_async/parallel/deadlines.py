@@ -8,6 +8,7 @@ do and `anyio.from_thread.run` does not, and is checked at the end of the block.
 
 import inspect
 import math
+import time
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from contextvars import ContextVar, Token
@@ -17,6 +18,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import anyio
 from anyio import NoEventLoopError, from_thread
+from anyio.lowlevel import checkpoint
 
 from .calling import is_async_callable
 from .clocks import Clock, is_loop_thread
@@ -103,6 +105,11 @@ class Deadline:
             RuntimeError: It is asked in a thread of another event loop.
         """
         return self._left_seconds if self._clock is None else self._expires_at - self._clock.now()
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether `remaining_seconds` is known here without asking another thread."""
+        return self._clock is not None and self._clock.is_at_hand
 
     def check(self) -> None:
         """Raise when the time is over. For code in a thread, which nothing interrupts.
@@ -214,31 +221,47 @@ def under_thread_deadlines(
         seconds = _seconds_left_on_loop()
         if math.isinf(seconds) and seconds > 0:
             return function
-        return partial(_within, max(seconds, 0.0), Deadline(max(seconds, 0.0), _BLOCKING), function)
+        return partial(_within, _HandedOver(Deadline(max(seconds, 0.0), _BLOCKING)), function)
     function = partial(_reached_by_cancellation, function)
     limits = _in_thread.get()
     if not limits:
         return function
-    first = min(limits, key=_remaining_seconds)
-    return partial(_within, first.remaining_seconds, first, function)
+    return partial(_within, _HandedOver(min(limits, key=_remaining_seconds)), function)
 
 
 async def _reached_by_cancellation(function: Callable[..., Awaitable[Result]], *args: object) -> Result:
-    with anyio.CancelScope():  # noqa: ASYNC100  (nothing is to be cancelled in it)
-        pass  # on asyncio, leaving a scope repeats a cancellation that was over before this task began
+    if _seconds_left_on_loop() == -math.inf:  # cancelled before this began: on asyncio nobody would say so
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await checkpoint()
     return await function(*args)
 
 
-async def _within(
-    seconds: float, limit: Deadline, function: Callable[..., Awaitable[Result]], *args: object
-) -> Result:
+class _HandedOver:
+    """A deadline on its way from a thread to an event loop, which may be long in coming."""
+
+    __slots__ = ("_at", "_left_seconds", "limit")
+
+    def __init__(self, limit: Deadline) -> None:
+        self.limit = limit
+        self._left_seconds = limit.remaining_seconds
+        self._at = time.monotonic()
+
+    def left_seconds(self) -> float:
+        """What is left of it on arrival, in seconds."""
+        if self.limit.is_at_hand:
+            return self.limit.remaining_seconds
+        return self._left_seconds - (time.monotonic() - self._at)
+
+
+async def _within(limit: _HandedOver, function: Callable[..., Awaitable[Result]], *args: object) -> Result:
     token = _in_thread.set(())  # the scope reaches everything below
     try:
-        with anyio.move_on_after(seconds):
+        with anyio.move_on_after(max(limit.left_seconds(), 0.0)):
             return await function(*args)
     finally:
         _in_thread.reset(token)
-    raise DeadlineExceededError(limit.seconds, limit.name)
+    raise DeadlineExceededError(limit.limit.seconds, limit.limit.name)
 
 
 def _limited_async(

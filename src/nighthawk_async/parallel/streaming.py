@@ -7,7 +7,7 @@ from typing import Generic, Literal, TypeVar
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from .calling import AnyFunction
 from .calls import CallOptions, Calls
@@ -130,6 +130,8 @@ class Stream(Generic[Result_co]):
         await checkpoint()
         while not self._results and self._phase == "open":
             await self._wait_for_turn()
+        if self._phase != "open":
+            await checkpoint_if_cancelled()  # what ended the calls may have cancelled the caller, too
         if self._phase == "left":
             raise anyio.ClosedResourceError
         if self._error is not None and not self._results:

@@ -4,6 +4,7 @@ from collections.abc import Generator
 from typing import Any, Generic, TypeVar
 
 import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from .limits import checked_seconds
 from .task_control import TaskControl
@@ -139,6 +140,7 @@ class TaskHandle(Generic[Result_co]):
             NothingToControlError: The task runs nothing that can be looked at at present.
             TaskEndedError: The task has ended.
         """
+        await checkpoint_if_cancelled()  # what ended the task may have cancelled the caller, too
         return await self._control().snapshot()
 
     def suspend(self) -> None:
@@ -157,6 +159,7 @@ class TaskHandle(Generic[Result_co]):
             NothingToControlError: The task runs nothing that can be suspended at present.
             TaskEndedError: The task has ended, or what it ran ended before it was parked.
         """
+        await checkpoint_if_cancelled()  # what ended the task may have cancelled the caller, too
         await self._control().wait_suspended()
 
     def resume(self, input: Any = None) -> None:

@@ -8,7 +8,7 @@ Everything is synchronous except waiting, and happens on one event loop.
 from typing import Literal, TypeAlias
 
 import anyio
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from .task_errors import AlreadyResumedError, NotSuspendedError, TaskEndedError
 
@@ -117,6 +117,8 @@ class ParkingPlace:
         if self._changed is None:
             self._changed = anyio.Event()
         await self._changed.wait()
+        if self._state == "ended":
+            await checkpoint_if_cancelled()  # what ended it may have cancelled the caller, too
 
     def _enter(self, state: ParkingState) -> None:
         if state == self._state:

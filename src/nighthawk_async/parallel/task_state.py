@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 import anyio
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..observation import NodeWriter
 from .task_errors import TaskAwaitsItselfError, TaskCancelledError
@@ -153,6 +153,7 @@ class TaskState(Generic[Result]):
         if self._ended is None:
             self._ended = anyio.Event()
         await self._ended.wait()
+        await checkpoint_if_cancelled()  # what cancelled the task may have cancelled the caller, too
 
     async def wait_result(self) -> Result:
         """Wait until the task has ended, and learn how.

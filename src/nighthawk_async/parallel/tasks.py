@@ -5,11 +5,11 @@
         score = tasks.start(rate, url, name="score")
         print(await page, await score)
 
-A task fails alone: its error is kept for whoever awaits its handle, and the others go on, because awaiting
-it may be prepared for the error. Leaving the block waits for the tasks, as leaving a task group does, so that
-work which was started is done and no task outlives its owner. From then on a failure that nobody awaits
-cancels the rest; every failure that nobody has awaited by the end is raised there. What ends the program
-(`sys.exit`, Ctrl-C) ends the body and the tasks at once.
+Tasks end with their owner: leaving the block cancels those that nobody awaits, and waits until they have
+ended. What is wanted is awaited, or waited for with `at_end="wait"`. A task fails alone: its error is kept
+for whoever awaits its handle, and the others go on, because awaiting it may be prepared for the error. Once
+the body has ended, a failure that nobody awaits cancels the rest; every failure that nobody has awaited by
+the end is raised there. What ends the program (`sys.exit`, Ctrl-C) ends the body and the tasks at once.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,6 +20,7 @@ from typing import Any, Literal, TypeVar, TypeVarTuple, cast, overload
 
 import anyio
 from anyio import get_cancelled_exc_class
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..observation import NodeWriter
 from .failures import only_error, raise_bare, without_cancellations
@@ -46,9 +47,9 @@ class Tasks:
     It belongs to one event loop, and to the task that enters it.
     """
 
-    def __init__(self, name: str, *, at_end: Literal["wait", "cancel"]) -> None:
+    def __init__(self, name: str, *, at_end: Literal["cancel", "wait"]) -> None:
         self._name = name
-        self._at_end: Literal["wait", "cancel"] = at_end
+        self._at_end: Literal["cancel", "wait"] = at_end
         self._phase: Literal["new", "open", "leaving", "closed"] = "new"
         self._ending: str | None = None
         self._spares_awaited_only = False
@@ -188,6 +189,9 @@ class Tasks:
         shown = exc if isinstance(exc, get_cancelled_exc_class()) else None
         try:
             await self._task_group.__aexit__(None if shown is None else type(shown), shown, None)
+            if exc is None:
+                # On asyncio, leaving a task group does not raise the cancellation with which its tasks ended.
+                await checkpoint_if_cancelled()
         except BaseException as error:  # the owner was cancelled, or interrupted by Ctrl-C
             return exc or only_error(error)
         return exc
@@ -235,22 +239,24 @@ class Tasks:
             self._failed.pop(state, None)
 
 
-def open_tasks(name: str = "tasks", *, at_end: Literal["wait", "cancel"] = "wait") -> Tasks:
+def open_tasks(name: str = "tasks", *, at_end: Literal["cancel", "wait"] = "cancel") -> Tasks:
     """A block in which tasks can be started that have handles.
 
-    A task fails alone: its error is kept for whoever awaits its handle, and the others go on. Leaving the
-    block normally waits for the tasks; an error or a cancellation of the body cancels them first. Once the
-    body has ended, a failure that nobody awaits cancels the rest. At the end every failure that nobody
-    awaited is raised: a single one as it is, several in an exception group, together with an error of the
-    body. An error takes the place of a cancellation, as it does in a `finally` clause. Tasks that were
-    cancelled are no failures.
+    Tasks end with their owner. Leaving the block cancels those that nobody awaits, with the reason `its
+    block has ended`, and waits until they have ended; await the handles of those whose work is wanted, or
+    have the block wait for all. An error or a cancellation of the body cancels every task.
+
+    A task fails alone: its error is kept for whoever awaits its handle, and the others go on. Once the body
+    has ended, a failure that nobody awaits cancels the rest. At the end every failure that nobody awaited is
+    raised, of tasks that failed before the end or while they were cancelled: a single one as it is, several
+    in an exception group, together with an error of the body. An error takes the place of a cancellation, as
+    it does in a `finally` clause. Tasks that were cancelled are no failures.
 
     Args:
         name: What the block is called in the ids of its tasks.
-        at_end: What leaving the block normally does: `wait` for all tasks, or `cancel` those that nobody
-            awaits, which suits helpers that would never end by themselves. A task that somebody awaits is
-            cancelled as soon as nobody does any more, and one that is started from then on when nobody
-            awaits it before it begins.
+        at_end: What leaving the block normally does: `cancel` the tasks that nobody awaits, or `wait` for
+            all. A task that somebody awaits is cancelled as soon as nobody does any more, and one that is
+            started from then on when nobody awaits it before it begins.
 
     Returns:
         A context manager, for `async with`, that gives the block.
@@ -259,7 +265,7 @@ def open_tasks(name: str = "tasks", *, at_end: Literal["wait", "cancel"] = "wait
         ValueError: The name is empty or contains `/`, `[` or `]`; or `at_end` is neither.
     """
     if at_end not in ("wait", "cancel"):
-        raise ValueError(f"at_end must be 'wait' or 'cancel', not {at_end!r}")
+        raise ValueError(f"at_end must be 'cancel' or 'wait', not {at_end!r}")
     return Tasks(_checked_name(name), at_end=at_end)
 
 

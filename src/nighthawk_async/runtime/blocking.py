@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable, Generator
 from typing import Any, Generic, ParamSpec, TypeVar
 
-import anyio.to_thread
+from ..threads import call_in_thread
 
 __all__ = ["BlockingCall", "blocking"]
 
@@ -22,7 +22,7 @@ class BlockingCall(Generic[Result]):
         self._call = call
 
     def __await__(self) -> Generator[Any, Any, Result]:
-        return anyio.to_thread.run_sync(self._call).__await__()
+        return call_in_thread(self._call).__await__()
 
 
 def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, BlockingCall[Result]]:

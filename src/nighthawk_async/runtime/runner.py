@@ -12,12 +12,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-import anyio.to_thread
-
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, NaturalParseError
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
+from ..threads import call_in_thread
 from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
 from .awaitable import is_awaitable
@@ -222,7 +221,7 @@ async def _call_executor(executor: StepExecutor, step: Step) -> object:
                 f"step {context.step_id}: {type(executor).__name__}.run_step_async must be `async def`"
             )
         return await answer
-    return await anyio.to_thread.run_sync(
+    return await call_in_thread(
         partial(
             executor.run_step,
             processed_natural_program=step.program,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.lowlevel import checkpoint
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from msgspec import Struct
 
 from ..actors import Mailbox
@@ -82,6 +82,7 @@ class Pending(Generic[Result]):
                 self._value.close()
             raise
         if self._error is not None:
+            await checkpoint_if_cancelled()  # what ended the step may have cancelled the caller, too
             raise self._error
         return cast("Result", self._value)
 

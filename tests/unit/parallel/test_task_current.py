@@ -79,7 +79,7 @@ async def test_plain_tasks_and_threads_are_part_of_the_task_around_them() -> Non
     async def look() -> None:
         found.append(current_task().id)
 
-    async with open_tasks() as tasks:
+    async with open_tasks(at_end="wait") as tasks:
         handle = tasks.start(look_around)
     assert found == [handle.id, handle.id]
     assert await anyio.to_thread.run_sync(lambda: current_task().id) == "main"
@@ -242,10 +242,10 @@ async def test_the_extent_of_a_block_is_open_from_its_first_to_its_last_task() -
         events.append("work")
 
     with installed(TaskHooks(open_extent=extent)):
-        async with open_tasks() as tasks:
+        async with open_tasks(at_end="wait") as tasks:
             tasks.start(work)
             events.append("body")
         with pytest.raises(ValueError, match="bad"):
-            async with open_tasks():
+            async with open_tasks(at_end="wait"):
                 raise ValueError("bad")
     assert events == ["open", "body", "work", "close", "open", "close"]

@@ -65,14 +65,14 @@ async def test_ids_are_the_same_whichever_task_runs_first() -> None:
 
     async def start_two(common: Tasks, found: set[str]) -> None:
         await anyio.lowlevel.checkpoint()
-        async with open_tasks() as tasks:
+        async with open_tasks(at_end="wait") as tasks:
             found.update(tasks.start(nothing).id for _ in range(2))
         found.add(common.start(nothing).id)
 
     for _ in range(10):
         found: set[str] = set()
         with open_task_root("run"):
-            async with open_tasks() as tasks:
+            async with open_tasks(at_end="wait") as tasks:
                 for _ in range(3):
                     tasks.start(start_two, tasks, found)
         ids.append(found)
@@ -353,7 +353,7 @@ async def test_the_tasks_of_a_task_are_asked_to_end_with_it() -> None:
     ready = anyio.Event()
 
     async def own_tasks() -> str:
-        async with open_tasks() as tasks:
+        async with open_tasks(at_end="wait") as tasks:
             deep.append(tasks.start(wait_until_asked))
             await ready.wait()
             deep.append(tasks.start(wait_until_asked))
@@ -363,7 +363,7 @@ async def test_the_tasks_of_a_task_are_asked_to_end_with_it() -> None:
         await ready.wait()
         return "asked" if cancel_requested() else "not asked"
 
-    async with open_tasks() as tasks, anyio.create_task_group() as task_group:
+    async with open_tasks(at_end="wait") as tasks, anyio.create_task_group() as task_group:
         handle, stranger = tasks.start(own_tasks), tasks.start(wait_until_asked)
         await anyio.wait_all_tasks_blocked()
         task_group.start_soon(handle.cancel_gracefully, float("inf"))
@@ -449,7 +449,7 @@ async def test_a_task_cannot_wait_for_its_own_end() -> None:
             await handles[0].cancel_gracefully(0)
         assert not cancel_requested()  # it was refused, so nobody was asked to end
 
-    async with open_tasks() as tasks:
+    async with open_tasks(at_end="wait") as tasks:
         handles.append(tasks.start(wait_for_itself))
     assert handles[0].status == "completed"
 
@@ -461,7 +461,7 @@ async def test_a_task_can_cancel_itself() -> None:
         handles[0].cancel("no more")
         await anyio.lowlevel.checkpoint()
 
-    async with open_tasks() as tasks:
+    async with open_tasks(at_end="wait") as tasks:
         handles.append(tasks.start(cancel_itself))
     with pytest.raises(TaskCancelledError, match="no more"):
         await handles[0]
@@ -520,6 +520,6 @@ async def test_a_task_can_be_awaited_from_a_plain_task_it_started_elsewhere() ->
             await anyio.wait_all_tasks_blocked()
             return "done"
 
-        async with open_tasks() as tasks:
+        async with open_tasks(at_end="wait") as tasks:
             handles.append(tasks.start(start_elsewhere))
     assert results == ["done"]

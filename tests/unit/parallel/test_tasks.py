@@ -214,7 +214,7 @@ async def test_leaving_waits_for_the_tasks_and_for_those_they_start() -> None:
         await anyio.wait_all_tasks_blocked()
         handles.append(tasks.start(double, 4))
 
-    async with open_tasks() as tasks:
+    async with open_tasks(at_end="wait") as tasks:
         tasks.start(start_another, tasks)
     assert handles[0].status == "completed"
     assert await handles[0] == 8
@@ -238,7 +238,7 @@ async def test_once_the_body_has_ended_a_failure_nobody_awaits_cancels_the_rest(
     handles: list[TaskHandle[None]] = []
 
     async def block() -> None:
-        async with open_tasks() as tasks:
+        async with open_tasks(at_end="wait") as tasks:
             handles.append(tasks.start(anyio.sleep_forever))
             tasks.start(start_while_ending, tasks)
             tasks.start(fail_later)
@@ -266,7 +266,7 @@ async def test_a_failure_that_a_sibling_awaits_cancels_nobody() -> None:
         await anyio.wait_all_tasks_blocked()
         return "handled"
 
-    async with open_tasks() as tasks:
+    async with open_tasks(at_end="wait") as tasks:
         sibling = tasks.start(handle_failure, tasks.start(fail_later))
         await anyio.wait_all_tasks_blocked()
         go.set()
@@ -300,7 +300,7 @@ async def test_a_failure_that_somebody_begins_to_await_as_the_body_ends_cancels_
         go.set()
 
     async with anyio.create_task_group() as outer:
-        async with open_tasks() as tasks:
+        async with open_tasks(at_end="wait") as tasks:
             failing, other = tasks.start(fail, ValueError("bad")), tasks.start(go.wait)
             await failing.wait_ended()
             outer.start_soon(wait_outside, failing)
@@ -484,7 +484,7 @@ async def test_a_cancellation_around_the_block_ends_every_task_and_goes_on() -> 
 async def test_a_cancellation_while_the_block_waits_ends_every_task_and_goes_on() -> None:
     async with anyio.create_task_group() as outer:
         with anyio.CancelScope() as scope:
-            async with open_tasks() as tasks:
+            async with open_tasks(at_end="wait") as tasks:
                 handle = tasks.start(anyio.sleep_forever)
                 outer.start_soon(_cancel_when_blocked, scope)
         assert scope.cancelled_caught
@@ -567,7 +567,7 @@ async def test_what_ends_the_program_does_so_though_somebody_catches_it() -> Non
             await handle
 
     async def block() -> None:
-        async with open_tasks() as tasks:
+        async with open_tasks(at_end="wait") as tasks:
             tasks.start(catch, tasks.start(_exit))
 
     with pytest.raises(SystemExit):

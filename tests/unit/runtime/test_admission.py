@@ -70,7 +70,7 @@ async def test_a_limit_is_a_positive_integer(value: object) -> None:
 
 async def test_no_more_steps_are_in_flight_than_allowed() -> None:
     slow = Slow()
-    async with nh.run(slow.executor, max_concurrent_steps=3), nh.open_tasks() as tasks:
+    async with nh.run(slow.executor, max_concurrent_steps=3), nh.open_tasks(at_end="wait") as tasks:
         for number in range(10):
             tasks.start(work, number)
         await anyio.wait_all_tasks_blocked()
@@ -82,7 +82,7 @@ async def test_no_more_steps_are_in_flight_than_allowed() -> None:
 
 async def test_the_first_step_to_ask_is_the_first_to_begin() -> None:
     slow = Slow()
-    async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks() as tasks:
+    async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks(at_end="wait") as tasks:
         for number in range(10):
             tasks.start(work, number)
             await anyio.wait_all_tasks_blocked()
@@ -92,7 +92,7 @@ async def test_the_first_step_to_ask_is_the_first_to_begin() -> None:
 
 async def test_without_a_limit_every_step_begins() -> None:
     slow = Slow()
-    async with nh.run(slow.executor, max_concurrent_steps=None), nh.open_tasks() as tasks:
+    async with nh.run(slow.executor, max_concurrent_steps=None), nh.open_tasks(at_end="wait") as tasks:
         for number in range(10):
             tasks.start(work, number)
         await anyio.wait_all_tasks_blocked()
@@ -102,7 +102,7 @@ async def test_without_a_limit_every_step_begins() -> None:
 
 async def test_who_is_cancelled_while_waiting_gives_its_place_to_the_next() -> None:
     slow = Slow()
-    async with nh.run(slow.executor, max_concurrent_steps=1) as run, nh.open_tasks() as tasks:
+    async with nh.run(slow.executor, max_concurrent_steps=1) as run, nh.open_tasks(at_end="wait") as tasks:
         handles: list[nh.TaskHandle[None]] = []
         for number in range(4):
             handles.append(tasks.start(work, number))
@@ -116,7 +116,7 @@ async def test_who_is_cancelled_while_waiting_gives_its_place_to_the_next() -> N
 
 async def test_who_is_cancelled_in_flight_gives_its_place_to_the_next() -> None:
     slow = Slow()
-    async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks() as tasks:
+    async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks(at_end="wait") as tasks:
         first = tasks.start(work, 0)
         await anyio.wait_all_tasks_blocked()
         tasks.start(work, 1)
@@ -158,7 +158,7 @@ async def test_the_steps_that_a_step_in_flight_brings_about_do_not_wait_for_it()
         with nh.scope(step_executor=inner):
             await work(1)
             await anyio.to_thread.run_sync(work_in_thread, 2)
-            async with nh.open_tasks() as tasks:
+            async with nh.open_tasks(at_end="wait") as tasks:
                 tasks.start(work, 3)
 
     steps = ScriptedSteps(evaluating("delegate()"), PASS)
@@ -176,7 +176,7 @@ async def test_inner_steps_at_the_same_time_take_no_places() -> None:
             await nh.parallel.map(work, range(20))
 
     steps = ScriptedSteps(evaluating("delegate()"), PASS)
-    async with nh.run(steps.executor, max_concurrent_steps=1), nh.open_tasks() as tasks:
+    async with nh.run(steps.executor, max_concurrent_steps=1), nh.open_tasks(at_end="wait") as tasks:
         with nh.scope(implicit_references={"delegate": delegate}):
             tasks.start(work, 0)
         await anyio.wait_all_tasks_blocked()
@@ -208,7 +208,7 @@ class LeavesBehind(Slow):
 
 @pytest.mark.parametrize("is_late", [True, False], ids=["later", "in the moment of its end"])
 async def test_the_tasks_that_an_ended_step_left_behind_ask_like_everybody_else(is_late: bool) -> None:
-    async with nh.open_tasks() as left:
+    async with nh.open_tasks(at_end="wait") as left:
         slow = LeavesBehind(left, further=6)
         async with nh.run(slow.executor, max_concurrent_steps=2):
             slow.may_end.set()
@@ -225,9 +225,9 @@ async def test_the_tasks_that_an_ended_step_left_behind_ask_like_everybody_else(
 
 
 async def test_a_place_becomes_free_when_the_last_step_at_it_has_ended() -> None:
-    async with nh.open_tasks() as left:
+    async with nh.open_tasks(at_end="wait") as left:
         slow = LeavesBehind(left, further=1)
-        async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks() as tasks:
+        async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks(at_end="wait") as tasks:
             first = tasks.start(work, 0)
             slow.may_begin.set()
             await anyio.wait_all_tasks_blocked()
@@ -244,7 +244,7 @@ async def test_a_place_becomes_free_when_the_last_step_at_it_has_ended() -> None
 
 async def test_steps_of_worker_threads_are_admitted_in_turn_with_the_others() -> None:
     slow = Slow()
-    async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks() as tasks:
+    async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks(at_end="wait") as tasks:
         first = tasks.start(work, 0)
         await anyio.wait_all_tasks_blocked()
         tasks.start(work_in_thread, 1)
@@ -284,7 +284,7 @@ async def test_a_limit_holds_across_the_event_loops_of_a_run(sync_backend: SyncB
 
 async def test_a_run_inside_a_run_counts_its_own_steps() -> None:
     slow, inner = Slow(), ScriptedExecutor(default_response=pass_response())
-    async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks() as tasks:
+    async with nh.run(slow.executor, max_concurrent_steps=1), nh.open_tasks(at_end="wait") as tasks:
         tasks.start(work, 0)
         await anyio.wait_all_tasks_blocked()
         async with nh.run(inner):

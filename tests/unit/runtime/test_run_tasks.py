@@ -49,7 +49,7 @@ async def test_a_task_knows_its_run_its_scope_and_its_step() -> None:
         outside = nh.current_task()
         async with nh.scope():
             scope_id = nh.get_execution_ref().scope_id
-            async with nh.open_tasks() as tasks:
+            async with nh.open_tasks(at_end="wait") as tasks:
                 tasks.start(work)
     (inside,) = seen
     assert (outside.id, outside.parent_id, outside.run_id, outside.step_id) == ("run", None, "the run", None)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from anyio.lowlevel import checkpoint_if_cancelled
+
 from ...errors import BudgetExceededError
 from ...types.usage import Usage
 from .account import ACCOUNTS_LOCK, Amounts, BudgetAccount, Payer
@@ -159,6 +161,7 @@ async def reserve_in_turn(entries: Sequence[Entry], *, payers: Sequence[Payer]) 
     try:
         if waiter.answer is None:
             await waiter.wait()
+            await checkpoint_if_cancelled()  # the end of the caller goes before the answer
     except BaseException:
         _give_up(waiter)
         raise

@@ -1,0 +1,94 @@
+"""Calling synchronous functions in worker threads, so that a cancellation reaches what they begin. Floor 0.
+
+A thread cannot be interrupted, but what it carries to its event loop with `anyio.from_thread.run` can be. On
+Trio that runs in the task of the caller and is cancelled with it, whenever it comes. On asyncio AnyIO runs it
+in a task of its own and cancels those that are there in the moment in which the caller is cancelled: who came
+to the loop a moment later would wait without end.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar, TypeVarTuple
+
+import anyio
+import anyio.to_thread
+from anyio import CapacityLimiter, from_thread, get_cancelled_exc_class
+
+__all__ = ["call_in_thread", "restart_cancellation"]
+
+Arguments = TypeVarTuple("Arguments")
+Result = TypeVar("Result")
+
+_SECONDS_BETWEEN_CANCELLATIONS = 0.01
+"""How long what a thread begins on its loop after the cancellation of the caller may go on."""
+
+
+async def call_in_thread(
+    function: Callable[[*Arguments], Result], *args: *Arguments, limiter: CapacityLimiter | None = None
+) -> Result:
+    """Call a synchronous function in a worker thread, and wait until it has returned.
+
+    The context variables of the caller flow in. When the caller is cancelled before the thread has begun, the
+    function is not called. Later it is waited for, and what it does through `anyio.from_thread` is cancelled,
+    whether it came to the loop before the cancellation or comes after it. What it returns or raises then
+    goes before the cancellation.
+
+    Args:
+        function: The function.
+        args: Its arguments.
+        limiter: Bounds the worker threads; AnyIO's default of 40 for the whole event loop when None.
+
+    Raises:
+        BaseException: Whatever the function raised.
+    """
+    call = partial(_begin, function, args)
+    if get_cancelled_exc_class().__module__.startswith("trio"):
+        return (await anyio.to_thread.run_sync(call, limiter=limiter))[0]
+    values: list[Result] = []
+    failures: list[Exception] = []
+    has_returned = anyio.Event()
+    try:
+        async with anyio.create_task_group() as task_group:
+            task_group.start_soon(_cancel_late_comers, has_returned)
+            try:
+                values.extend(await anyio.to_thread.run_sync(call, limiter=limiter))
+            except Exception as error:  # goes on as it is, and not in a group
+                failures.append(error)
+            finally:
+                has_returned.set()
+    except get_cancelled_exc_class():
+        if not values and not failures:
+            raise
+    try:
+        if failures:
+            raise failures[0]
+    finally:
+        failures.clear()  # the traceback of an error refers to these
+    return values[0]
+
+
+def restart_cancellation() -> None:
+    """Have the cancellation of a scope around the caller, if there is one, look for tasks anew.
+
+    On asyncio it stops looking when every task in the scope has ended or is shielded.
+    """
+    with anyio.CancelScope():  # noqa: ASYNC100  (nothing is to be cancelled in it)
+        pass  # leaving it does that
+
+
+def _begin(function: Callable[[*Arguments], Result], args: tuple[*Arguments]) -> tuple[Result]:
+    # In a tuple, because Trio takes a thread that gives a coroutine for a mistake.
+    from_thread.check_cancelled()
+    return (function(*args),)
+
+
+async def _cancel_late_comers(has_returned: anyio.Event) -> None:
+    """Once the caller of a thread is cancelled, cancel what the thread begins on the loop from then on."""
+    try:
+        await has_returned.wait()
+    except get_cancelled_exc_class():
+        while not has_returned.is_set():
+            with anyio.move_on_after(_SECONDS_BETWEEN_CANCELLATIONS, shield=True):
+                await has_returned.wait()
+            restart_cancellation()
+        raise

@@ -23,6 +23,7 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
+from .budgets.request_cost import priced
 from .budgets.told_usage import usage_so_far
 from .noted_stream import NotedStream
 from .told_request import ResponseGlance, request_inputs
@@ -56,6 +57,7 @@ class ToldStream(NotedStream):
     ) -> None:
         self._stream = stream
         self._model_name = model.name
+        self._price = model.capabilities.price
         self._request: ModelRequest | None = request
         self._glance = ResponseGlance()
         self._around = around
@@ -125,7 +127,7 @@ class ToldStream(NotedStream):
                     self._node.write("tool_call", event.call.arguments, key=key)
             case UsageReported():
                 self._reported = event.usage
-                self._node.set_usage(event.usage)
+                self._node.set_usage(priced(event.usage, self._price))
             case ResponseFinished():
                 self._is_finished = True
                 self._tell_finished(event)
@@ -147,7 +149,8 @@ class ToldStream(NotedStream):
             leaving: What leaves the stream.
         """
         failure = self._failure
-        self._node.set_usage(self.usage or self._reported or _unreported(failure))
+        usage = self.usage or self._reported or _unreported(failure)
+        self._node.set_usage(priced(usage, self._price))
         if failure is not None:
             self._node.set_attributes({"error.type": type(failure).__name__})
             self._node.end("failed", error=failure)

@@ -46,6 +46,7 @@ _load, __dir__, __all__ = attach_exports(
             "ModelStatusError",
             "ModelTimeoutError",
             "NaturalParseError",
+            "NestedStepLimitError",
             "NighthawkError",
             "NoHumanError",
             "RepeatedToolCallError",

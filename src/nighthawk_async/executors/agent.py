@@ -17,6 +17,7 @@ from ..ports import Model
 from ..prompt.tokens import TokenCounter
 from ..runtime.bridge import run_on_own_loop
 from ..runtime.environment import Environment, get_current_step, get_environment
+from ..runtime.nesting import thread_limiter
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
@@ -237,7 +238,7 @@ class AgentStepExecutor:
         limit = self.configuration.context_limits.value_max_tokens
         values = (*context.step_locals.values(), *context.referenced_globals.values())
         if not all(_is_short(value, limit) for value in values):
-            await anyio.to_thread.run_sync(self.token_encoding.load)
+            await anyio.to_thread.run_sync(self.token_encoding.load, limiter=thread_limiter())
 
     async def _answer_directly(
         self,

@@ -7,6 +7,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import anyio.to_thread
 
+from .nesting import thread_limiter
+
 __all__ = ["BlockingCall", "blocking"]
 
 Parameters = ParamSpec("Parameters")
@@ -22,7 +24,7 @@ class BlockingCall(Generic[Result]):
         self._call = call
 
     def __await__(self) -> Generator[Any, Any, Result]:
-        return anyio.to_thread.run_sync(self._call).__await__()
+        return anyio.to_thread.run_sync(self._call, limiter=thread_limiter()).__await__()
 
 
 def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, BlockingCall[Result]]:

@@ -7,7 +7,7 @@ The generated code of the natural function commits the result. Until then nothin
 variable. Under a resilience baseline, all of this is one attempt of several (`attempts.attempts`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -26,6 +26,7 @@ from .budgets.steps import begin_in_time, carry_out_in_time, carry_out_within
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
 from .mutation.guard import MutationGuard
+from .nesting import NestedStep, begins_stretch, check_depth, current_depth, in_own_task, thread_limiter
 from .policy_doors import (
     call_guard_of,
     carry_out_with_events,
@@ -78,15 +79,25 @@ async def run_step(
         HookError: A hook, a check or oversight failed.
         ModelError: A model request failed.
         BudgetExceededError: A budget has no room for it.
+        NestedStepLimitError: It would be within too many steps.
     """
     outer = get_environment()
+    depth = current_depth()
+    carry_out = partial(_carry_out_once, block, site, python_locals, literal, depth)
+    if begins_stretch(depth):
+        return await in_own_task(partial(_carry_out_attempts, outer, block, carry_out))
+    return await _carry_out_attempts(outer, block, carry_out)
+
+
+def _carry_out_attempts(
+    outer: Environment, block: NaturalBlock, carry_out: Callable[..., Awaitable[StepResult]]
+) -> Awaitable[StepResult]:
     resilience = outer.policies.resilience
     if resilience is None:
-        return await _carry_out_once(block, site, python_locals, literal, outer)
+        return carry_out(outer)
     from .attempts.attempts import carry_out_attempts  # here, because of what policies.py says
 
-    carry_out = partial(_carry_out_once, block, site, python_locals, literal)
-    return await carry_out_attempts(outer, step_id_of(block), resilience, carry_out)
+    return carry_out_attempts(outer, step_id_of(block), resilience, carry_out)
 
 
 async def _carry_out_once(
@@ -94,14 +105,16 @@ async def _carry_out_once(
     site: NaturalSite,
     python_locals: Mapping[str, object],
     literal: str | None,
+    depth: int,
     outer: Environment,
     attempt: "StepAttempt | None" = None,
 ) -> StepResult:
-    """Carry out a block; an attempt is one of several."""
+    """Carry out a block that has so many steps around it; an attempt is one of several."""
     execution_ref = replace(outer.execution_ref, step_id=step_id_of(block))
     step_extent = span("nighthawk.step", identity_attributes(execution_ref), has_own_status=True)
     with step_extent as step_span, ToldStep(execution_ref) as told:
         try:
+            check_depth(depth, outer.max_depth, step_id=step_id_of(block))
             step = _prepare(outer, execution_ref, block, site, python_locals, literal)
             told.begin(step, attempt)
             if attempt is not None:
@@ -182,7 +195,7 @@ async def _run_in_task_group(
             async with admitted(actor, run_state.admission, around), run_state.using_resources():
                 environment.usage_meter.count_step()
                 actor.tell_admitted()
-                with using_environment(environment), actor.in_flight():
+                with using_environment(environment), NestedStep(), actor.in_flight():
                     actor.serve_in(task_group)
                     try:
                         carry_out = partial(_carry_out, environment, step, steerable)
@@ -229,7 +242,8 @@ async def _call_executor(executor: StepExecutor, step: Step) -> object:
             step_context=context,
             binding_names=names,
             allowed_step_kinds=kinds,
-        )
+        ),
+        limiter=thread_limiter(),
     )
 
 

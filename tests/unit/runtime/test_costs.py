@@ -1,7 +1,7 @@
 """A request costs the same in every view: budget, usage meters, hooks, and what watches."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -45,11 +45,10 @@ async def costs_of(executor: Any, *budgets: nh.Budget, hooks: Any = ()) -> dict[
     node = root()
     with node.watching():
         async with nh.run(executor, hooks=hooks) as run, nh.scope():
-            for budget in budgets:
-                await budget.__aenter__()
-            await act()
-            for budget in reversed(budgets):
-                await budget.__aexit__(None, None, None)
+            async with AsyncExitStack() as stack:
+                for budget in budgets:
+                    await stack.enter_async_context(budget)
+                await act()
             scope_cost = nh.get_usage_meter().usage.cost
     costs = {"run": run.usage_meter.usage.cost, "scope": scope_cost}
     told = [each for each in node.walk() if each.usages]
@@ -140,16 +139,11 @@ async def test_a_request_that_fails_costs_the_same_everywhere(budgets: tuple[str
     made = [nh.budget(cost=1, name=name) for name in budgets]
     node = root()
     with node.watching():
-        async with nh.run(executor_of(BreakingModel())) as run:
+        async with nh.run(executor_of(BreakingModel())) as run, AsyncExitStack() as stack:
+            for budget in made:
+                await stack.enter_async_context(budget)
             with pytest.raises(nh.ModelConnectionError):
-                async with nh.scope():
-                    for budget in made:
-                        await budget.__aenter__()
-                    try:
-                        await act()
-                    finally:
-                        for budget in made:
-                            await budget.__aexit__(None, None, None)
+                await act()
     assert run.usage_meter.usage.cost == COST
     assert [each.usages[-1].cost for each in node.walk() if each.usages] == [COST]
     assert all(budget.cost == budget.usage.cost == COST for budget in made)

@@ -20,6 +20,7 @@ from ...ports import HasSettings, Model
 from ...prompt.tokens import TokenCounter
 from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
 from ...types.usage import Usage
+from ..nesting import thread_limiter
 from .account import Amounts, BudgetAccount, Payer
 from .conclusion import CONCLUSION_TOKENS
 from .request_bound import (
@@ -317,7 +318,9 @@ async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> 
     if measure.is_loaded and len(text) <= _LONG_CHARACTERS:
         input_tokens = measure.most_tokens_of(request, text)
     else:
-        input_tokens = await anyio.to_thread.run_sync(measure.most_tokens_of, request, text)
+        input_tokens = await anyio.to_thread.run_sync(
+            measure.most_tokens_of, request, text, limiter=thread_limiter()
+        )
     return RequestBound(
         input_tokens=input_tokens + CONCLUSION_TOKENS,
         output_tokens=output_tokens * count_answers(request.settings),

@@ -104,6 +104,9 @@ class NighthawkError(Exception):
     retry_after_seconds: float | None = None
     """After how many seconds it may; None when nobody says."""
 
+    execution_id: str | None = None
+    """The id of the innermost execution of a step that it has left; None when it has left none. See `ExecutionRef`."""
+
     _without_content: str | None = None
 
     @property

@@ -14,6 +14,7 @@ FLOORS: Mapping[str, int] = {
     "lazy_exports": 0,
     "observation": 0,
     "trace_context": 0,
+    "executions": 0,
     "natural": 1,
     "prompt": 1,
     "wire": 1,

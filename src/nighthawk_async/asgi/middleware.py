@@ -137,14 +137,12 @@ class NighthawkMiddleware:
             client_of=client_of,
             tree=tree,
         )
-        self._service = Service(
-            settings,
-            Admission(
-                max_concurrent=_count_or_none(max_concurrent_requests, "max_concurrent_requests"),
-                max_queued=checked_count(max_queued_requests, "max_queued_requests", least=0),
-                max_per_client=_count_or_none(max_requests_per_client, "max_requests_per_client"),
-            ),
+        admission = Admission(
+            max_concurrent=_count_or_none(max_concurrent_requests, "max_concurrent_requests"),
+            max_queued=checked_count(max_queued_requests, "max_queued_requests", least=0),
+            max_per_client=_count_or_none(max_requests_per_client, "max_requests_per_client"),
         )
+        self._service = Service(settings, admission)
 
     @property
     def run(self) -> Run | None:

@@ -13,7 +13,6 @@ Worker threads that wait for steps within them may hold all that there are, so e
 """
 
 from collections.abc import Awaitable, Callable
-from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 import anyio
@@ -22,15 +21,15 @@ from anyio.to_thread import current_default_thread_limiter
 
 from ..actors import BareTaskGroup
 from ..errors import NestedStepLimitError, NighthawkError
+from ..executions import find_execution_in_progress
 
 __all__ = [
     "DEFAULT_MAX_DEPTH",
-    "NestedStep",
     "begins_stretch",
     "check_depth",
-    "checked_max_depth",
     "current_depth",
     "in_own_task",
+    "inner_max_depth",
     "thread_limiter",
 ]
 
@@ -42,55 +41,13 @@ _STRETCH = 16
 """How many levels share a task at most, when Python code alone is between them."""
 
 
-class NestedStep:
-    """A step in progress during the `with` statement, and the steps around it.
-
-    Those around it that have ended do not count: a task that a step left behind is within it no longer.
-    """
-
-    __slots__ = ("_around", "_has_ended", "_token")
-
-    def __init__(self) -> None:
-        self._around: NestedStep | None = _find_step()
-        self._has_ended = False
-
-    @property
-    def around(self) -> "NestedStep | None":
-        """The nearest step around it that has not ended."""
-        around = self._around
-        while around is not None and around._has_ended:
-            around = around._around
-        self._around = around  # nothing of those that have ended is kept
-        return around
-
-    def __enter__(self) -> None:
-        self._token = _innermost.set(self)
-
-    def __exit__(self, *exc_details: object) -> None:
-        self._has_ended = True
-        _innermost.reset(self._token)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether it is over."""
-        return self._has_ended
-
-
-_innermost: ContextVar[NestedStep | None] = ContextVar("nighthawk_async_innermost_step", default=None)
-
-
-def _find_step() -> NestedStep | None:
-    """The innermost step in progress; None outside of all."""
-    step = _innermost.get()
-    return step.around if step is not None and step.has_ended else step
-
-
 def current_depth() -> int:
-    """How many steps are in progress around the caller, in all runs that are within each other."""
-    depth, step = 0, _find_step()
-    while step is not None:
-        depth, step = depth + 1, step.around
-    return depth
+    """How many steps are in progress around the caller, in all runs that are within each other.
+
+    Those that have ended do not count: a task that a step left behind is within it no longer.
+    """
+    innermost = find_execution_in_progress()
+    return 0 if innermost is None else innermost.depth
 
 
 _limiters: RunVar[dict[int, anyio.CapacityLimiter]] = RunVar("nighthawk_async_nested_threads")
@@ -113,18 +70,20 @@ def thread_limiter() -> anyio.CapacityLimiter | None:
     return limiters[depth]
 
 
-def checked_max_depth(value: object) -> int:
-    """How many steps may be within each other.
+def inner_max_depth(outer: int | None, given: object) -> int:
+    """How many steps may be within each other in a run or scope, those around it included.
 
     Args:
-        value: What somebody gave.
+        outer: The limit around it; None for none.
+        given: How many may be within each other inside it.
 
     Raises:
-        NighthawkError: It is no positive integer.
+        NighthawkError: That is no positive integer.
     """
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    raise NighthawkError(f"max_depth must be a positive integer, not {value!r}")
+    if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
+        raise NighthawkError(f"max_depth must be a positive integer, not {given!r}")
+    inner = current_depth() + given
+    return inner if outer is None else min(outer, inner)
 
 
 def check_depth(depth: int, max_depth: int, *, step_id: str) -> None:

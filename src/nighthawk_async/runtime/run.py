@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
 from ..errors import NighthawkError
+from ..executions import find_execution
 from ..lazy_exports import LazyModule
 from ..observation import observed
 from ..parallel import open_task_root
@@ -21,9 +22,10 @@ from ..types.execution import ExecutionRef
 from .admission import checked_max_concurrent_steps
 from .budgets.account import in_force
 from .environment import Environment, current_tool_scope, find_environment, using_environment
+from .execution_marks import mark_log_records
 from .human.stand_in import find_stand_in
 from .mutation.report import ConcurrentMutation
-from .nesting import DEFAULT_MAX_DEPTH, checked_max_depth, current_depth
+from .nesting import DEFAULT_MAX_DEPTH, inner_max_depth
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
@@ -40,6 +42,8 @@ else:
     run_policies = LazyModule("nighthawk_async.runtime.run_policies")  # because of what policies.py says
 
 __all__ = ["Run", "run"]
+
+mark_log_records()
 
 
 class Run:
@@ -74,12 +78,16 @@ class Run:
             max_concurrent_steps=max_concurrent_steps,
         )
         self._environment = Environment(
-            execution_ref=ExecutionRef(run_id=run_id or uuid.uuid4().hex, scope_id=uuid.uuid4().hex),
+            execution_ref=ExecutionRef(
+                run_id=run_id or uuid.uuid4().hex,
+                scope_id=uuid.uuid4().hex,
+                parent_execution_id=_find_execution_id(),
+            ),
             step_executor=step_executor,
             run_state=self._state,
             tool_scope=ToolScope(current_tool_scope()),
             usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
-            max_depth=_max_depth_within(outer, max_depth),
+            max_depth=inner_max_depth(None if outer is None else outer.max_depth, max_depth),
             policies=resolve_policies(),  # at once, so that bad arguments are refused here
         )
         self._stack = ExitStack()
@@ -170,9 +178,10 @@ class Run:
         if outer is not self._outer:  # what is in force counts when the run is entered
             self._environment = replace(
                 self._environment,
+                execution_ref=replace(self.execution_ref, parent_execution_id=_find_execution_id()),
                 tool_scope=ToolScope(current_tool_scope()),
                 usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
-                max_depth=_max_depth_within(outer, self._max_depth),
+                max_depth=inner_max_depth(None if outer is None else outer.max_depth, self._max_depth),
                 policies=self._resolve_policies(),
             )
 
@@ -205,9 +214,9 @@ class Run:
             await anyio.to_thread.run_sync(self._state.portals.close)
 
 
-def _max_depth_within(outer: Environment | None, max_depth: int) -> int:
-    """How many steps may be within each other in a run, those around it included."""
-    return max_depth if outer is None else min(outer.max_depth, current_depth() + max_depth)
+def _find_execution_id() -> str | None:
+    execution = find_execution()
+    return None if execution is None else execution.id
 
 
 def run(
@@ -298,6 +307,6 @@ def run(
         sync_backend=sync_backend,
         concurrent_mutation=concurrent_mutation,
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
-        max_depth=checked_max_depth(max_depth),
+        max_depth=max_depth,
         resolve_policies=resolve_policies,
     )

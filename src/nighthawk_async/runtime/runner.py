@@ -7,6 +7,7 @@ The generated code of the natural function commits the result. Until then nothin
 variable. Under a resilience baseline, all of this is one attempt of several (`attempts.attempts`).
 """
 
+import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ import anyio.to_thread
 
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, NaturalParseError
+from ..executions import Execution, find_execution
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
 from ..types.execution import ExecutionRef
@@ -25,8 +27,9 @@ from .bridge import run_from_sync
 from .budgets.steps import begin_in_time, carry_out_in_time, carry_out_within
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
+from .execution_marks import mark_with_execution
 from .mutation.guard import MutationGuard
-from .nesting import NestedStep, begins_stretch, check_depth, current_depth, in_own_task, thread_limiter
+from .nesting import begins_stretch, check_depth, current_depth, in_own_task, thread_limiter
 from .policy_doors import (
     call_guard_of,
     carry_out_with_events,
@@ -110,7 +113,7 @@ async def _carry_out_once(
     attempt: "StepAttempt | None" = None,
 ) -> StepResult:
     """Carry out a block that has so many steps around it; an attempt is one of several."""
-    execution_ref = replace(outer.execution_ref, step_id=step_id_of(block))
+    execution_ref = _identity(outer, block)
     step_extent = span("nighthawk.step", identity_attributes(execution_ref), has_own_status=True)
     with step_extent as step_span, ToldStep(execution_ref) as told:
         try:
@@ -122,11 +125,24 @@ async def _carry_out_once(
             run_in_task_group = partial(_run_in_task_group, outer, step, block.address, attempt)
             outcome, result = await told.carry_out(begin_in_time(outer.policies.budgets, run_in_task_group))
         except Exception as error:
+            mark_with_execution(error, execution_ref)
             record_failed(step_span, error)
             raise
+        mark_with_execution(result.exception, execution_ref)
         record_outcome(step_span, outcome)
         told.end(outcome, result)
         return result
+
+
+def _identity(outer: Environment, block: NaturalBlock) -> ExecutionRef:
+    parent = find_execution()
+    return ExecutionRef(
+        run_id=outer.execution_ref.run_id,
+        scope_id=outer.execution_ref.scope_id,
+        step_id=step_id_of(block),
+        execution_id=uuid.uuid4().hex,
+        parent_execution_id=None if parent is None else parent.id,
+    )
 
 
 def _prepare(
@@ -158,6 +174,7 @@ def _prepare(
         program=program.text,
         is_interpolated=block.program is None,
         verify=verifier_of(outer, site.verifications, step_id=context.step_id, program=program.text),
+        execution=Execution(cast("str", execution_ref.execution_id)),
     )
 
 
@@ -195,7 +212,7 @@ async def _run_in_task_group(
             async with admitted(actor, run_state.admission, around), run_state.using_resources():
                 environment.usage_meter.count_step()
                 actor.tell_admitted()
-                with using_environment(environment), NestedStep(), actor.in_flight():
+                with using_environment(environment), step.execution, actor.in_flight():
                     actor.serve_in(task_group)
                     try:
                         carry_out = partial(_carry_out, environment, step, steerable)

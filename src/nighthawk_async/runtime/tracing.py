@@ -21,6 +21,7 @@ from ..errors import (
 from ..trace_context import using_trace_context
 from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
+from .environment import find_environment
 from .error_text import message_without_content, stacktrace_without_content
 from .telemetry.endings import end_span, error_type_of
 from .telemetry.library import LIBRARY, library_version
@@ -44,17 +45,26 @@ def identity_attributes(execution_ref: ExecutionRef) -> dict[str, str]:
     attributes = {"run.id": execution_ref.run_id, "scope.id": execution_ref.scope_id}
     if execution_ref.step_id is not None:
         attributes["step.id"] = execution_ref.step_id
+    if execution_ref.execution_id is not None:
+        attributes["execution.id"] = execution_ref.execution_id
+    if execution_ref.parent_execution_id is not None:
+        attributes["execution.parent_id"] = execution_ref.parent_execution_id
     return attributes
 
 
 def start_span(name: str, *, kind: SpanKind, attributes: Mapping[str, AttributeValue]) -> Span:
     """Begin a span below the current one, which stays the current one. Whoever begins it ends it.
 
+    It has the id of the execution in progress.
+
     Args:
         name: What the span is called.
         kind: What it is to others.
         attributes: What it begins with, which samplers may decide by.
     """
+    environment = find_environment()
+    if environment is not None and environment.execution_ref.execution_id is not None:
+        attributes = {**attributes, "execution.id": environment.execution_ref.execution_id}
     return _TRACER.start_span(name, kind=kind, attributes=attributes)
 
 

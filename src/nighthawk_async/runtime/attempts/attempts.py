@@ -18,6 +18,7 @@ from opentelemetry import trace
 
 from ...errors import ExecutionError, ModelError, StepLimitError
 from ...parallel import raise_if_cancel_requested
+from ...types.execution import ExecutionRef
 from ..awaitable import is_awaitable
 from ..conclude import StepResult
 from ..environment import Environment
@@ -45,7 +46,7 @@ class StepAttempt:
         before: Who was steered in the attempt before; None for nobody.
     """
 
-    __slots__ = ("_before", "_begins_at", "environment", "number", "steered")
+    __slots__ = ("_before", "_begins_at", "environment", "execution_ref", "number", "steered")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class StepAttempt:
     ) -> None:
         self.number = number
         self.environment = environment
+        self.execution_ref: ExecutionRef | None = None
         self.steered = before
         self._begins_at = begins_at
         self._before = before
@@ -74,6 +76,7 @@ class StepAttempt:
             if self._before.is_to_park:
                 actor.suspend()
         self.steered, self._before = actor, None
+        self.execution_ref = actor.context.execution_ref
 
     async def wait(self, actor: StepActor) -> None:
         """Wait until it may begin, while the step can be steered. It is not admitted yet.
@@ -172,7 +175,11 @@ class _Attempts:
         await checkpoint_if_cancelled()
         raise_if_cancel_requested()
         retry = RetryScheduled(
-            name=self._step_id, attempt=self.attempt.number, error=error, wait_seconds=wait_seconds
+            name=self._step_id,
+            attempt=self.attempt.number,
+            error=error,
+            wait_seconds=wait_seconds,
+            execution_ref=self.attempt.execution_ref,
         )
         self._get_ready(retry)
         await report_retry_async(retry)

@@ -59,7 +59,7 @@ class HookEvent:
     """What every event tells.
 
     Args:
-        execution_ref: The run, scope and step in which it happens.
+        execution_ref: The run, scope, step and execution in which it happens.
     """
 
     execution_ref: ExecutionRef
@@ -244,6 +244,8 @@ class BudgetThreshold(HookEvent):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry(HookEvent):
     """An attempt failed, and there will be another. Look on only.
+
+    When a step is tried again, `execution_ref` is that of the attempt that failed.
 
     Args:
         name: What is tried: the name of a function, or the id of a step, or of a model that is asked again.

@@ -105,7 +105,7 @@ class NighthawkError(Exception):
     """After how many seconds it may; None when nobody says."""
 
     execution_id: str | None = None
-    """The id of the innermost execution of a step that it has left; None when it has left none. See `ExecutionRef`."""
+    """The `execution_id` of the innermost step that it has left; None when it has left none."""
 
     _without_content: str | None = None
 

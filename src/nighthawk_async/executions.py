@@ -1,7 +1,7 @@
 """The executions of steps in progress, each within the one that brought it about. Floor 0.
 
-They flow with the context variables into tasks and threads, and actors carry them from whoever sends a message
-to its handler. The rooms below the runtime know nothing else of steps.
+They flow with the context variables into tasks and threads, and actors carry them from whoever sends a
+message to its handler. The rooms below the runtime know nothing else of steps.
 """
 
 from contextlib import suppress
@@ -30,8 +30,11 @@ class Execution:
     @property
     def around(self) -> "Execution | None":
         """The nearest one around it that has not ended."""
-        self._around = _not_ended(self._around)  # nothing of those that have ended is kept
-        return self._around
+        around = self._around
+        while around is not None and around.has_ended:
+            around = around._around
+        self._around = around  # nothing of those that have ended is kept
+        return around
 
     @property
     def depth(self) -> int:
@@ -52,15 +55,10 @@ class Execution:
 _innermost: ContextVar[Execution | None] = ContextVar("nighthawk_async_innermost_execution", default=None)
 
 
-def _not_ended(execution: Execution | None) -> Execution | None:
-    while execution is not None and execution.has_ended:
-        execution = execution._around
-    return execution
-
-
 def find_execution_in_progress() -> Execution | None:
     """The innermost execution around the caller that has not ended; None outside of all."""
-    return _not_ended(_innermost.get())
+    execution = _innermost.get()
+    return execution.around if execution is not None and execution.has_ended else execution
 
 
 def find_execution() -> Execution | None:

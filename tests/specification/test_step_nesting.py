@@ -3,7 +3,8 @@
 import asyncio
 import pickle
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -259,19 +260,67 @@ def test_event_loops_that_wait_for_each_other_are_bounded_whatever_the_limit() -
     assert len(executor.calls) == 64
 
 
+@contextmanager
+def two_threads() -> Iterator[None]:
+    """Have an event loop with two worker threads for each level."""
+    limiter = anyio.to_thread.current_default_thread_limiter()
+    before, limiter.total_tokens = limiter.total_tokens, 2
+    yield
+    limiter.total_tokens = before
+
+
 @pytest.mark.parametrize("depth", [5, 40])
 async def test_worker_threads_that_wait_for_deeper_steps_never_use_up_those_of_deeper_levels(
     depth: int,
 ) -> None:
     """With two threads for each level, three chains at once still end."""
-    anyio.to_thread.current_default_thread_limiter().total_tokens = 2
     recursion = Recursion(depth=depth, by_model=True, function=dive_in_thread)
     below = nh.blocking(recursion.below_in_thread)
     async with nh.run(recursion.executor, max_depth=50):
-        with anyio.fail_after(60):
+        with two_threads(), anyio.fail_after(60):
             await nh.parallel.map(lambda _: dive(1, below), range(3))
     assert sorted(set(recursion.levels)) == list(range(1, depth + 1))
     assert recursion.errors == []
+
+
+async def test_synchronous_functions_of_tasks_have_threads_at_every_level() -> None:
+    levels: list[int] = []
+
+    async def below(level: int) -> None:
+        async with nh.open_tasks() as tasks:
+            tasks.start(in_thread, level)
+
+    def in_thread(level: int) -> None:
+        levels.append(level)
+        if level < 5:
+            dive_in_thread(level + 1, below)
+
+    async with nh.run(Recursion(by_model=True).executor):
+        with two_threads(), anyio.fail_after(60):
+            await nh.parallel.map(lambda _: dive(1, below), range(3))
+    assert sorted(levels) == [level for level in range(1, 6) for _ in range(3)]
+
+
+async def test_a_synchronous_executor_has_threads_at_every_level() -> None:
+
+    class InThread:
+        def run_step(
+            self,
+            *,
+            processed_natural_program: str,
+            step_context: nh.StepContext,
+            binding_names: list[str],
+            allowed_step_kinds: tuple[str, ...],
+        ) -> tuple[nh.StepOutcome, dict[str, object]]:
+            level: Any = step_context.step_locals["level"]
+            if level < 5:
+                dive_in_thread(level + 1, None)
+            return nh.PassStepOutcome(), {}
+
+    async with nh.run(InThread()) as run:
+        with two_threads(), anyio.fail_after(60):
+            await nh.parallel.map(lambda _: dive(1, None), range(3))
+    assert run.usage_meter.steps == 15
 
 
 # ---- deep steps

@@ -13,11 +13,11 @@ from ..errors import ConfigurationError, StepLimitError
 from ..lazy_exports import LazyModule
 from ..models.providers import create_model
 from ..models.remedies import remedy
+from ..parallel.calling import thread_limiter
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
 from ..runtime.bridge import run_on_own_loop
 from ..runtime.environment import Environment, get_current_step, get_environment
-from ..runtime.nesting import thread_limiter
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome

@@ -12,8 +12,11 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import anyio.to_thread
 from anyio import CapacityLimiter
+from anyio.lowlevel import RunVar
 
-__all__ = ["AnyFunction", "call_any", "is_async_callable"]
+from ..executions import find_execution_in_progress
+
+__all__ = ["AnyFunction", "call_any", "is_async_callable", "thread_limiter"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,6 +34,30 @@ def is_async_callable(function: object) -> bool:
     )
 
 
+_limiters: RunVar[dict[int, CapacityLimiter]] = RunVar("nighthawk_async_threads_of_levels")
+
+
+def thread_limiter() -> CapacityLimiter | None:
+    """What bounds the worker threads of the caller; AnyIO's default of 40 for the event loop when None.
+
+    Threads that wait for steps, which need threads themselves, could hold all there are and wait for ever.
+    So each level of steps within steps has as many of its own, and those of one level wait for deeper ones
+    alone.
+    """
+    execution = find_execution_in_progress()
+    depth = 0 if execution is None else execution.depth
+    if depth <= 1:
+        return None
+    limiters = _limiters.get(None)
+    if limiters is None:
+        limiters = dict[int, CapacityLimiter]()
+        _limiters.set(limiters)
+    if depth not in limiters:
+        threads = anyio.to_thread.current_default_thread_limiter().total_tokens
+        limiters[depth] = CapacityLimiter(threads)
+    return limiters[depth]
+
+
 async def call_any(
     function: Callable[..., Any], *args: object, limiter: CapacityLimiter | None = None
 ) -> Any:
@@ -43,8 +70,8 @@ async def call_any(
     Args:
         function: The function.
         args: Its arguments.
-        limiter: Bounds the worker threads; AnyIO's default of 40 for the whole event loop when None. Calls
-            that wait for other calls need a limiter of their own, or all threads may end up waiting.
+        limiter: Bounds the worker threads; what `thread_limiter` gives when None. Calls that wait for other
+            calls need a limiter of their own, or all threads may end up waiting.
 
     Raises:
         Exception: Whatever the function raised.
@@ -52,5 +79,5 @@ async def call_any(
     if is_async_callable(function):
         return await function(*args)
     # In a tuple, because Trio takes a thread that gives a coroutine for a mistake.
-    (value,) = await anyio.to_thread.run_sync(lambda: (function(*args),), limiter=limiter)
+    (value,) = await anyio.to_thread.run_sync(lambda: (function(*args),), limiter=limiter or thread_limiter())
     return await value if inspect.isawaitable(value) else value

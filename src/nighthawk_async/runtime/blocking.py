@@ -7,7 +7,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import anyio.to_thread
 
-from .nesting import thread_limiter
+from ..parallel.calling import thread_limiter
 
 __all__ = ["BlockingCall", "blocking"]
 

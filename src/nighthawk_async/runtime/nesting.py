@@ -8,16 +8,12 @@ scopes within scopes by recursion, and Python resumes coroutines that await each
 hundred levels would exceed Python's recursion limit, and then nothing would ever end. So each stretch of
 levels begins in a task of its own, with a cancel scope that no cancellation passes: whoever waits for the
 task hands it on (`test_step_nesting.test_deep_steps_are_cancelled`). The default limit is one stretch.
-
-Worker threads that wait for steps within them may hold all that there are, so each level has its own.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 import anyio
-from anyio.lowlevel import RunVar
-from anyio.to_thread import current_default_thread_limiter
 
 from ..actors import BareTaskGroup
 from ..errors import NestedStepLimitError, NighthawkError
@@ -30,7 +26,6 @@ __all__ = [
     "current_depth",
     "in_own_task",
     "inner_max_depth",
-    "thread_limiter",
 ]
 
 Result = TypeVar("Result")
@@ -48,26 +43,6 @@ def current_depth() -> int:
     """
     innermost = find_execution_in_progress()
     return 0 if innermost is None else innermost.depth
-
-
-_limiters: RunVar[dict[int, anyio.CapacityLimiter]] = RunVar("nighthawk_async_nested_threads")
-
-
-def thread_limiter() -> anyio.CapacityLimiter | None:
-    """What bounds the worker threads of the present level; AnyIO's default of the event loop when None.
-
-    Threads of one level wait for those of deeper levels alone.
-    """
-    depth = current_depth()
-    if depth <= 1:
-        return None
-    limiters = _limiters.get(None)
-    if limiters is None:
-        limiters = {}
-        _limiters.set(limiters)
-    if depth not in limiters:
-        limiters[depth] = anyio.CapacityLimiter(current_default_thread_limiter().total_tokens)
-    return limiters[depth]
 
 
 def inner_max_depth(outer: int | None, given: object) -> int:

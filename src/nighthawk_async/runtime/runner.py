@@ -20,6 +20,7 @@ from ..errors import ExecutionError, NaturalParseError
 from ..executions import Execution, find_execution
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
+from ..parallel.calling import thread_limiter
 from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
 from .awaitable import is_awaitable
@@ -29,7 +30,7 @@ from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
 from .execution_marks import mark_with_execution
 from .mutation.guard import MutationGuard
-from .nesting import begins_stretch, check_depth, current_depth, in_own_task, thread_limiter
+from .nesting import begins_stretch, check_depth, current_depth, in_own_task
 from .policy_doors import (
     call_guard_of,
     carry_out_with_events,

@@ -16,11 +16,11 @@ from typing import Protocol, runtime_checkable
 import anyio.to_thread
 
 from ...errors import ConfigurationError
+from ...parallel.calling import thread_limiter
 from ...ports import HasSettings, Model
 from ...prompt.tokens import TokenCounter
 from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
 from ...types.usage import Usage
-from ..nesting import thread_limiter
 from .account import Amounts, BudgetAccount, Payer
 from .conclusion import CONCLUSION_TOKENS
 from .request_bound import (

@@ -7,7 +7,7 @@ The generated code of the natural function commits the result. Until then nothin
 variable. Under a resilience baseline, all of this is one attempt of several (`attempts.attempts`).
 """
 
-import uuid
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -141,7 +141,7 @@ def _identity(outer: Environment, block: NaturalBlock) -> ExecutionRef:
         run_id=outer.execution_ref.run_id,
         scope_id=outer.execution_ref.scope_id,
         step_id=step_id_of(block),
-        execution_id=uuid.uuid4().hex,
+        execution_id=os.urandom(16).hex(),
         parent_execution_id=None if parent is None else parent.id,
     )
 

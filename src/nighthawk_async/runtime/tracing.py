@@ -27,6 +27,7 @@ from .telemetry.endings import end_span, error_type_of
 from .telemetry.library import LIBRARY, library_version
 
 __all__ = [
+    "execution_attributes",
     "identity_attributes",
     "record_failed",
     "record_failed_attempt",
@@ -52,19 +53,21 @@ def identity_attributes(execution_ref: ExecutionRef) -> dict[str, str]:
     return attributes
 
 
+def execution_attributes() -> dict[str, str]:
+    """The attributes of what belongs to the execution in progress; none outside of steps."""
+    environment = find_environment()
+    execution_id = None if environment is None else environment.execution_ref.execution_id
+    return {} if execution_id is None else {"execution.id": execution_id}
+
+
 def start_span(name: str, *, kind: SpanKind, attributes: Mapping[str, AttributeValue]) -> Span:
     """Begin a span below the current one, which stays the current one. Whoever begins it ends it.
-
-    It has the id of the execution in progress.
 
     Args:
         name: What the span is called.
         kind: What it is to others.
         attributes: What it begins with, which samplers may decide by.
     """
-    environment = find_environment()
-    if environment is not None and environment.execution_ref.execution_id is not None:
-        attributes = {**attributes, "execution.id": environment.execution_ref.execution_id}
     return _TRACER.start_span(name, kind=kind, attributes=attributes)
 
 

@@ -18,7 +18,6 @@ from opentelemetry import trace
 
 from ...errors import ExecutionError, ModelError, StepLimitError
 from ...parallel import raise_if_cancel_requested
-from ...types.execution import ExecutionRef
 from ..awaitable import is_awaitable
 from ..conclude import StepResult
 from ..environment import Environment
@@ -46,7 +45,7 @@ class StepAttempt:
         before: Who was steered in the attempt before; None for nobody.
     """
 
-    __slots__ = ("_before", "_begins_at", "environment", "execution_ref", "number", "steered")
+    __slots__ = ("_before", "_begins_at", "environment", "execution_id", "number", "steered")
 
     def __init__(
         self,
@@ -58,7 +57,7 @@ class StepAttempt:
     ) -> None:
         self.number = number
         self.environment = environment
-        self.execution_ref: ExecutionRef | None = None
+        self.execution_id: str | None = None
         self.steered = before
         self._begins_at = begins_at
         self._before = before
@@ -76,7 +75,7 @@ class StepAttempt:
             if self._before.is_to_park:
                 actor.suspend()
         self.steered, self._before = actor, None
-        self.execution_ref = actor.context.execution_ref
+        self.execution_id = actor.context.execution_ref.execution_id
 
     async def wait(self, actor: StepActor) -> None:
         """Wait until it may begin, while the step can be steered. It is not admitted yet.
@@ -179,7 +178,7 @@ class _Attempts:
             attempt=self.attempt.number,
             error=error,
             wait_seconds=wait_seconds,
-            execution_ref=self.attempt.execution_ref,
+            failed_execution_id=self.attempt.execution_id,
         )
         self._get_ready(retry)
         await report_retry_async(retry)

@@ -6,7 +6,6 @@ from opentelemetry import trace
 
 from ...observation import find_node_writer
 from ...parallel import is_async_callable
-from ...types.execution import ExecutionRef
 from ..bridge import run_from_sync
 from ..environment import Environment, find_environment
 from ..error_text import describe_error
@@ -25,14 +24,14 @@ class RetryScheduled:
         attempt: Which attempt failed, from 1.
         error: Why.
         wait_seconds: Seconds until the next attempt.
-        execution_ref: The execution of a step that failed; None when what is tried is none.
+        failed_execution_id: The id of the execution that failed; None when what is tried is no step.
     """
 
     name: str
     attempt: int
     error: Exception
     wait_seconds: float
-    execution_ref: ExecutionRef | None = None
+    failed_execution_id: str | None = None
 
 
 def report_retry(retry: RetryScheduled) -> None:
@@ -86,11 +85,12 @@ async def tell_hooks_of_retry(retry: RetryScheduled) -> None:
 
 def _event(environment: Environment, retry: RetryScheduled) -> Retry:
     return Retry(
-        execution_ref=retry.execution_ref or environment.execution_ref,
+        execution_ref=environment.execution_ref,
         name=retry.name,
         attempt=retry.attempt,
         error=retry.error,
         wait_seconds=retry.wait_seconds,
+        failed_execution_id=retry.failed_execution_id,
     )
 
 

@@ -245,19 +245,20 @@ class BudgetThreshold(HookEvent):
 class Retry(HookEvent):
     """An attempt failed, and there will be another. Look on only.
 
-    When a step is tried again, `execution_ref` is that of the attempt that failed.
-
     Args:
         name: What is tried: the name of a function, or the id of a step, or of a model that is asked again.
         attempt: Which attempt failed, from 1.
         error: Why.
         wait_seconds: Seconds until the next attempt.
+        failed_execution_id: The `execution_id` of the attempt that failed, which has ended; None when what is
+            tried is no step.
     """
 
     name: str
     attempt: int
     error: Exception
     wait_seconds: float
+    failed_execution_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

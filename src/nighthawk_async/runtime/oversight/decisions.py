@@ -143,7 +143,6 @@ def _record(
         "nighthawk.oversight.subject": subject,
         "nighthawk.oversight.decision": decision,
         "step.id": environment.execution_ref.step_id or "",
-        "execution.id": environment.execution_ref.execution_id or "",
     }
     details = {**details, "reason": reason} if shows_content() else details  # which may quote arguments
     attributes |= {f"nighthawk.oversight.{name}": value for name, value in details.items() if value}

@@ -129,7 +129,6 @@ class _Verifier:
                 "nighthawk.verification.refusals": refusals,
                 "nighthawk.verification.max_refusals": verification.max_refusals,
                 "step.id": self._step_id,
-                "execution.id": environment.execution_ref.execution_id or "",
             }
             span.add_event("nighthawk.verification.refused", attributes)
         if environment.policies.hooks:

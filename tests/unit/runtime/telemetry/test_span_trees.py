@@ -292,7 +292,8 @@ async def test_every_span_of_a_step_has_the_id_of_its_execution(traces: Traces, 
             "chat some-model",
         ]
         assert _spans_of(traces, below) == [*of_outer[:2], "invoke_agent inner", "chat some-model"]
-        steps = [dict(span.attributes or {}) for span in traces.named("nighthawk.step")]
+        spans = traces.named("nighthawk.step")
+        steps = [dict(span.attributes or {}) for span in spans if span.name == "nighthawk.step"]
         (step,) = (step for step in steps if step.get("execution.id") == below.execution_id)
         assert step["execution.parent_id"] == outer.execution_id
     assert "execution.id" not in (traces.named("nighthawk.run")[0].attributes or {})

@@ -22,10 +22,10 @@ from ..executions import find_execution_in_progress
 __all__ = [
     "DEFAULT_MAX_DEPTH",
     "begins_stretch",
-    "check_depth",
     "current_depth",
     "in_own_task",
     "inner_max_depth",
+    "too_deep",
 ]
 
 Result = TypeVar("Result")
@@ -61,22 +61,18 @@ def inner_max_depth(outer: int | None, given: object) -> int:
     return inner if outer is None else min(outer, inner)
 
 
-def check_depth(depth: int, max_depth: int, *, step_id: str) -> None:
-    """Refuse a step that would be within too many others.
+def too_deep(depth: int, max_depth: int, *, step_id: str) -> NestedStepLimitError:
+    """The refusal of a step that would be within too many others.
 
     Args:
         depth: How many steps are around it.
-        max_depth: How many may be within each other, this one included.
+        max_depth: How many may be within each other, itself included.
         step_id: The step.
-
-    Raises:
-        NestedStepLimitError: They are too many.
     """
-    if depth >= max_depth:
-        raise NestedStepLimitError(
-            f"step {step_id}: not begun, because it would be the {depth + 1}th of steps within steps, and "
-            f"max_depth allows {max_depth}; do without it, or give the run a higher max_depth"
-        )
+    return NestedStepLimitError(
+        f"step {step_id}: not begun, because it would be the {depth + 1}th of steps within steps, and "
+        f"max_depth allows {max_depth}; do without it, or give the run a higher max_depth"
+    )
 
 
 def begins_stretch(depth: int) -> bool:

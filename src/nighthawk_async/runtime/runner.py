@@ -30,7 +30,7 @@ from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
 from .execution_marks import mark_with_execution
 from .mutation.guard import MutationGuard
-from .nesting import begins_stretch, check_depth, current_depth, in_own_task
+from .nesting import begins_stretch, current_depth, in_own_task, too_deep
 from .policy_doors import (
     call_guard_of,
     carry_out_with_events,
@@ -85,17 +85,17 @@ async def run_step(
         BudgetExceededError: A budget has no room for it.
         NestedStepLimitError: It would be within too many steps.
     """
-    outer = get_environment()
     depth = current_depth()
     carry_out = partial(_carry_out_once, block, site, python_locals, literal, depth)
     if begins_stretch(depth):
-        return await in_own_task(partial(_carry_out_attempts, outer, block, carry_out))
-    return await _carry_out_attempts(outer, block, carry_out)
+        return await in_own_task(partial(_carry_out_attempts, block, carry_out))
+    return await _carry_out_attempts(block, carry_out)
 
 
 def _carry_out_attempts(
-    outer: Environment, block: NaturalBlock, carry_out: Callable[..., Awaitable[StepResult]]
+    block: NaturalBlock, carry_out: Callable[..., Awaitable[StepResult]]
 ) -> Awaitable[StepResult]:
+    outer = get_environment()
     resilience = outer.policies.resilience
     if resilience is None:
         return carry_out(outer)
@@ -118,7 +118,8 @@ async def _carry_out_once(
     step_extent = span("nighthawk.step", identity_attributes(execution_ref), has_own_status=True)
     with step_extent as step_span, ToldStep(execution_ref) as told:
         try:
-            check_depth(depth, outer.max_depth, step_id=step_id_of(block))
+            if depth >= outer.max_depth:
+                raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
             step = _prepare(outer, execution_ref, block, site, python_locals, literal)
             told.begin(step, attempt)
             if attempt is not None:

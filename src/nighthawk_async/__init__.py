@@ -2,7 +2,7 @@
 
 The house, ground floor first; a room imports only from lower floors (`tests/architecture/test_floors.py`):
 
-    0  errors, pickling, types, configuration, observation, threads, trace_context, lazy_exports
+    0  errors, pickling, types, configuration, observation, executions, threads, trace_context, lazy_exports
     1  natural, prompt, wire, catalog, actors, parallel
     2  ports
     3  runtime
@@ -46,6 +46,7 @@ _load, __dir__, __all__ = attach_exports(
             "ModelStatusError",
             "ModelTimeoutError",
             "NaturalParseError",
+            "NestedStepLimitError",
             "NighthawkError",
             "NoHumanError",
             "RepeatedToolCallError",

@@ -7,8 +7,9 @@
     │   ├── MissingCredentialError      the provider's API key is not set
     │   └── UnsupportedContentError     the model cannot take a kind of content
     ├── ExecutionError              a step failed
-    │   ├── StepLimitError              a limit on turns, tool calls or seconds was reached
-    │   │   └── RepeatedToolCallError       the model made the same tool call again and again
+    │   ├── StepLimitError              a limit on turns, tool calls, seconds or nested steps was reached
+    │   │   ├── RepeatedToolCallError       the model made the same tool call again and again
+    │   │   └── NestedStepLimitError        steps would be within too many steps
     │   ├── StepStoppedError            somebody stopped a step through its handle
     │   ├── StepRejectedError           oversight, or a hook, refused a step or its commit
     │   ├── VerificationError           a check refused every outcome that the model proposed
@@ -70,6 +71,7 @@ __all__ = [
     "ModelStatusError",
     "ModelTimeoutError",
     "NaturalParseError",
+    "NestedStepLimitError",
     "NighthawkError",
     "NoHumanError",
     "RepeatedToolCallError",
@@ -104,6 +106,9 @@ class NighthawkError(PicklableError):
     """Whether the same may succeed later."""
     retry_after_seconds: float | None = None
     """After how many seconds it may; None when nobody says."""
+
+    execution_id: str | None = None
+    """The `execution_id` of the innermost step that it has left; None when it has left none."""
 
     _without_content: str | None = None
 
@@ -166,11 +171,15 @@ class ExecutionError(NighthawkError):
 
 
 class StepLimitError(ExecutionError):
-    """A limit on turns, tool calls or seconds was reached before the step had an outcome."""
+    """A limit on turns, tool calls, seconds or nested steps was reached before the step had an outcome."""
 
 
 class RepeatedToolCallError(StepLimitError):
     """The model made the same tool call, with the same result, again and again."""
+
+
+class NestedStepLimitError(StepLimitError):
+    """A step would be within more steps than `max_depth` allows. It did not begin; nothing tries it again."""
 
 
 class StepStoppedError(ExecutionError):

@@ -13,14 +13,41 @@ from typing import TypeVar, TypeVarTuple
 import anyio
 import anyio.to_thread
 from anyio import CapacityLimiter, from_thread, get_cancelled_exc_class
+from anyio.lowlevel import RunVar
 
-__all__ = ["call_in_thread", "restart_cancellation"]
+from .executions import find_execution_in_progress
+
+__all__ = ["call_in_thread", "restart_cancellation", "thread_limiter"]
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 
 _SECONDS_BETWEEN_CANCELLATIONS = 0.01
 """How long what a thread begins on its loop after the cancellation of the caller may go on."""
+
+
+_limiters: RunVar[dict[int, CapacityLimiter]] = RunVar("nighthawk_async_threads_of_levels")
+
+
+def thread_limiter() -> CapacityLimiter | None:
+    """What bounds the worker threads of the caller; AnyIO's default of 40 for the event loop when None.
+
+    Threads that wait for steps, which need threads themselves, could hold all there are and wait for ever.
+    So each level of steps within steps has as many of its own, and those of one level wait for deeper ones
+    alone.
+    """
+    execution = find_execution_in_progress()
+    depth = 0 if execution is None else execution.depth
+    if depth <= 1:
+        return None
+    limiters = _limiters.get(None)
+    if limiters is None:
+        limiters = dict[int, CapacityLimiter]()
+        _limiters.set(limiters)
+    if depth not in limiters:
+        threads = anyio.to_thread.current_default_thread_limiter().total_tokens
+        limiters[depth] = CapacityLimiter(threads)
+    return limiters[depth]
 
 
 async def call_in_thread(
@@ -36,12 +63,13 @@ async def call_in_thread(
     Args:
         function: The function.
         args: Its arguments.
-        limiter: Bounds the worker threads; AnyIO's default of 40 for the whole event loop when None.
+        limiter: Bounds the worker threads; what `thread_limiter` gives when None.
 
     Raises:
         BaseException: Whatever the function raised.
     """
     call = partial(_begin, function, args)
+    limiter = limiter or thread_limiter()
     if get_cancelled_exc_class().__module__.startswith("trio"):
         return (await anyio.to_thread.run_sync(call, limiter=limiter))[0]
     values: list[Result] = []

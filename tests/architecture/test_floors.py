@@ -16,6 +16,7 @@ FLOORS: Mapping[str, int] = {
     "observation": 0,
     "threads": 0,
     "trace_context": 0,
+    "executions": 0,
     "natural": 1,
     "prompt": 1,
     "wire": 1,
@@ -45,7 +46,7 @@ FLOORS: Mapping[str, int] = {
 
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     {("configuration", "errors"), ("configuration", "types"), ("cli", "__init__"), ("__main__", "cli")}
-    | {("observation", "types"), ("errors", "pickling")}
+    | {("observation", "types"), ("errors", "pickling"), ("threads", "executions")}
     | {("executors", "models")}  # the agent executor makes the model that its configuration names
     | {("__init__", room) for room in ("asgi", "hooks", "human", "oversight", "resilience")}  # joins them
     | {(room, "functions") for room, floor in FLOORS.items() if floor == 5 and room != "functions"}

@@ -89,12 +89,14 @@ async def test_10_1_spans_carry_the_identity_of_what_runs(exporter: InMemorySpan
             scope_id = nh.get_execution_ref().scope_id
             await act()
     identity = {"run.id": "the run", "scope.id": scope_id}
+    (step,) = spans_named(exporter, "nighthawk.step")
+    execution = {"step.id": STEP_ID, "execution.id": (step.attributes or {})["execution.id"]}
     attributes = {span.name: dict(span.attributes or {}) for span in exporter.get_finished_spans()}
     assert attributes == {
         "nighthawk.run": {"run.id": "the run", "scope.id": run.execution_ref.scope_id},
         "nighthawk.scope": identity,
-        "nighthawk.step": {**identity, "step.id": STEP_ID},
-        "nighthawk.step_executor": {**identity, "step.id": STEP_ID},
+        "nighthawk.step": {**identity, **execution},
+        "nighthawk.step_executor": {**identity, **execution},
     }
 
 
@@ -277,7 +279,7 @@ async def test_10_1_an_agent_has_spans_below_its_step_executor_and_changes_none_
     assert tree(exporter) == {"nighthawk.run": [("nighthawk.step", [("nighthawk.step_executor", [agent])])]}
     for name in ("nighthawk.step", "nighthawk.step_executor"):
         (span,) = spans_named(exporter, name)
-        assert dict(span.attributes or {}).keys() == {"run.id", "scope.id", "step.id"}
+        assert dict(span.attributes or {}).keys() == {"run.id", "scope.id", "step.id", "execution.id"}
     assert only_event(exporter) == ("nighthawk.step.completed", {"nighthawk.step.outcome_kind": "pass"})
 
 

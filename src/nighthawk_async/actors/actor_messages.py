@@ -10,6 +10,7 @@ from typing import Any, cast
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
+from ..executions import find_execution, using_execution
 from ..threads import call_in_thread
 from ..trace_context import find_trace_context, using_trace_context
 
@@ -19,7 +20,8 @@ __all__ = ["ActorMessage", "Ask"]
 class ActorMessage:
     """A function that the actor is told to call with itself. Nobody waits for what it gives.
 
-    What it brings about belongs to the trace in force where the message was made.
+    What it brings about belongs to the trace in force where the message was made, and to the step in progress
+    there.
 
     Args:
         function: A method of the actor's class, or any function that takes the actor first.
@@ -30,7 +32,7 @@ class ActorMessage:
         TypeError: The function is none.
     """
 
-    __slots__ = ("_args", "_function", "_kwargs", "_trace_context")
+    __slots__ = ("_args", "_execution", "_function", "_kwargs", "_trace_context")
 
     def __init__(
         self, function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
@@ -41,6 +43,7 @@ class ActorMessage:
         self._args = args
         self._kwargs = kwargs
         self._trace_context = find_trace_context()
+        self._execution = find_execution()
 
     def __str__(self) -> str:
         return getattr(self._function, "__qualname__", repr(self._function))
@@ -60,7 +63,7 @@ class ActorMessage:
         Raises:
             Exception: Whatever the function raised.
         """
-        with using_trace_context(self._trace_context):
+        with using_trace_context(self._trace_context), using_execution(self._execution):
             return await self._call(actor, limiter)
 
     async def _call(self, actor: object, limiter: anyio.CapacityLimiter) -> object:

@@ -10,6 +10,7 @@ from ..runtime.budgets.budget import Budget
 from ..runtime.hooks.registry import Hooks
 from ..runtime.human.handler import HumanHandler
 from ..runtime.mutation.report import ConcurrentMutation
+from ..runtime.nesting import DEFAULT_MAX_DEPTH
 from ..runtime.oversight.verification import Verify
 from ..runtime.permissions.permissions import Permissions
 from ..runtime.run import Run, run
@@ -64,6 +65,7 @@ class NighthawkMiddleware:
         sync_backend: As `nighthawk_async.run` takes it, like those that follow.
         concurrent_mutation: The same.
         max_concurrent_steps: The same.
+        max_depth: The same.
         hooks: The same. Without a lifespan, those of the run's own beginning and end must be `def`.
         verify: The same.
         human: The same.
@@ -97,6 +99,7 @@ class NighthawkMiddleware:
         sync_backend: SyncBackend = "trio",
         concurrent_mutation: ConcurrentMutation = "warn",
         max_concurrent_steps: int | None = None,
+        max_depth: int = DEFAULT_MAX_DEPTH,
         hooks: Hooks | Sequence[Hooks] = (),
         verify: Verify = (),
         human: HumanHandler | None = None,
@@ -114,6 +117,7 @@ class NighthawkMiddleware:
             sync_backend=sync_backend,
             concurrent_mutation=concurrent_mutation,
             max_concurrent_steps=max_concurrent_steps,
+            max_depth=max_depth,
             hooks=hooks,
             verify=verify,
             human=human,
@@ -133,14 +137,12 @@ class NighthawkMiddleware:
             client_of=client_of,
             tree=tree,
         )
-        self._service = Service(
-            settings,
-            Admission(
-                max_concurrent=_count_or_none(max_concurrent_requests, "max_concurrent_requests"),
-                max_queued=checked_count(max_queued_requests, "max_queued_requests", least=0),
-                max_per_client=_count_or_none(max_requests_per_client, "max_requests_per_client"),
-            ),
+        admission = Admission(
+            max_concurrent=_count_or_none(max_concurrent_requests, "max_concurrent_requests"),
+            max_queued=checked_count(max_queued_requests, "max_queued_requests", least=0),
+            max_per_client=_count_or_none(max_requests_per_client, "max_requests_per_client"),
         )
+        self._service = Service(settings, admission)
 
     @property
     def run(self) -> Run | None:

@@ -23,6 +23,7 @@ from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
 from ..runtime.telemetry.doors import invoked_agent
 from ..runtime.tools.outcome import ToolResultRenderingPolicy
+from ..threads import thread_limiter
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
 from ..types.usage import Usage
@@ -268,7 +269,7 @@ class AgentStepExecutor:
         limit = self.configuration.context_limits.value_max_tokens
         values = (*context.step_locals.values(), *context.referenced_globals.values())
         if not all(_is_short(value, limit) for value in values):
-            await anyio.to_thread.run_sync(self.token_encoding.load)
+            await anyio.to_thread.run_sync(self.token_encoding.load, limiter=thread_limiter())
 
     async def _answer_directly(
         self,

@@ -40,8 +40,11 @@ class _ChargedUsage(Struct, frozen=True, eq=False):
     environment: Environment
 
     def __call__(self, model_name: str, usage: Usage) -> None:
-        self.plain(model_name, usage)
-        charge_foreign_usage(self.environment.policies.budgets, model_name, usage)
+        counted = usage
+        try:
+            counted = charge_foreign_usage(self.environment.policies.budgets, model_name, usage)
+        finally:
+            self.plain(model_name, counted)
 
 
 class _ToldUsage:

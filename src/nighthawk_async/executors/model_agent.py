@@ -92,7 +92,7 @@ class ModelAgent:
                 failures.append(error)
                 task_group.cancel_scope.cancel()
             finally:
-                usage = usage_of_request(stream, loop.turn_usage(request_error))
+                usage = usage_of_request(self.model, stream, loop.turn_usage(request_error))
                 task.report_usage(self.model.name, usage)
         if failures:
             raise failures[0]

@@ -161,7 +161,7 @@ class Asker:
             raise
         finally:
             reported = response.usage or unreported_usage(failure)
-            self.report_usage(self.model.name, usage_of_request(stream, reported))
+            self.report_usage(self.model.name, usage_of_request(self.model, stream, reported))
         return response
 
 

@@ -1,21 +1,24 @@
 """What a model request counts, however it ends. Floor 4."""
 
 from ..errors import ModelError
+from ..ports import Model
+from ..runtime.budgets.request_cost import priced
 from ..runtime.model_access import usage_so_far
 from ..types.usage import Usage
 
 __all__ = ["unreported_usage", "usage_of_request"]
 
 
-def usage_of_request(stream: object, reported: Usage) -> Usage:
-    """The usage of one request, by whoever knows it best.
+def usage_of_request(model: Model, stream: object, reported: Usage) -> Usage:
+    """The usage of one request, by whoever knows it best, with its cost.
 
     Args:
+        model: The model that was asked.
         stream: What `open_stream` returned; it knows about attempts and answers that were cancelled. None
             when there is none.
         reported: What the events told, or `unreported_usage`.
     """
-    return usage_so_far(stream) or reported
+    return priced(usage_so_far(stream) or reported, model.capabilities.price)
 
 
 def unreported_usage(error: ModelError | None = None) -> Usage:

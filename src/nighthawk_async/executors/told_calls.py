@@ -44,7 +44,11 @@ def begin_told(
         call.name,
         state=state,
         inputs=_inputs(call),
-        attributes={"gen_ai.tool.name": call.name, "gen_ai.tool.call.id": call.id},
+        attributes={
+            "gen_ai.tool.name": call.name,
+            "gen_ai.tool.call.id": call.id,
+            "execution.id": actor.context.execution_ref.execution_id or "",
+        },
     )
     actor.told_calls[id(node)] = node
     with using_node_writer(node):

@@ -55,6 +55,7 @@ class CurrentTask:
         run_id: The id of the run; None outside every run.
         scope_id: The id of the innermost run or scope; None outside every run.
         step_id: The id of the step in progress; None outside every step.
+        execution_id: The id of this one execution of that step; None outside every step.
     """
 
     id: str
@@ -64,6 +65,7 @@ class CurrentTask:
     run_id: str | None
     scope_id: str | None
     step_id: str | None
+    execution_id: str | None
     _node: TaskNode = field(repr=False, compare=False)
 
     @property
@@ -97,6 +99,7 @@ def current_task() -> CurrentTask:
         run_id=execution.run_id or None,
         scope_id=execution.scope_id or None,
         step_id=execution.step_id,
+        execution_id=execution.execution_id,
         _node=node,
     )
 

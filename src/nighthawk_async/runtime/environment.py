@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..errors import NighthawkError
 from ..lazy_exports import LazyModule
 from ..types.execution import ExecutionRef
+from .nesting import DEFAULT_MAX_DEPTH
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState
 from .step import Step
@@ -58,6 +59,7 @@ class Environment:
         policies: What governs the steps in this extent.
         step: The step in progress; None between steps.
         step_path: The addresses of the blocks in progress in this run, outermost first.
+        max_depth: How many steps may be within each other, those around this extent included.
     """
 
     execution_ref: ExecutionRef
@@ -71,6 +73,7 @@ class Environment:
     policies: Policies = NO_POLICIES
     step: Step | None = None
     step_path: tuple[str, ...] = ()
+    max_depth: int = DEFAULT_MAX_DEPTH
 
     @property
     def oversight(self) -> "inspection.Oversight | None":

@@ -18,6 +18,7 @@ from ..types.usage import Usage
 from .budgets.conclusion import concluding_request
 from .budgets.notices import record_exceeded, tell_thresholds
 from .budgets.request import BudgetedRequest, open_request
+from .budgets.request_cost import priced
 from .budgets.resends import AttemptsSource, checking_resends
 from .budgets.told_usage import TellsUsage, may_have_consumed, usage_so_far
 from .environment import Environment
@@ -175,7 +176,8 @@ class GovernedStream(NotedStream):
             _LOGGER.warning("%s: a request could not be priced: %r", self._model.name, self._pricing_error)
 
     def _told(self) -> Usage | None:
-        return None if self._stream is None else usage_so_far(self._stream) or self._reported
+        usage = None if self._stream is None else usage_so_far(self._stream) or self._reported
+        return None if usage is None else priced(usage, self._model.capabilities.price)
 
     async def _after(self, ending: BaseException | None, failure: BaseException | None) -> None:
         """Tell hooks how the request has ended, and of thresholds that were passed, unless it was cancelled.

@@ -99,8 +99,8 @@ def open_stream(
         return stream
     from .told_stream import ToldStream  # here, because most requests are watched by nobody
 
-    asks = None if environment is None or environment.step is None else environment.step.actor.node
-    return ToldStream(stream, model, request, around=node, is_of_step=asks is node)
+    step = None if environment is None else environment.step
+    return ToldStream(stream, model, request, around=node, step=step)
 
 
 def needs_endpoint() -> bool:

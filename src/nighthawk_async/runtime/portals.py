@@ -12,7 +12,7 @@ from anyio import CancelScope, RunFinishedError, from_thread, get_cancelled_exc_
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from anyio.lowlevel import EventLoopToken, current_token
 
-from ..errors import NighthawkError
+from ..errors import NestedStepLimitError, NighthawkError
 from ..parallel.clocks import is_loop_thread
 
 __all__ = ["PortalPool", "portal_depth"]
@@ -21,6 +21,9 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 
 _thread = threading.local()
+
+_MOST_PORTALS = 64
+"""How many synchronous functions may wait within each other: each holds a thread and an event loop."""
 
 
 def portal_depth() -> int:
@@ -60,6 +63,7 @@ class PortalPool:
 
         Raises:
             NighthawkError: The pool is closed, or was closed meanwhile.
+            NestedStepLimitError: Too many portals wait for each other.
         """
         portal = self._find_portal(portal_depth())
         call = _Call[Result]()
@@ -81,6 +85,11 @@ class PortalPool:
             helper.submit(stack.close).result()
 
     def _find_portal(self, depth: int) -> "_Portal":
+        if depth >= _MOST_PORTALS:
+            raise NestedStepLimitError(
+                f"{depth} synchronous natural functions wait within each other, each on an event loop of its "
+                "own, and no more may; make them `async def`"
+            )
         if len(self._portals) <= depth:
             with _helper_thread() as helper:
                 helper.submit(self._start_portals, depth).result()

@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 
 from ..actors import BareTaskGroup
 from ..errors import NighthawkError
+from ..executions import find_execution
 from ..lazy_exports import LazyModule
 from ..observation import observed
 from ..parallel import open_task_root
@@ -21,8 +22,10 @@ from ..types.execution import ExecutionRef
 from .admission import checked_max_concurrent_steps
 from .budgets.account import in_force
 from .environment import Environment, current_tool_scope, find_environment, using_environment
+from .execution_marks import mark_log_records
 from .human.stand_in import find_stand_in
 from .mutation.report import ConcurrentMutation
+from .nesting import DEFAULT_MAX_DEPTH, inner_max_depth
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
@@ -39,6 +42,8 @@ else:
     run_policies = LazyModule("nighthawk_async.runtime.run_policies")  # because of what policies.py says
 
 __all__ = ["Run", "run"]
+
+mark_log_records()
 
 
 class Run:
@@ -60,10 +65,12 @@ class Run:
         sync_backend: SyncBackend,
         concurrent_mutation: ConcurrentMutation,
         max_concurrent_steps: int | None,
+        max_depth: int,
         resolve_policies: Callable[[], Policies],
     ) -> None:
         check_executor(step_executor)
         self._resolve_policies = resolve_policies
+        self._max_depth = max_depth
         self._outer = outer = find_environment()
         self._state = RunState(
             sync_backend=sync_backend,
@@ -71,11 +78,16 @@ class Run:
             max_concurrent_steps=max_concurrent_steps,
         )
         self._environment = Environment(
-            execution_ref=ExecutionRef(run_id=run_id or uuid.uuid4().hex, scope_id=uuid.uuid4().hex),
+            execution_ref=ExecutionRef(
+                run_id=run_id or uuid.uuid4().hex,
+                scope_id=uuid.uuid4().hex,
+                parent_execution_id=_find_execution_id(),
+            ),
             step_executor=step_executor,
             run_state=self._state,
             tool_scope=ToolScope(current_tool_scope()),
             usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
+            max_depth=inner_max_depth(None if outer is None else outer.max_depth, max_depth),
             policies=resolve_policies(),  # at once, so that bad arguments are refused here
         )
         self._stack = ExitStack()
@@ -166,8 +178,10 @@ class Run:
         if outer is not self._outer:  # what is in force counts when the run is entered
             self._environment = replace(
                 self._environment,
+                execution_ref=replace(self.execution_ref, parent_execution_id=_find_execution_id()),
                 tool_scope=ToolScope(current_tool_scope()),
                 usage_meter=UsageMeter(None if outer is None else outer.usage_meter),
+                max_depth=inner_max_depth(None if outer is None else outer.max_depth, self._max_depth),
                 policies=self._resolve_policies(),
             )
 
@@ -200,6 +214,11 @@ class Run:
             await anyio.to_thread.run_sync(self._state.portals.close)
 
 
+def _find_execution_id() -> str | None:
+    execution = find_execution()
+    return None if execution is None else execution.id
+
+
 def run(
     step_executor: StepExecutor,
     *,
@@ -207,6 +226,7 @@ def run(
     sync_backend: SyncBackend = "trio",
     concurrent_mutation: ConcurrentMutation = "warn",
     max_concurrent_steps: int | None = None,
+    max_depth: int = DEFAULT_MAX_DEPTH,
     hooks: "run_policies.Hooks | Sequence[run_policies.Hooks]" = (),
     verify: "run_policies.Verify" = (),
     human: "run_policies.HumanHandler | None" = None,
@@ -230,6 +250,10 @@ def run(
             steps wait and are admitted in the order in which they came. A step that a step in flight brings
             about, in its tools or their tasks, joins its place: it never waits and does not count. The place
             is free when the last step at it has ended. A run inside a run counts its own steps.
+        max_depth: How many steps may be within each other, as when a block calls a natural function whose
+            block calls another: 1 for none within another. A further one raises `NestedStepLimitError`, which
+            a calling model is told as the error of its call. In a run inside a run, the outer limit holds
+            as well.
         hooks: What is called for events. When the run is entered with `with`, the hooks of its own beginning
             and end must be `def`. A run inside a run has the hooks that it is given, and no others.
         verify: What says whether a step inside is done, as for `scope`. A run inside a run has the checks
@@ -283,5 +307,6 @@ def run(
         sync_backend=sync_backend,
         concurrent_mutation=concurrent_mutation,
         max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
+        max_depth=max_depth,
         resolve_policies=resolve_policies,
     )

@@ -7,13 +7,15 @@ The generated code of the natural function commits the result. Until then nothin
 variable. Under a resilience baseline, all of this is one attempt of several (`attempts.attempts`).
 """
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, NaturalParseError
+from ..executions import Execution, find_execution
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
 from ..threads import call_in_thread
@@ -24,7 +26,9 @@ from .bridge import run_from_sync
 from .budgets.steps import begin_in_time, carry_out_in_time, carry_out_within
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
+from .execution_marks import mark_with_execution
 from .mutation.guard import MutationGuard
+from .nesting import begins_stretch, current_depth, in_own_task, too_deep
 from .policy_doors import (
     call_guard_of,
     carry_out_with_events,
@@ -77,15 +81,25 @@ async def run_step(
         HookError: A hook, a check or oversight failed.
         ModelError: A model request failed.
         BudgetExceededError: A budget has no room for it.
+        NestedStepLimitError: It would be within too many steps.
     """
+    depth = current_depth()
+    carry_out = partial(_carry_out_once, block, site, python_locals, literal, depth)
+    if begins_stretch(depth):
+        return await in_own_task(partial(_carry_out_attempts, block, carry_out))
+    return await _carry_out_attempts(block, carry_out)
+
+
+def _carry_out_attempts(
+    block: NaturalBlock, carry_out: Callable[..., Awaitable[StepResult]]
+) -> Awaitable[StepResult]:
     outer = get_environment()
     resilience = outer.policies.resilience
     if resilience is None:
-        return await _carry_out_once(block, site, python_locals, literal, outer)
+        return carry_out(outer)
     from .attempts.attempts import carry_out_attempts  # here, because of what policies.py says
 
-    carry_out = partial(_carry_out_once, block, site, python_locals, literal)
-    return await carry_out_attempts(outer, step_id_of(block), resilience, carry_out)
+    return carry_out_attempts(outer, step_id_of(block), resilience, carry_out)
 
 
 async def _carry_out_once(
@@ -93,14 +107,17 @@ async def _carry_out_once(
     site: NaturalSite,
     python_locals: Mapping[str, object],
     literal: str | None,
+    depth: int,
     outer: Environment,
     attempt: "StepAttempt | None" = None,
 ) -> StepResult:
-    """Carry out a block; an attempt is one of several."""
-    execution_ref = replace(outer.execution_ref, step_id=step_id_of(block))
+    """Carry out a block that has so many steps around it; an attempt is one of several."""
+    execution_ref = _identity(outer, block)
     step_extent = span("nighthawk.step", identity_attributes(execution_ref), has_own_status=True)
     with step_extent as step_span, ToldStep(execution_ref) as told:
         try:
+            if depth >= outer.max_depth:
+                raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
             step = _prepare(outer, execution_ref, block, site, python_locals, literal)
             told.begin(step, attempt)
             if attempt is not None:
@@ -108,11 +125,24 @@ async def _carry_out_once(
             run_in_task_group = partial(_run_in_task_group, outer, step, block.address, attempt)
             outcome, result = await told.carry_out(begin_in_time(outer.policies.budgets, run_in_task_group))
         except Exception as error:
+            mark_with_execution(error, execution_ref)
             record_failed(step_span, error)
             raise
+        mark_with_execution(result.exception, execution_ref)
         record_outcome(step_span, outcome)
         told.end(outcome, result)
         return result
+
+
+def _identity(outer: Environment, block: NaturalBlock) -> ExecutionRef:
+    parent = find_execution()
+    return ExecutionRef(
+        run_id=outer.execution_ref.run_id,
+        scope_id=outer.execution_ref.scope_id,
+        step_id=step_id_of(block),
+        execution_id=os.urandom(16).hex(),
+        parent_execution_id=None if parent is None else parent.id,
+    )
 
 
 def _prepare(
@@ -144,6 +174,7 @@ def _prepare(
         program=program.text,
         is_interpolated=block.program is None,
         verify=verifier_of(outer, site.verifications, step_id=context.step_id, program=program.text),
+        execution=Execution(cast("str", execution_ref.execution_id)),
     )
 
 
@@ -181,7 +212,7 @@ async def _run_in_task_group(
             async with admitted(actor, run_state.admission, around), run_state.using_resources():
                 environment.usage_meter.count_step()
                 actor.tell_admitted()
-                with using_environment(environment), actor.in_flight():
+                with using_environment(environment), step.execution, actor.in_flight():
                     actor.serve_in(task_group)
                     try:
                         carry_out = partial(_carry_out, environment, step, steerable)
@@ -228,7 +259,7 @@ async def _call_executor(executor: StepExecutor, step: Step) -> object:
             step_context=context,
             binding_names=names,
             allowed_step_kinds=kinds,
-        )
+        ),
     )
 
 

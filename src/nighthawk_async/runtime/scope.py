@@ -17,6 +17,7 @@ from .environment import Environment, get_environment, using_environment
 from .hooks.extents import scope_events
 from .hooks.registry import Hooks, combined_hooks
 from .human.handler import HumanHandler, checked_human_handler
+from .nesting import inner_max_depth
 from .oversight.inspection import Oversight, checked_oversight
 from .oversight.verification import Verify, checked_verifications
 from .permissions.permissions import Permissions, added_permissions
@@ -97,6 +98,7 @@ def scope(
     budget: Budget | None = None,
     step_budget: Budget | None = None,
     resilience: StepBaseline | Unset | None = UNSET,
+    max_depth: int | None = None,
     system_prompt_suffix_fragments: Sequence[str] | None = None,
     user_prompt_suffix_fragments: Sequence[str] | None = None,
     implicit_references: Mapping[str, object] | None = None,
@@ -127,6 +129,8 @@ def scope(
         resilience: What gives each step inside another chance: a `nighthawk_async.resilience.Baseline`; None
             for nothing, omitted for no change. Where it says nothing, what holds around it goes on, unless
             `mode` replaces it.
+        max_depth: How many steps inside may be within each other; see `nighthawk_async.run`. Outer limits
+            hold as well, in both modes. None for no change.
         system_prompt_suffix_fragments: Texts appended to system prompts.
         user_prompt_suffix_fragments: Texts appended to user prompts.
         implicit_references: Names and values that every block inside can use without mentioning them.
@@ -141,18 +145,17 @@ def scope(
     """
     if mode not in ("inherit", "replace"):
         raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
-    if scope_id is not None and not isinstance(cast("object", scope_id), str):
-        raise NighthawkError(f"scope_id must be a text, not {scope_id!r}")
     is_added = mode == "inherit"
 
     def resolve(outer: Environment) -> Environment:
         executor = _resolve_executor(outer.step_executor, step_executor, step_executor_configuration)
         return replace(
             outer,
-            execution_ref=replace(outer.execution_ref, scope_id=scope_id or uuid.uuid4().hex),
+            execution_ref=replace(outer.execution_ref, scope_id=_checked_scope_id(scope_id)),
             step_executor=executor,
             tool_scope=ToolScope(outer.tool_scope),
             usage_meter=UsageMeter(outer.usage_meter),
+            max_depth=outer.max_depth if max_depth is None else inner_max_depth(outer.max_depth, max_depth),
             policies=with_budget_arguments(
                 _policies(
                     outer.policies,
@@ -180,6 +183,12 @@ def scope(
         )
 
     return Scope(resolve)
+
+
+def _checked_scope_id(scope_id: str | None) -> str:
+    if scope_id is not None and not isinstance(cast("object", scope_id), str):
+        raise NighthawkError(f"scope_id must be a text, not {scope_id!r}")
+    return scope_id or uuid.uuid4().hex
 
 
 def _policies(

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from ..executions import Execution
 from ..types.outcomes import StepOutcome
 from .conclude import StepResult, conclude
 from .step_actor import StepActor
@@ -45,6 +46,7 @@ class Step:
         program: The program text as the model sees it.
         is_interpolated: Whether the program text holds rendered values, as that of an f-string does.
         verify: What the outcome must pass; None for nothing.
+        execution: This execution of it.
 
     Attributes:
         inspect: What the commit must pass, and may be changed by; None for nothing.
@@ -56,6 +58,7 @@ class Step:
         "_conclusion",
         "_verify",
         "actor",
+        "execution",
         "inspect",
         "is_interpolated",
         "program",
@@ -69,8 +72,10 @@ class Step:
         program: str,
         is_interpolated: bool = False,
         verify: Verify | None = None,
+        execution: Execution,
     ) -> None:
         self.actor = actor
+        self.execution = execution
         self.program = program
         self.is_interpolated = is_interpolated
         self._verify = verify

@@ -23,8 +23,10 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
+from .budgets.request_cost import priced
 from .budgets.told_usage import usage_so_far
 from .noted_stream import NotedStream
+from .step import Step
 from .told_request import ResponseGlance, request_inputs
 
 __all__ = ["ToldStream"]
@@ -41,8 +43,8 @@ class ToldStream(NotedStream):
         model: The model.
         request: What it is asked.
         around: What the request is below.
-        is_of_step: Whether that is the step whose model this is: then its text is part of the transcript of
-            the step.
+        step: The step in progress; None outside a step. The text of a request right below it is part of the
+            transcript of the step.
     """
 
     def __init__(
@@ -52,14 +54,16 @@ class ToldStream(NotedStream):
         request: ModelRequest,
         *,
         around: NodeWriter,
-        is_of_step: bool,
+        step: Step | None,
     ) -> None:
         self._stream = stream
         self._model_name = model.name
+        self._price = model.capabilities.price
         self._request: ModelRequest | None = request
         self._glance = ResponseGlance()
         self._around = around
-        self._is_of_step = is_of_step
+        self._is_of_step = step is not None and step.actor.node is around
+        self._execution_id = None if step is None else step.context.execution_ref.execution_id
         self._node: NodeWriter = around
         self._reported: Usage | None = None
         self._is_finished = False
@@ -79,7 +83,7 @@ class ToldStream(NotedStream):
             "model_request",
             name,
             inputs=request_inputs(request),
-            attributes={"gen_ai.request.model": name.partition(":")[2] or name},
+            attributes=self._attributes(name),
             speaks_above=self._is_of_step,
         )
         try:
@@ -125,12 +129,18 @@ class ToldStream(NotedStream):
                     self._node.write("tool_call", event.call.arguments, key=key)
             case UsageReported():
                 self._reported = event.usage
-                self._node.set_usage(event.usage)
+                self._node.set_usage(priced(event.usage, self._price))
             case ResponseFinished():
                 self._is_finished = True
                 self._tell_finished(event)
             case _:
                 pass
+
+    def _attributes(self, name: str) -> dict[str, str]:
+        attributes = {"gen_ai.request.model": name.partition(":")[2] or name}
+        if self._execution_id is not None:
+            attributes["execution.id"] = self._execution_id
+        return attributes
 
     def _tell_finished(self, event: ResponseFinished) -> None:
         attributes: dict[str, str | int | float | bool] = {"gen_ai.response.finish_reasons": event.reason}
@@ -147,7 +157,8 @@ class ToldStream(NotedStream):
             leaving: What leaves the stream.
         """
         failure = self._failure
-        self._node.set_usage(self.usage or self._reported or _unreported(failure))
+        usage = self.usage or self._reported or _unreported(failure)
+        self._node.set_usage(priced(usage, self._price))
         if failure is not None:
             self._node.set_attributes({"error.type": type(failure).__name__})
             self._node.end("failed", error=failure)

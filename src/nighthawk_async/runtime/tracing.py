@@ -21,11 +21,13 @@ from ..errors import (
 from ..trace_context import using_trace_context
 from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
+from .environment import find_environment
 from .error_text import message_without_content, stacktrace_without_content
 from .telemetry.endings import end_span, error_type_of
 from .telemetry.library import LIBRARY, library_version
 
 __all__ = [
+    "execution_attributes",
     "identity_attributes",
     "record_failed",
     "record_failed_attempt",
@@ -44,7 +46,18 @@ def identity_attributes(execution_ref: ExecutionRef) -> dict[str, str]:
     attributes = {"run.id": execution_ref.run_id, "scope.id": execution_ref.scope_id}
     if execution_ref.step_id is not None:
         attributes["step.id"] = execution_ref.step_id
+    if execution_ref.execution_id is not None:
+        attributes["execution.id"] = execution_ref.execution_id
+    if execution_ref.parent_execution_id is not None:
+        attributes["execution.parent_id"] = execution_ref.parent_execution_id
     return attributes
+
+
+def execution_attributes() -> dict[str, str]:
+    """The attributes of what belongs to the execution in progress; none outside of steps."""
+    environment = find_environment()
+    execution_id = None if environment is None else environment.execution_ref.execution_id
+    return {} if execution_id is None else {"execution.id": execution_id}
 
 
 def start_span(name: str, *, kind: SpanKind, attributes: Mapping[str, AttributeValue]) -> Span:

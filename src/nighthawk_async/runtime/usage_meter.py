@@ -1,7 +1,7 @@
 """Adding up what model requests consume. Floor 3."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ..types.usage import Usage
 
@@ -58,14 +58,18 @@ class UsageMeter:
             usage: The usage; what cannot be true of it is left out.
         """
         usage = usage.credible()
-        with self._lock:
-            self._by_model[model_name] = self._by_model.get(model_name, Usage()) + usage
-        if self._parent is not None:
-            self._parent.add(model_name, usage)
+        for meter in self._path():
+            with meter._lock:
+                meter._by_model[model_name] = meter._by_model.get(model_name, Usage()) + usage
 
     def count_step(self) -> None:
         """Count a step that begins, here and in every enclosing scope."""
-        with self._lock:
-            self._steps += 1
-        if self._parent is not None:
-            self._parent.count_step()
+        for meter in self._path():
+            with meter._lock:
+                meter._steps += 1
+
+    def _path(self) -> "Iterator[UsageMeter]":
+        meter: UsageMeter | None = self
+        while meter is not None:
+            yield meter
+            meter = meter._parent

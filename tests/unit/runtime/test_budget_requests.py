@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -484,7 +485,7 @@ async def test_hooks_see_a_request_before_it_is_reserved_and_after_it_is_settled
     model = known_model()
     async with nh.run(executor_of(model), budget=budget, hooks=hooks):
         await act()
-    assert seen == [0, 0, used(), "tool_calls", None]
+    assert seen == [0, 0, replace(used(), cost=Decimal("0.0002")), "tool_calls", None]
     assert model.requests[0].settings == {"max_tokens": 9}
 
 

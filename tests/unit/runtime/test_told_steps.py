@@ -166,7 +166,9 @@ async def test_what_a_model_streams_is_written_to_its_request_and_to_the_step() 
     ]
     assert request.usages[0] == Usage(requests=1, input_tokens=3, output_tokens=2)
     assert request.usages[-1] == Usage(requests=1, input_tokens=3, output_tokens=7)
+    execution = {"execution.id": watched.find("step").attributes["execution.id"]}
     assert request.attributes == {
+        **execution,
         "gen_ai.request.model": "model",
         "gen_ai.response.finish_reasons": "tool_calls",
         "gen_ai.response.id": "resp_1",
@@ -175,7 +177,11 @@ async def test_what_a_model_streams_is_written_to_its_request_and_to_the_step() 
     call_node = watched.find("tool_call")
     assert call_node.inputs == {"target_path": "result", "expression": "1"}
     assert call_node.outputs == {"result": result}
-    assert call_node.attributes == {"gen_ai.tool.name": "nh_assign", "gen_ai.tool.call.id": "c1"}
+    assert call_node.attributes == {
+        **execution,
+        "gen_ai.tool.name": "nh_assign",
+        "gen_ai.tool.call.id": "c1",
+    }
 
 
 async def test_a_call_is_told_with_its_arguments_and_what_it_returns() -> None:

@@ -45,7 +45,7 @@ class StepAttempt:
         before: Who was steered in the attempt before; None for nobody.
     """
 
-    __slots__ = ("_before", "_begins_at", "environment", "number", "steered")
+    __slots__ = ("_before", "_begins_at", "environment", "execution_id", "number", "steered")
 
     def __init__(
         self,
@@ -57,6 +57,7 @@ class StepAttempt:
     ) -> None:
         self.number = number
         self.environment = environment
+        self.execution_id: str | None = None
         self.steered = before
         self._begins_at = begins_at
         self._before = before
@@ -74,6 +75,7 @@ class StepAttempt:
             if self._before.is_to_park:
                 actor.suspend()
         self.steered, self._before = actor, None
+        self.execution_id = actor.context.execution_ref.execution_id
 
     async def wait(self, actor: StepActor) -> None:
         """Wait until it may begin, while the step can be steered. It is not admitted yet.
@@ -172,7 +174,11 @@ class _Attempts:
         await checkpoint_if_cancelled()
         raise_if_cancel_requested()
         retry = RetryScheduled(
-            name=self._step_id, attempt=self.attempt.number, error=error, wait_seconds=wait_seconds
+            name=self._step_id,
+            attempt=self.attempt.number,
+            error=error,
+            wait_seconds=wait_seconds,
+            failed_execution_id=self.attempt.execution_id,
         )
         self._get_ready(retry)
         await report_retry_async(retry)

@@ -18,6 +18,7 @@ from ...errors import (
     HumanError,
     ModelError,
     ModelStatusError,
+    NestedStepLimitError,
     StepAbortedError,
     StepRejectedError,
     StepStoppedError,
@@ -37,6 +38,7 @@ __all__ = [
 
 FINAL_ERRORS = (
     BudgetExceededError,
+    NestedStepLimitError,
     StepAbortedError,
     StepRejectedError,
     StepStoppedError,
@@ -44,7 +46,7 @@ FINAL_ERRORS = (
     HumanError,
     CancelledError,  # an Exception: what a thread gets when what it waits for on an event loop is cancelled
 )
-"""After these nobody tries again: somebody's decision stands behind them."""
+"""After these nobody tries again: somebody's decision stands behind them, or it would end in the same way."""
 
 _MOST_DOUBLINGS = 60
 

@@ -24,12 +24,14 @@ class RetryScheduled:
         attempt: Which attempt failed, from 1.
         error: Why.
         wait_seconds: Seconds until the next attempt.
+        failed_execution_id: The id of the execution that failed; None when what is tried is no step.
     """
 
     name: str
     attempt: int
     error: Exception
     wait_seconds: float
+    failed_execution_id: str | None = None
 
 
 def report_retry(retry: RetryScheduled) -> None:
@@ -88,6 +90,7 @@ def _event(environment: Environment, retry: RetryScheduled) -> Retry:
         attempt=retry.attempt,
         error=retry.error,
         wait_seconds=retry.wait_seconds,
+        failed_execution_id=retry.failed_execution_id,
     )
 
 

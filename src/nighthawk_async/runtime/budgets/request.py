@@ -18,6 +18,7 @@ import anyio.to_thread
 from ...errors import ConfigurationError
 from ...ports import HasSettings, Model
 from ...prompt.tokens import TokenCounter
+from ...threads import thread_limiter
 from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
 from ...types.usage import Usage
 from .account import Amounts, BudgetAccount, Payer
@@ -31,7 +32,7 @@ from .request_bound import (
     reasons,
     request_text,
 )
-from .request_cost import Prices, cost_of, highest_cost, known_cost
+from .request_cost import Prices, highest_cost, known_cost, priced
 from .resends import AttemptsSource
 from .reservation import Entry, Reservation, charge_usage, reserve_in_turn
 from .terms import Amount, Resource
@@ -108,9 +109,8 @@ class BudgetedRequest:
             return True
         parts = self._parts(None, may_have_consumed=True)
         accounts, bound = self.accounts, self.bound
-        kept: list[Amounts] = [
-            {**self._spent(position, parts), "turns": 1} for position in range(len(accounts))
-        ]
+        spent = [self._spent(position, parts, cost) for position, cost in enumerate(self._costs(parts))]
+        kept: list[Amounts] = [{**each, "turns": 1} for each in spent]
         added = [_bound_amounts(self.model, accounts, position, bound) for position in range(len(accounts))]
         return self.reservation.renew(kept, added)
 
@@ -124,13 +124,15 @@ class BudgetedRequest:
             may_have_consumed: Whether it may have consumed what was not told.
 
         Returns:
-            What was charged.
+            What was charged, with the cost that the nearest account was charged.
         """
         parts = self._parts(told, may_have_consumed=may_have_consumed)
         usage = sum(parts, Usage())
         spent = self.reservation.amounts
         try:
-            spent = [self._spent(position, parts) for position in range(len(self.accounts))]
+            costs = self._costs(parts)
+            spent = [self._spent(position, parts, cost) for position, cost in enumerate(costs)]
+            usage = _with_cost(usage, costs[-1])
         except Exception as error:  # a function of the user's; the response must be closed before it is told
             self.pricing_error = error
         finally:
@@ -162,19 +164,23 @@ class BudgetedRequest:
         )
         return parts
 
-    def _spent(self, position: int, parts: Sequence[Usage]) -> Amounts:
-        costs = [
-            known_cost(
-                usage,
-                model_name=self.model.name,
-                prices=_prices(self.accounts, position),
-                model_price=self.model.capabilities.price,
-            )
-            for usage in parts
-        ]
-        known = [cost for cost in costs if cost is not None]
-        cost = sum(known, Decimal(0)) if len(known) == len(costs) else self._reserved_cost(position)
-        return _amounts(sum(parts, Usage()), cost)
+    def _costs(self, parts: Sequence[Usage]) -> list[Decimal | None]:
+        """What the attempts cost together, by each account's prices; None where nobody knows."""
+        return [self._cost(_prices(self.accounts, position), parts) for position in range(len(self.accounts))]
+
+    def _cost(self, prices: Sequence[Prices], parts: Sequence[Usage]) -> Decimal | None:
+        model = self.model
+        price = model.capabilities.price
+        total = Decimal(0)
+        for usage in parts:
+            cost = known_cost(usage, model_name=model.name, prices=prices, model_price=price)
+            if cost is None:
+                return None
+            total += cost
+        return total
+
+    def _spent(self, position: int, parts: Sequence[Usage], cost: Decimal | None) -> Amounts:
+        return _amounts(sum(parts, Usage()), self._reserved_cost(position) if cost is None else cost)
 
     def _reserved_cost(self, position: int) -> Decimal | None:
         """What an account has set aside in US dollars; None when it does not limit them."""
@@ -204,8 +210,8 @@ class BudgetedRequest:
             input_tokens=told.input_tokens or self.bound.input_tokens,
             output_tokens=max(told.output_tokens, min(received, self.bound.output_tokens)),
         )
-        price = self.model.capabilities.price
-        return usage if price is None else replace(usage, cost=max(told.cost, cost_of(usage, price)))
+        estimated = priced(replace(usage, cost=Decimal(0)), self.model.capabilities.price)
+        return replace(estimated, cost=max(told.cost, estimated.cost))
 
 
 async def open_request(
@@ -246,7 +252,7 @@ async def open_request(
     )
 
 
-def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, usage: Usage) -> None:
+def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, usage: Usage) -> Usage:
     """Charge what an agent of the user's own has consumed, by its own account.
 
     Args:
@@ -254,11 +260,15 @@ def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, u
         model_name: The model id.
         usage: What was consumed; what cannot be true of it is left out.
 
+    Returns:
+        The usage, with the cost that the nearest account was charged.
+
     Raises:
         ConfigurationError: A user's function gives no amount of money.
     """
     usage = usage.credible()
     entries: list[Entry] = []
+    counted = usage
     for position, account in enumerate(accounts):
         prices = _prices(accounts, position)
         cost = known_cost(usage, model_name=model_name, prices=prices, model_price=None)
@@ -266,7 +276,9 @@ def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, u
         amounts: dict[Resource, Amount] = {**_amounts(usage, cost)}
         del amounts["turns"]  # counted when the turn began
         entries.append(Entry(account, amounts))
-    charge_usage(entries, model_name, usage)
+        counted = _with_cost(usage, cost)
+    charge_usage(entries, model_name, counted)
+    return counted
 
 
 def _measure(model: Model, executor: object) -> TokenMeasure:
@@ -307,7 +319,9 @@ async def _bound(model: Model, request: ModelRequest, measure: TokenMeasure) -> 
     if measure.is_loaded and len(text) <= _LONG_CHARACTERS:
         input_tokens = measure.most_tokens_of(request, text)
     else:
-        input_tokens = await anyio.to_thread.run_sync(measure.most_tokens_of, request, text)
+        input_tokens = await anyio.to_thread.run_sync(
+            measure.most_tokens_of, request, text, limiter=thread_limiter()
+        )
     return RequestBound(
         input_tokens=input_tokens + CONCLUSION_TOKENS,
         output_tokens=output_tokens * count_answers(request.settings),
@@ -353,6 +367,10 @@ def _prices(accounts: Sequence[BudgetAccount], position: int) -> list[Prices]:
     """What an account and those around it say of prices, the nearest first."""
     said = (account.terms.prices for account in reversed(accounts[: position + 1]))
     return [prices for prices in said if prices is not None]
+
+
+def _with_cost(usage: Usage, cost: Decimal | None) -> Usage:
+    return usage if cost is None else replace(usage, cost=cost, unpriced_requests=0)
 
 
 def _amounts(usage: Usage, cost: Decimal | None) -> Amounts:

@@ -9,7 +9,7 @@ from ...errors import ConfigurationError
 from ...types.model import ModelPrice
 from ...types.usage import Usage
 
-__all__ = ["Prices", "cost_of", "highest_cost", "known_cost"]
+__all__ = ["Prices", "cost_of", "highest_cost", "known_cost", "priced"]
 
 Prices: TypeAlias = Mapping[str, ModelPrice] | Callable[[str, Usage], Decimal | None]
 """Prices by model id, or a function from a model id and a usage to US dollars; None for unknown."""
@@ -39,6 +39,20 @@ def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
         + price.output * max(usage.output_tokens, 0)
     )
     return millions * _PER_TOKEN
+
+
+def priced(usage: Usage, price: ModelPrice | None) -> Usage:
+    """The usage of one request with its cost, where whoever reported it told none.
+
+    Every view of a request passes through here, so that all of them show the same cost.
+
+    Args:
+        usage: The usage of one request.
+        price: The price of the model; None when it is unknown.
+    """
+    if price is None or usage.cost:
+        return usage
+    return replace(usage, cost=cost_of(usage, price), unpriced_requests=0)
 
 
 def known_cost(

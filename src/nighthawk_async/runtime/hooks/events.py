@@ -59,7 +59,7 @@ class HookEvent:
     """What every event tells.
 
     Args:
-        execution_ref: The run, scope and step in which it happens.
+        execution_ref: The run, scope, step and execution in which it happens.
     """
 
     execution_ref: ExecutionRef
@@ -250,12 +250,15 @@ class Retry(HookEvent):
         attempt: Which attempt failed, from 1.
         error: Why.
         wait_seconds: Seconds until the next attempt.
+        failed_execution_id: The `execution_id` of the attempt that failed, which has ended; None when what is
+            tried is no step.
     """
 
     name: str
     attempt: int
     error: Exception
     wait_seconds: float
+    failed_execution_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

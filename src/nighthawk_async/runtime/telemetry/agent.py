@@ -12,7 +12,7 @@ from ...types.messages import ToolCall, ToolResult
 from ...types.tools import ToolDefinition
 from ...types.usage import Usage
 from ...wire.redaction import find_secrets
-from ..tracing import start_span
+from ..tracing import execution_attributes, start_span
 from .attributes import (
     Attributes,
     error_attributes,
@@ -63,6 +63,7 @@ class AgentSpan:
             attributes={
                 **self._attributes,
                 **settings_attributes(names, find_settings(model, settings)),
+                **execution_attributes(),
                 names.agent_id: address,
             },
         )

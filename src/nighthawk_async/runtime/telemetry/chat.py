@@ -23,7 +23,7 @@ from ...types.model import (
     UsageReported,
 )
 from ...types.usage import Usage
-from ..tracing import start_span, using_span
+from ..tracing import execution_attributes, start_span, using_span
 from .attributes import (
     AttributeItem,
     Attributes,
@@ -64,7 +64,11 @@ class ChatSpan:
         self._attributes = {names.operation: operation, **model_attributes(names, model.name, endpoint)}
         sent = find_settings(model, request.settings)
         self._is_streamed = sent.get("stream") is not False
-        self._told: Attributes = {**self._attributes, **settings_attributes(names, sent)}
+        self._told: Attributes = {
+            **self._attributes,
+            **settings_attributes(names, sent),
+            **execution_attributes(),
+        }
         if self._is_streamed or names.tells_whole_responses:
             self._told[names.request_stream] = self._is_streamed
         if request.response_format is not None:

@@ -14,7 +14,7 @@ from opentelemetry.trace import Span, SpanKind
 from ...errors import ErrorKind
 from ...types.messages import ToolCall, ToolResult
 from ...types.tools import ToolDefinition
-from ..tracing import start_span, using_span
+from ..tracing import execution_attributes, start_span, using_span
 from .attributes import Attributes, error_attributes
 from .content import redacted_json, result_content
 from .endings import CANCELLED, end_span, error_type_of
@@ -105,7 +105,7 @@ class ToolSpans:
         span = start_span(
             f"{names.execute_tool} {call.name}",
             kind=SpanKind.INTERNAL,
-            attributes={**attributes, **details},
+            attributes={**attributes, **details, **execution_attributes()},
         )
         if settings.spans_hold_content and span.is_recording():
             span.set_attribute(names.tool_arguments, redacted_json(call.arguments, self._secrets))

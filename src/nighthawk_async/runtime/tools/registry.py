@@ -40,9 +40,12 @@ class ToolScope:
 
     def visible(self) -> Mapping[str, ToolFunction]:
         """Every tool of this extent and of those around it, in the order of registration."""
-        if self._parent is None:
-            return dict(self._tools)
-        return {**self._parent.visible(), **self._tools}
+        scopes: list[ToolScope] = []
+        scope: ToolScope | None = self
+        while scope is not None:
+            scopes.append(scope)
+            scope = scope._parent
+        return {name: tool for scope in reversed(scopes) for name, tool in scope._tools.items()}
 
 
 GLOBAL_TOOLS = ToolScope(None)

@@ -271,3 +271,34 @@ async def test_without_a_tracer_nothing_of_telemetry_is_made(monkeypatch: pytest
     async with nh.run(agent(assign())):
         assert await act() == "42"
     assert made == []
+
+
+@pytest.mark.parametrize("count", [1, 3])
+async def test_every_span_of_a_step_has_the_id_of_its_execution(traces: Traces, count: int) -> None:
+    refs: list[nh.ExecutionRef] = []
+    hooks = nh.Hooks()
+    hooks.on(nh.hooks.StepStarted)(lambda event: refs.append(event.execution_ref))
+    for _ in range(count):
+        async with nh.run(agent(evaluate("inner()")), hooks=hooks):
+            await compute()
+    for outer, below in zip(refs[::2], refs[1::2], strict=True):
+        of_outer = _spans_of(traces, outer)
+        assert of_outer == [
+            "nighthawk.step",
+            "nighthawk.step_executor",
+            "invoke_agent compute",
+            "chat some-model",
+            "execute_tool nh_eval",
+            "chat some-model",
+        ]
+        assert _spans_of(traces, below) == [*of_outer[:2], "invoke_agent inner", "chat some-model"]
+        spans = traces.named("nighthawk.step")
+        steps = [dict(span.attributes or {}) for span in spans if span.name == "nighthawk.step"]
+        (step,) = (step for step in steps if step.get("execution.id") == below.execution_id)
+        assert step["execution.parent_id"] == outer.execution_id
+    assert "execution.id" not in (traces.named("nighthawk.run")[0].attributes or {})
+
+
+def _spans_of(traces: Traces, ref: nh.ExecutionRef) -> list[str]:
+    own = (span for span in traces.named("") if span.attributes)
+    return [span.name for span in own if (span.attributes or {}).get("execution.id") == ref.execution_id]

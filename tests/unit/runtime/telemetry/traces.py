@@ -40,8 +40,9 @@ class Traces(SpanProcessor):
         return span
 
     def attributes(self, prefix: str) -> dict[str, Any]:
-        """The attributes of the one span with such a name."""
-        return dict(self.only(prefix).attributes or {})
+        """The attributes of the one span with such a name, without the id of the execution."""
+        told = self.only(prefix).attributes or {}
+        return {name: value for name, value in told.items() if name != "execution.id"}
 
     def tree(self) -> Nested:
         """The names of the spans, nested, siblings in the order of their beginning."""

@@ -1,0 +1,89 @@
+"""The executions of steps in progress, each within the one that brought it about. Floor 0.
+
+They flow with the context variables into tasks and threads, and actors carry them from whoever sends a
+message to its handler. The rooms below the runtime know nothing else of steps.
+"""
+
+from contextlib import suppress
+from contextvars import ContextVar, Token
+
+__all__ = ["Execution", "find_execution", "find_execution_in_progress", "using_execution"]
+
+
+class Execution:
+    """One execution of a step; in progress during the `with` statement.
+
+    Args:
+        id: Its id; no other one has it.
+
+    Attributes:
+        has_ended: Whether it is over.
+    """
+
+    __slots__ = ("_around", "_token", "has_ended", "id")
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.has_ended = False
+        self._around = find_execution_in_progress()
+
+    @property
+    def around(self) -> "Execution | None":
+        """The nearest one around it that has not ended."""
+        around = self._around
+        while around is not None and around.has_ended:
+            around = around._around
+        self._around = around  # nothing of those that have ended is kept
+        return around
+
+    @property
+    def depth(self) -> int:
+        """How many that have not ended are within each other, this one included."""
+        depth, execution = 1, self.around
+        while execution is not None:
+            depth, execution = depth + 1, execution.around
+        return depth
+
+    def __enter__(self) -> None:
+        self._token = _innermost.set(self)
+
+    def __exit__(self, *exc_details: object) -> None:
+        self.has_ended = True
+        _innermost.reset(self._token)
+
+
+_innermost: ContextVar[Execution | None] = ContextVar("nighthawk_async_innermost_execution", default=None)
+
+
+def find_execution_in_progress() -> Execution | None:
+    """The innermost execution around the caller that has not ended; None outside of all."""
+    execution = _innermost.get()
+    return execution.around if execution is not None and execution.has_ended else execution
+
+
+def find_execution() -> Execution | None:
+    """The execution that brought the caller about, also when it has ended meanwhile; None for none."""
+    return _innermost.get()
+
+
+class using_execution:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Let what begins in the `with` statement be brought about by an execution.
+
+    Args:
+        execution: The execution; None changes nothing.
+    """
+
+    __slots__ = ("_execution", "_token")
+
+    def __init__(self, execution: Execution | None) -> None:
+        self._execution = execution
+        self._token: Token[Execution | None] | None = None
+
+    def __enter__(self) -> None:
+        if self._execution is not None:
+            self._token = _innermost.set(self._execution)
+
+    def __exit__(self, *exc_details: object) -> None:
+        if self._token is not None:
+            with suppress(ValueError):  # a coroutine that nobody has ended is closed in another context
+                _innermost.reset(self._token)

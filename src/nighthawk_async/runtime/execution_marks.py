@@ -1,0 +1,48 @@
+"""Which execution errors and lines of the log belong to. Floor 3."""
+
+import logging
+
+from ..errors import NighthawkError
+from ..types.execution import ExecutionRef
+from .environment import find_environment
+
+__all__ = ["mark_log_records", "mark_with_execution"]
+
+_OUTSIDE = ExecutionRef(run_id="", scope_id="")
+
+
+def mark_with_execution(error: BaseException | None, execution_ref: ExecutionRef) -> None:
+    """Note on an error of the library which execution raised it, unless a step within that one did.
+
+    Args:
+        error: The error; None for none.
+        execution_ref: The identity of the execution that it leaves.
+    """
+    if isinstance(error, NighthawkError) and error.execution_id is None:
+        error.execution_id = execution_ref.execution_id
+
+
+class _Marks(logging.Filter):
+    """Gives records the identity of what is running, for formatters: `%(execution_id)s`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        environment = find_environment()
+        ref = _OUTSIDE if environment is None else environment.execution_ref
+        error = record.exc_info[1] if record.exc_info else None
+        failed = error.execution_id if isinstance(error, NighthawkError) else None
+        vars(record).update(
+            run_id=ref.run_id or None,
+            scope_id=ref.scope_id or None,
+            step_id=ref.step_id,
+            execution_id=ref.execution_id or failed,
+            parent_execution_id=ref.parent_execution_id,
+        )
+        return True
+
+
+_MARKS = _Marks()
+
+
+def mark_log_records() -> None:
+    """Give the records of the library's logger the identity of what is running; once for the program."""
+    logging.getLogger("nighthawk").addFilter(_MARKS)  # which adds the same one once

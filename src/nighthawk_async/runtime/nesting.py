@@ -1,0 +1,159 @@
+"""How deep steps are within steps: what limits it, and what keeps deep ones cancellable. Floor 3.
+
+A step that a model brings about within a step, through a tool, keeps everything around it waiting. Where a
+model calls the function that it works for, that would go on for ever; so a run has a limit.
+
+Each level holds task groups, cancel scopes and stack frames. On asyncio, AnyIO delivers a cancellation to
+scopes within scopes by recursion, and Python resumes coroutines that await each other by recursion. Some
+hundred levels would exceed Python's recursion limit, and then nothing would ever end. So each stretch of
+levels begins in a task of its own, with a cancel scope that no cancellation passes: whoever waits for the
+task hands it on (`test_step_nesting.test_deep_steps_are_cancelled`). The default limit is one stretch.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import anyio
+
+from ..actors import BareTaskGroup
+from ..errors import NestedStepLimitError, NighthawkError
+from ..executions import find_execution_in_progress
+
+__all__ = [
+    "DEFAULT_MAX_DEPTH",
+    "begins_stretch",
+    "current_depth",
+    "in_own_task",
+    "inner_max_depth",
+    "too_deep",
+]
+
+Result = TypeVar("Result")
+
+DEFAULT_MAX_DEPTH = 16
+
+_STRETCH = 16
+"""How many levels share a task at most, when Python code alone is between them."""
+
+
+def current_depth() -> int:
+    """How many steps are in progress around the caller, in all runs that are within each other.
+
+    Those that have ended do not count: a task that a step left behind is within it no longer.
+    """
+    innermost = find_execution_in_progress()
+    return 0 if innermost is None else innermost.depth
+
+
+def inner_max_depth(outer: int | None, given: object) -> int:
+    """How many steps may be within each other in a run or scope, those around it included.
+
+    Args:
+        outer: The limit around it; None for none.
+        given: How many may be within each other inside it.
+
+    Raises:
+        NighthawkError: That is no positive integer.
+    """
+    if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
+        raise NighthawkError(f"max_depth must be a positive integer, not {given!r}")
+    inner = current_depth() + given
+    return inner if outer is None else min(outer, inner)
+
+
+def too_deep(depth: int, max_depth: int, *, step_id: str) -> NestedStepLimitError:
+    """The refusal of a step that would be within too many others.
+
+    Args:
+        depth: How many steps are around it.
+        max_depth: How many may be within each other, itself included.
+        step_id: The step.
+    """
+    return NestedStepLimitError(
+        f"step {step_id}: not begun, because it would be the {depth + 1}th of steps within steps, and "
+        f"max_depth allows {max_depth}; do without it, or give the run a higher max_depth"
+    )
+
+
+def begins_stretch(depth: int) -> bool:
+    """Whether a step begins a stretch of levels, and so needs a task of its own; see `in_own_task`.
+
+    Args:
+        depth: How many steps are around it.
+    """
+    return depth > 0 and depth % _STRETCH == 0
+
+
+async def in_own_task(work: Callable[[], Awaitable[Result]]) -> Result:
+    """Carry something out in a task of its own, and wait for it, as if it were awaited.
+
+    The context variables of the caller flow in. A cancellation of the caller is handed on.
+
+    Args:
+        work: What to carry out.
+
+    Raises:
+        BaseException: What it raises, as it is.
+    """
+    hosted = _Hosted(work)
+    try:
+        async with BareTaskGroup() as task_group:
+            task_group.start_soon(hosted.run)
+            await hosted.wait()
+    finally:
+        hosted.raise_error()
+    return hosted.result()
+
+
+class _Hosted(Generic[Result]):
+    """What is carried out in a task of its own."""
+
+    __slots__ = ("_ended", "_error", "_results", "_scope", "_work")
+
+    def __init__(self, work: Callable[[], Awaitable[Result]]) -> None:
+        self._work = work
+        self._scope = anyio.CancelScope(shield=True)
+        self._ended = anyio.Event()
+        self._results: list[Result] = []
+        self._error: BaseException | None = None
+
+    async def run(self) -> None:
+        try:
+            with self._scope:
+                self._results.append(await self._work())
+        except anyio.get_cancelled_exc_class():
+            raise  # somebody cancels this very task, as asyncio does with all when its loop ends
+        except BaseException as error:  # what ends the program too: it leaves where it would have left
+            self._error = error
+        finally:
+            self._ended.set()
+
+    async def wait(self) -> None:
+        """Wait until it has ended, and cancel it when the caller is cancelled."""
+        try:
+            await self._ended.wait()
+        except BaseException:
+            self._scope.cancel()
+            raise
+
+    def raise_error(self) -> None:
+        """Raise what it raised: it takes the place of a cancellation, as it does in a `finally` clause."""
+        error = self._error
+        if error is None:
+            return
+        self._error = None  # or the error would keep itself alive
+        context = error.__context__
+        try:
+            raise error
+        finally:
+            error.__context__ = context
+
+    def result(self) -> Result:
+        """What it gave.
+
+        Raises:
+            BaseException: Its task was cancelled by itself.
+        """
+        if not self._results:
+            raise anyio.get_cancelled_exc_class()
+        return self._results[0]

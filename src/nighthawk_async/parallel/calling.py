@@ -45,8 +45,8 @@ async def call_any(
     Args:
         function: The function.
         args: Its arguments.
-        limiter: Bounds the worker threads; what `thread_limiter` gives when None. Calls that wait for other calls
-            need a limiter of their own, or all threads may end up waiting.
+        limiter: Bounds the worker threads; what `thread_limiter` gives when None. Calls that wait for other
+            calls need a limiter of their own, or all threads may end up waiting.
 
     Raises:
         Exception: Whatever the function raised.

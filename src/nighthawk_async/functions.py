@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import FrameType, FunctionType, MappingProxyType
-from typing import Any, TypeAlias, TypeVar, cast, overload
+from typing import Any, Self, TypeAlias, TypeVar, cast, overload
 
 from .errors import NaturalParseError
 from .natural.blocks import NaturalBlock
@@ -14,6 +14,7 @@ from .runtime.annotations import names_in_texts
 from .runtime.calls import CallDoor
 from .runtime.oversight.verification import Verification, Verify, checked_verifications
 from .runtime.prepare import NaturalSite
+from .runtime.returns import ReturnCheck
 from .runtime.runner import run_step, run_step_from_sync
 
 __all__ = ["natural_function"]
@@ -85,21 +86,42 @@ def _decorate(
     transformed = transform_function(function)
     captured = _capture(function, transformed, frame)
     is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    annotations = partial(_annotations, function)
+    return_check = None
+    if _promises_a_type(function):
+        return_check = ReturnCheck(
+            function,
+            annotations=annotations,
+            captured=MappingProxyType(captured),
+            is_generator=is_generator,
+        )
     site = NaturalSite(
         module_globals=function.__globals__,
-        annotations=partial(_annotations, function),
+        annotations=annotations,
         is_generator=is_generator,
         captured=MappingProxyType(captured),
         verifications=verifications,
+        return_check=return_check,
     )
     bound = transformed.bind(
         function,
         run_step=_run_step(transformed, site),
-        call_door=CallDoor(function, is_generator=is_generator),
+        call_door=CallDoor(function, is_generator=is_generator, return_check=return_check),
     )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # what the name is about to mean, where it has no value yet
     return bound
+
+
+def _promises_a_type(function: FunctionType) -> bool:
+    """Whether a function says what it returns. An async generator returns nothing."""
+    if inspect.isasyncgenfunction(function):
+        return False
+    try:
+        annotations = function.__annotations__
+    except NameError:  # Python 3.14 evaluates them now, and they name what comes later
+        return True
+    return annotations.get("return", object) not in (object, Any, Self)
 
 
 def _run_step(transformed: TransformedFunction, site: NaturalSite) -> RunStep:

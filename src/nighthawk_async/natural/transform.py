@@ -63,8 +63,16 @@ class StepResult(Protocol):
 class CallExtent(Protocol):
     """The extent of one call of a function; of a generator, from its first value to its end."""
 
-    def returned(self, value: Result) -> Result:
-        """Take note of what the call is about to return; gives it back."""
+    def returned(self, value: object) -> object:
+        """What to return instead of what a `return` statement says: the value, validated."""
+        ...
+
+    def concluded(self, value: Result) -> Result:
+        """Take note of what a block returns, which is validated already; gives it back."""
+        ...
+
+    def fell_off(self) -> object:
+        """What to return when the function comes to its end: None, validated."""
         ...
 
 
@@ -266,6 +274,7 @@ def _make_block(
         number=number,
         is_async=bool(code.co_flags & _ASYNC_FLAGS),
         allowed_kinds=parsed.allowed_kinds,
+        ends_function=parsed.ends_function,
         program=parsed.program,
         read_names=parsed.bindings.read_names,
         write_names=parsed.bindings.write_names,

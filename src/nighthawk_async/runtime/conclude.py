@@ -20,6 +20,7 @@ from ..types.outcomes import (
 )
 from .annotations import return_type
 from .expression import calls_something
+from .returns import validated_return
 from .step_actor import StepActor
 from .step_context import StepContext
 from .unset import UNSET
@@ -151,9 +152,11 @@ def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
         what = f"step {context.step_id}: the executor's outcome is no StepOutcome"
         raise ExecutionError(f"{what}: {outcome!r}").without_content(what)
     if outcome.kind not in context.allowed_kinds:
+        reason = context.refused_kinds.get(outcome.kind)
         raise ExecutionError(
-            f"step {context.step_id}: the outcome '{outcome.kind}' is not allowed for this block; "
-            f"allowed: {', '.join(context.allowed_kinds)}"
+            f"step {context.step_id}: the outcome '{outcome.kind}' is not allowed for this block"
+            + ("" if reason is None else f", because {reason}")
+            + f"; allowed: {', '.join(context.allowed_kinds)}"
         )
 
 
@@ -232,7 +235,7 @@ async def _return_value(actor: StepActor, expression: str) -> object:
 
 def _validate_return_value(context: StepContext, value: object, *, note: str = "") -> object:
     try:
-        return validate_value(value, return_type(context), subject="the return value")
+        return validated_return(value, return_type(context))
     except ToolValidationError as error:
         raise _not_valid(context, error, note) from error
 

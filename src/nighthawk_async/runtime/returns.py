@@ -17,7 +17,7 @@ from .unchanged import kept
 from .unset import UNSET
 from .validation import type_adapter, type_name, validate_value
 
-__all__ = ["ReturnCheck", "validated_return"]
+__all__ = ["ReturnCheck", "validated_return", "variables_of"]
 
 _SUBJECT = "the return value"
 _UNCHECKED = cast("tuple[object, ...]", (object, Any))
@@ -86,7 +86,7 @@ class ReturnCheck:
 
     def _resolved(self) -> object:
         function = self._function
-        names = {**self._captured, **_variables_of(function)}
+        names = {**self._captured, **variables_of(function)}
         annotation = self._annotations().get("return", object)
         resolved = resolve_references(annotation, function.__globals__, names)
         return returned_type(resolved, is_generator=self._is_generator)
@@ -151,8 +151,12 @@ def _is_never(annotation: object) -> bool:
     return any(annotation is each for each in cast("tuple[object, ...]", (NoReturn, Never)))
 
 
-def _variables_of(function: FunctionType) -> dict[str, object]:
-    """The variables that a function closes over, those without a value left out."""
+def variables_of(function: FunctionType) -> dict[str, object]:
+    """The variables that a function closes over, those without a value left out.
+
+    Args:
+        function: The function.
+    """
     variables: dict[str, object] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:

@@ -4,9 +4,12 @@
 
 import gc
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Generic, NoReturn, Protocol, Self, TypeVar
+from datetime import date, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Generic, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
 import pytest
 from pydantic import AfterValidator, BaseModel
@@ -42,6 +45,23 @@ class Place:
     """Where it is sent."""
 
     street: str
+
+
+class Colour(StrEnum):
+    """A text that is more."""
+
+    RED = "red"
+
+
+class Numbers(list[int]):
+    """A list that is more."""
+
+
+class Pair(NamedTuple):
+    """A tuple that is more."""
+
+    first: int
+    second: int
 
 
 def passing(**configuration: Any) -> ScriptedExecutor:
@@ -237,6 +257,12 @@ VALID: list[Any] = [
     pytest.param(Callable[[int], int], abs, id="callable"),
     pytest.param(tuple[int, ...], (1, 2), id="tuple"),
     pytest.param(Any, object(), id="any"),
+    pytest.param(dict[str, int], Counter("aab"), id="a subclass of dict"),
+    pytest.param(str, Colour.RED, id="a subclass of str"),
+    pytest.param(list[int], Numbers([1, 2]), id="a subclass of list"),
+    pytest.param(tuple[int, int], Pair(1, 2), id="a named tuple"),
+    pytest.param(Pair, Pair(1, 2), id="a named tuple by its name"),
+    pytest.param(bool, True, id="bool"),
 ]
 
 
@@ -260,6 +286,9 @@ CONVERTED: list[Any] = [
     pytest.param(list[int], (1, 2), [1, 2], id="another container"),
     pytest.param(list[float], [1], [1.0], id="an equal number"),
     pytest.param(set[int], {True}, {1}, id="an equal member"),
+    pytest.param(int, True, 1, id="a truth value"),
+    pytest.param(date, datetime(2026, 1, 2), date(2026, 1, 2), id="a point in time"),
+    pytest.param(dict[str, int], Counter({"a": True}), {"a": 1}, id="a value of a subclass"),
     pytest.param(Order, {"items": ["a"]}, Order(items=["a"]), id="a model"),
     pytest.param(list[Place], [{"street": "x"}], [Place("x")], id="a dataclass"),
     pytest.param(dict[str, int], {"a": "1"}, {"a": 1}, id="a value"),

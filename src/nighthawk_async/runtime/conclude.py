@@ -3,7 +3,7 @@
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -26,10 +26,10 @@ from .step_context import StepContext
 from .unset import UNSET
 from .validation import validate_value
 
-if TYPE_CHECKING:
-    from .oversight.failures import Rewriter
+__all__ = ["Rewriter", "StepResult", "done_note", "evaluated_value", "exception_of", "propose", "rewritten"]
 
-__all__ = ["StepResult", "done_note", "evaluated_value", "exception_of", "propose", "rewritten"]
+Rewriter: TypeAlias = Literal["BeforeCommit", "inspect_step_commit"]
+"""What can change a commit: hooks or oversight, as errors name them."""
 
 _OUTCOME_TYPES = (
     PassStepOutcome,
@@ -55,7 +55,7 @@ class StepResult(Struct, frozen=True, kw_only=True):
     bindings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     return_value: object = None
     exception: Exception | None = None
-    rewriter: "Rewriter | None" = None
+    rewriter: Rewriter | None = None
 
 
 def propose(context: StepContext, outcome: StepOutcome, bindings: Mapping[str, object]) -> StepResult:
@@ -82,7 +82,7 @@ def rewritten(
     outcome: StepOutcome,
     result: StepResult,
     *,
-    rewriter: "Rewriter",
+    rewriter: Rewriter,
     bindings: Mapping[str, object] | None = None,
     return_value: object = UNSET,
 ) -> StepResult:

@@ -125,7 +125,7 @@ def _without(
     refused: Mapping[OutcomeKind, str], allowed: tuple[OutcomeKind, ...], block: NaturalBlock
 ) -> tuple[OutcomeKind, ...]:
     """The kinds that are left; raises `NaturalParseError` when none is."""
-    left = tuple(kind for kind in allowed if kind not in refused)
+    left: tuple[OutcomeKind, ...] = tuple(kind for kind in allowed if kind not in refused)
     if not left:
         reasons = "; ".join(f"{kind}: {refused[kind]}" for kind in allowed)
         message = f"the frontmatter leaves no outcome that the function's annotation allows: {reasons}"

@@ -21,6 +21,8 @@ _SCALARS = (
     *(str, bytes, bytearray, int, float, complex, bool, type(None), Decimal, UUID),
     *(date, datetime, time, timedelta),
 )
+_SPECIAL = (bool, datetime)
+"""Subclasses that mean something else than what they are subclasses of, `int` and `date`."""
 _SEQUENCES = (list, tuple, deque)
 _SETS = (set, frozenset)
 _MAPPINGS = (dict, OrderedDict, defaultdict)
@@ -30,7 +32,8 @@ _LAZY = "ValidatorIterator"
 def kept(value: object, validated: object) -> object:
     """The value itself where validation changed nothing of it, else what validation made of it.
 
-    An iterable that pydantic would validate item by item, when somebody iterates over it, is kept as it is.
+    An instance of a subclass, of `dict` for example, is kept too where only its class was changed. So is an
+    iterable that pydantic would validate item by item, when somebody iterates over it.
 
     Args:
         value: What was validated.
@@ -47,12 +50,14 @@ def _is_same(before: object, after: object) -> bool:
         return True
     if isinstance(before, MappingProxyType):
         before = dict(cast("Mapping[object, object]", before))
-    kind = type(before)
-    if type(after) is not kind:
+    kind = type(after)
+    if not isinstance(before, kind) or any(
+        isinstance(before, special) and not issubclass(kind, special) for special in _SPECIAL
+    ):
         return False
     if kind in _SCALARS or issubclass(kind, PurePath):
-        return before == after
-    if kind in _SEQUENCES or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        return kind.__eq__(before, after) is True  # as pydantic sees an instance of a subclass
+    if kind in _SEQUENCES or (isinstance(after, tuple) and hasattr(after, "_fields")):
         return _are_same(cast("list[object]", before), cast("list[object]", after))
     if kind in _SETS:
         items = {item: item for item in cast("set[object]", before)}

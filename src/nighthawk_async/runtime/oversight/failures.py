@@ -2,20 +2,17 @@
 
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Literal, TypeAlias
 
 from ...errors import BudgetExceededError, HookError
 from ...parallel import TaskCancelledError, cancel_requested
+from ..conclude import Rewriter
 from ..error_text import describe_error
 from ..late_value import wants_value
 from ..model_access import find_interception_error
 
-__all__ = ["Rewriter", "failing_as_hook", "failing_as_rewriter"]
+__all__ = ["failing_as_hook", "failing_as_rewriter"]
 
-Rewriter: TypeAlias = Literal["BeforeCommit", "inspect_step_commit"]
-"""What can change a commit, as errors name it."""
-
-_CHANGED: Mapping[str, str] = {
+_CHANGED: Mapping[Rewriter, str] = {
     "BeforeCommit": "the commit as hooks modified it",
     "inspect_step_commit": "the commit as oversight rewrote it",
 }

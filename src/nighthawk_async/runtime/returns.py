@@ -5,6 +5,7 @@ function; both come to `validated_return`.
 """
 
 import reprlib
+import warnings
 from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, Never, NoReturn, cast
@@ -78,10 +79,9 @@ class ReturnCheck:
         if self._annotation is UNSET:
             try:
                 annotation = self._resolved()
-                type_adapter(object if _is_never(annotation) else annotation)
-            except Exception:  # an annotation is any expression, and pydantic knows not every type
+            except Exception:  # an annotation is any expression, and what it names may come later
                 return object
-            self._annotation = annotation
+            self._annotation = annotation if _is_checkable(annotation) else object
         return self._annotation
 
     def _resolved(self) -> object:
@@ -149,6 +149,17 @@ class ReturnCheck:
 
 def _is_never(annotation: object) -> bool:
     return any(annotation is each for each in cast("tuple[object, ...]", (NoReturn, Never)))
+
+
+def _is_checkable(annotation: object) -> bool:
+    """Whether pydantic can validate values of a type."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it accepts everything for a type of type checkers, and says so
+        try:
+            type_adapter(object if _is_never(annotation) else annotation)
+        except Exception:  # the hooks of the user's types may raise anything
+            return False
+    return True
 
 
 def variables_of(function: FunctionType) -> dict[str, object]:

@@ -1,20 +1,24 @@
 """`@nh.natural_function`: Python functions with natural blocks (specification 5.1, 6 and 11). Floor 5."""
 
+import builtins
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from types import FrameType, FunctionType, MappingProxyType
-from typing import Any, TypeAlias, TypeVar, cast, overload
+from types import BuiltinFunctionType, FrameType, FunctionType, MappingProxyType
+from typing import Any, Self, TypeAlias, TypeVar, cast, overload
 
 from .errors import NaturalParseError
 from .natural.blocks import NaturalBlock
+from .natural.nested import NestedBlock
 from .natural.transform import EXTENT_NAME, StepResult, TransformedFunction, transform_function
 from .runtime.annotations import names_in_texts
 from .runtime.calls import CallDoor
 from .runtime.oversight.verification import Verification, Verify, checked_verifications
 from .runtime.prepare import NaturalSite
+from .runtime.returns import ReturnCheck, variables_of
 from .runtime.runner import run_step, run_step_from_sync
+from .runtime.unset import UNSET
 
 __all__ = ["natural_function"]
 
@@ -52,7 +56,8 @@ def natural_function(
             of a `Proposal`, or several. The checks of the scopes around a call must agree as well.
 
     Raises:
-        NaturalParseError: The source cannot be read, there is no natural block, or a block is malformed.
+        NaturalParseError: The source cannot be read, there is no natural block, a block is malformed, or a
+            function inside has a block and is no natural function.
         NighthawkError: A check cannot be called.
     """
     verifications = checked_verifications(verify)
@@ -83,23 +88,83 @@ def _decorate(
             "below other decorators"
         )
     transformed = transform_function(function)
+    _refuse_inert(function, transformed.nested)
     captured = _capture(function, transformed, frame)
     is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    annotations = partial(_annotations, function)
+    return_check = None
+    if _promises_a_type(function):
+        return_check = ReturnCheck(
+            function,
+            annotations=annotations,
+            captured=MappingProxyType(captured),
+            is_generator=is_generator,
+        )
     site = NaturalSite(
         module_globals=function.__globals__,
-        annotations=partial(_annotations, function),
+        annotations=annotations,
         is_generator=is_generator,
         captured=MappingProxyType(captured),
         verifications=verifications,
+        return_check=return_check,
     )
     bound = transformed.bind(
         function,
         run_step=_run_step(transformed, site),
-        call_door=CallDoor(function, is_generator=is_generator),
+        call_door=CallDoor(function, is_generator=is_generator, return_check=return_check),
     )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # what the name is about to mean, where it has no value yet
     return bound
+
+
+def _refuse_inert(function: FunctionType, nested: Sequence[NestedBlock]) -> None:
+    """Raise for a block inside the function that nothing would ever run.
+
+    Raises:
+        NaturalParseError: A nested function or class has a block, and is no natural function for certain.
+    """
+    for each in nested:
+        if not each.is_class and any(_may_be_natural(name, function) for name in each.decorators):
+            continue
+        if each.is_class:
+            problem = f"the body of the class {each.name} holds a natural block, which nothing runs"
+            remedy = "move it into a method with @natural_function"
+        else:
+            problem = f"the nested function {each.name}() has a natural block, which nothing runs"
+            remedy = "decorate it with @natural_function too"
+        raise NaturalParseError(
+            f"{function.__qualname__}(): {problem}; {remedy}, or take the line 'natural' away",
+            filename=function.__code__.co_filename,
+            line=each.line,
+        )
+
+
+def _may_be_natural(name: str | None, function: FunctionType) -> bool:
+    """Whether what a name from outside of a function stands for may make natural functions."""
+    if name is None:
+        return True
+    root, *fields = name.split(".")
+    variables = {**vars(builtins), **function.__globals__, **variables_of(function)}
+    value = variables.get(root, UNSET)
+    for field in fields:
+        value = getattr(value, field, UNSET)
+    if not isinstance(value, FunctionType | BuiltinFunctionType | type):
+        return True  # unknown, or an object of any kind
+    room = value.__module__ or ""
+    is_known = room.partition(".")[0] in ("nighthawk_async", *sys.stdlib_module_names)
+    return room == __name__ or not is_known
+
+
+def _promises_a_type(function: FunctionType) -> bool:
+    """Whether a function says what it returns. An async generator returns nothing."""
+    if inspect.isasyncgenfunction(function):
+        return False
+    try:
+        annotations = function.__annotations__
+    except NameError:  # Python 3.14 evaluates them now, and they name what comes later
+        return True
+    return annotations.get("return", object) not in (object, Any, Self)
 
 
 def _run_step(transformed: TransformedFunction, site: NaturalSite) -> RunStep:

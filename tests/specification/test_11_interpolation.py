@@ -1,5 +1,8 @@
 """Specification 11: interpolation, for inline f-strings only."""
 
+import runpy
+from pathlib import Path
+
 import pytest
 
 import nighthawk_async as nh
@@ -112,3 +115,47 @@ async def test_11_2_frontmatter_may_be_interpolated() -> None:
         with pytest.raises(nh.NaturalParseError, match="fly"):
             await without("fly")
     assert executor.calls[0].allowed_step_kinds == ("pass", "return")
+
+
+INTERPOLATED_BINDINGS = [
+    ("<:{name}>", "the write binding <:{name}> has an interpolated name", "<:total> for example"),
+    (
+        "<:{name}_{place!r}>",
+        "the write binding <:{name}_{place!r}> has",
+        r"escape it as \<:{name}_{place!r}>",
+    ),
+    ("<{name}>", "the read binding <{name}> has an interpolated name", "<total> for example"),
+    ("<order.{name}>", "the read binding <order.{name}> has", "write the name of the variable"),
+    ("Use <:result>, and <{name:>3}>", "the read binding <{name:>3}> has", r"escape it as \<{name:>3}>"),
+]
+
+
+@pytest.mark.parametrize(("written", "what", "remedy"), INTERPOLATED_BINDINGS)
+def test_11_2_a_binding_whose_name_is_interpolated_is_an_error_at_decoration(
+    tmp_path: Path, written: str, what: str, remedy: str
+) -> None:
+    path = tmp_path / "example.py"
+    path.write_text(f'def work(name, place, order):\n    f"""natural\n    {written}\n    """\n')
+    module = runpy.run_path(str(path))
+    with pytest.raises(nh.NaturalParseError) as caught:
+        nh.natural_function(module["work"])
+    assert what in str(caught.value)
+    assert remedy in str(caught.value)
+    assert (caught.value.filename, caught.value.line) == (str(path), 2)
+
+
+@nh.natural_function
+async def no_bindings(name: str, limit: int) -> None:
+    limit += 0
+    rf"""natural
+    Escaped \<{name}> and \<:{name}>, compared {limit} < {limit + 1} > {limit}, and <{name}, {limit}>.
+    """
+
+
+async def test_11_2_what_is_escaped_or_no_name_is_text() -> None:
+    executor = ScriptedExecutor([pass_response()])
+    async with nh.run(executor):
+        await no_bindings("Ada", 3)
+    assert executor.calls[0].natural_program.strip() == (
+        "Escaped <Ada> and <:Ada>, compared 3 < 4 > 3, and <Ada, 3>."
+    )

@@ -2,6 +2,7 @@
 
 import inspect
 import threading
+from collections.abc import Awaitable
 from typing import Any
 
 import anyio
@@ -364,3 +365,88 @@ async def test_14_3_a_stopped_step_fails_at_its_next_turn() -> None:
         with scope, pytest.raises(nh.ExecutionError, match="was stopped: enough"):
             await act("text")
     assert len(model.requests) == 1
+
+
+class PromptAgent:
+    """Takes a prompt, as the agents of other libraries do."""
+
+    async def run(
+        self, user_prompt: str | list[str] | None = None, *, output_type: type = str, deps: object = None
+    ) -> str:
+        return ""
+
+
+class Named:
+    """Takes a text by the name of a task."""
+
+    async def run(self, task: str, stream: bool = False) -> str:
+        return ""
+
+
+class Runner:
+    """Needs more than a task."""
+
+    async def run(self, agent: object, input: object) -> str:
+        return ""
+
+
+class Chain:
+    """Takes anything, but is not async."""
+
+    def run(self, *args: object, **options: object) -> str:
+        return ""
+
+
+class Synchronous:
+    """Takes a task, but is not async."""
+
+    def run(self, task: nh.AgentTask) -> nh.StepOutcome:
+        return nh.PassStepOutcome()
+
+
+class Idle:
+    """Takes nothing."""
+
+    async def run(self) -> nh.StepOutcome:
+        return nh.PassStepOutcome()
+
+
+@pytest.mark.parametrize("agent", [PromptAgent(), Named(), Runner(), Chain(), Synchronous(), Idle()])
+async def test_14_2_from_agent_refuses_at_once_what_has_another_method_run(agent: Any) -> None:
+    with pytest.raises(nh.ConfigurationError, match="is no agent: its method run") as caught:
+        nh.AgentStepExecutor.from_agent(agent=agent)
+    assert "async def run(self, task: nighthawk_async.AgentTask)" in str(caught.value)
+    assert "from_configuration" in str(caught.value)
+
+
+class Unannotated:
+    """Says nothing of types."""
+
+    async def run(self, job):  # type: ignore[no-untyped-def]
+        return nh.PassStepOutcome()
+
+
+class Forwarding:
+    """Hands everything on."""
+
+    async def run(self, *args: Any, **options: Any) -> Any:
+        return await Unannotated().run(*args, **options)
+
+
+class Promising:
+    """Gives an awaitable without being async itself."""
+
+    def run(self, task: "nh.AgentTask", verbose: bool = False) -> Awaitable[nh.StepOutcome]:
+        return Unannotated().run(task)
+
+
+@pytest.mark.parametrize("agent", [Unannotated(), Forwarding(), Promising()])
+async def test_14_2_from_agent_takes_every_agent_that_takes_a_task(agent: Any) -> None:
+    @nh.natural_function
+    async def work() -> None:
+        """natural
+        Do nothing.
+        """
+
+    async with nh.run(nh.AgentStepExecutor.from_agent(agent=agent)):
+        await work()

@@ -105,7 +105,8 @@ async def test_8_3_an_error_is_reported_with_its_line_and_undoes_nothing() -> No
         "value": None,
         "error": {
             "kind": "execution",
-            "message": "line 3 (second = first / 0): ZeroDivisionError: division by zero",
+            "message": "line 3 (second = first / 0): ZeroDivisionError: division by zero; "
+            "changed before the error, and not undone: first",
             "guidance": "Change the call, or go on without its result.",
         },
     }
@@ -174,7 +175,7 @@ async def test_8_3_a_structured_failure_keeps_its_kind_through_statements() -> N
         await work([])
     assert steps.envelopes[0]["error"] == {
         "kind": "transient",
-        "message": "line 2 (refuse(first)): not now: 1",
+        "message": "line 2 (refuse(first)): not now: 1; changed before the error, and not undone: first",
         "guidance": "Try later.",
     }
 
@@ -207,3 +208,80 @@ async def test_8_3_provided_tools_are_all_on_offer_by_default() -> None:
         await work([])
     names = [tool.name for tool in steps.model.requests[0].tools]
     assert names == ["nh_eval", "nh_assign", "nh_exec", "nh_outcome"]
+
+
+PARTLY_DONE: list[Any] = [
+    pytest.param(executing("first = 1\nsecond = 2\nsecond / 0"), "first, second", id="statements"),
+    pytest.param(executing("first = await fetch(1)\nfirst / 0"), "first", id="after an await"),
+    pytest.param(executing("for first in range(3): 1 / (2 - first)"), "first", id="a loop"),
+    pytest.param(executing("def first(): pass\nimport string\nfirst() / 0"), "first, string", id="others"),
+    pytest.param(evaluating("(first := 1) / 0"), "first", id="an expression"),
+    pytest.param(evaluating("(first := await fetch(1)) / 0"), "first", id="an expression that awaits"),
+    pytest.param(
+        evaluating("[second := each for each in (1, 0) if 1 / each]"), "second", id="a comprehension"
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "changed"), PARTLY_DONE)
+async def test_8_3_an_error_tells_what_was_bound_before_it(call: Any, changed: str) -> None:
+    steps = ScriptedSteps(call, PASS)
+    async with nh.run(steps.executor):
+        await work([])
+    (envelope,) = steps.envelopes
+    assert "Error: " in envelope["error"]["message"]
+    assert envelope["error"]["message"].endswith(f"; changed before the error, and not undone: {changed}")
+
+
+@pytest.mark.parametrize("call", [executing("first_missing / 0"), evaluating("1 / 0"), executing("1 +")])
+async def test_8_3_an_error_before_anything_was_bound_says_nothing_of_it(call: Any) -> None:
+    steps = ScriptedSteps(call, PASS)
+    async with nh.run(steps.executor):
+        await work([])
+    assert "changed" not in steps.envelopes[0]["error"]["message"]
+
+
+async def test_8_3_what_was_bound_is_told_although_the_error_is_long_and_the_names_are_many() -> None:
+    names = [f"name_{number:02}" for number in range(30)]
+    statements = "\n".join([*(f"{name} = 1" for name in names), "raise ValueError('x' * 9000)"])
+    steps = ScriptedSteps(executing(statements), PASS)
+    async with nh.run(steps.executor):
+        await work([])
+    message = steps.envelopes[0]["error"]["message"]
+    assert message.endswith("name_18, name_19 and 10 more")
+    assert len(message) < 2_000
+
+
+async def test_8_3_a_return_expression_that_fails_tells_what_it_bound() -> None:
+    steps = ScriptedSteps(returning("(first := 1) / 0"), returning("first"))
+    async with nh.run(steps.executor):
+        assert await work([]) == 1
+    assert steps.envelopes[0]["error"]["message"].endswith("and not undone: first")
+
+
+ASSIGNMENTS = ["(first := 1) / 0", "(first := await fetch(1)) / 0", "[first := 1, await fetch(1), 1 / 0]"]
+
+
+@pytest.mark.parametrize("expression", ASSIGNMENTS)
+@pytest.mark.parametrize("before", [(), (executing("first = 7"),)], ids=["new", "bound before"])
+async def test_8_3_an_assignment_that_fails_binds_nothing(expression: str, before: Any) -> None:
+    look = returning("globals().get('first')")
+    steps = ScriptedSteps(*before, assigning("second", expression), look)
+    async with nh.run(steps.executor):
+        assert await work([]) == (7 if before else None)
+    assert "changed" not in steps.envelopes[-1]["error"]["message"]
+
+
+async def test_8_3_an_assignment_that_is_not_valid_binds_nothing_else() -> None:
+    @nh.natural_function
+    async def count() -> int | None:
+        number: int = 0
+        """natural
+        Set <:number>.
+        """
+        return number
+
+    steps = ScriptedSteps(assigning("number", "(other := 'many')"), returning("globals().get('other')"))
+    async with nh.run(steps.executor):
+        assert await count() is None
+    assert "valid integer" in steps.envelopes[0]["error"]["message"]

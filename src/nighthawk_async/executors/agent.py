@@ -27,7 +27,7 @@ from ..threads import thread_limiter
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
 from ..types.usage import Usage
-from .agent_protocol import AgentTask, StepExecutionAgent
+from .agent_protocol import AgentTask, StepExecutionAgent, objection_to_agent
 from .direct import answer_at_once, answer_piecemeal
 from .foreign_turns import foreign_task
 from .instructions import outcome_instructions, tool_instructions, variable_instructions
@@ -125,12 +125,14 @@ class AgentStepExecutor:
             configuration: The configuration of prompts, tools and limits; the default one when None.
 
         Raises:
-            ConfigurationError: The object is no agent.
+            ConfigurationError: The object is no agent, or one of another library that takes a prompt.
         """
-        if isinstance(cast("object", agent), type) or not isinstance(
-            cast("object", agent), StepExecutionAgent
-        ):
-            raise ConfigurationError(f"{agent!r} is no agent: it has no method run(task).")
+        if (objection := objection_to_agent(agent)) is not None:
+            raise ConfigurationError(
+                f"{agent!r} is no agent: {objection}. An agent has `async def run(self, "
+                "task: nighthawk_async.AgentTask) -> nighthawk_async.StepOutcome`; wrap an agent of another "
+                "library in such a class, or give its model to AgentStepExecutor.from_configuration."
+            )
         return cls(
             agent=agent, configuration=configuration or StepExecutorConfiguration(), agent_is_managed=False
         )

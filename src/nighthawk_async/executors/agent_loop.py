@@ -225,10 +225,14 @@ class AgentLoop:
             f"not accepted yet: {feedback}", kind="oversight", guidance="Go on, then end the block again."
         )
 
-    def hold_back(self) -> None:
-        """Tell the model that its outcome does not count yet, because messages for it arrived meanwhile."""
+    def hold_back(self, note: str = "") -> None:
+        """Tell the model that its outcome does not count yet, because messages for it arrived meanwhile.
+
+        Args:
+            note: What else it is to know of the outcome.
+        """
         self._answer_outcome(
-            "not honoured yet: a message for you arrived meanwhile; heed it, then end the block again",
+            f"not honoured yet: a message for you arrived meanwhile; heed it, then end the block again{note}",
             kind="transient",
         )
 

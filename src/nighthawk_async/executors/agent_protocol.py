@@ -1,16 +1,22 @@
 """What an agent is to a step: the small protocol behind `AgentStepExecutor.from_agent`. Floor 4."""
 
+import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from inspect import Parameter
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from ..parallel import is_async_callable
 from ..types.content import UserContent
 from ..types.messages import ToolCall, ToolResult
 from ..types.outcomes import OutcomeKind, StepOutcome
 from ..types.tools import ToolDefinition
 from ..types.usage import Usage
 
-__all__ = ["AgentTask", "StepExecutionAgent"]
+__all__ = ["AgentTask", "StepExecutionAgent", "objection_to_agent"]
+
+_OTHERS = re.compile(r"\b(?:str|bytes|int|float|bool|list|dict|tuple|None)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,3 +93,50 @@ class StepExecutionAgent(Protocol):
             ModelError: A model request failed.
         """
         ...
+
+
+def objection_to_agent(agent: object) -> str | None:
+    """Why an object is no agent; None when it may be one.
+
+    Agents of other libraries have a method `run` as well, which takes a prompt instead of a task.
+
+    Args:
+        agent: Any object.
+    """
+    run = getattr(agent, "run", None)
+    if isinstance(agent, type) or not callable(run):
+        return "it has no method run(task)"
+    try:
+        signature = inspect.signature(run)
+    except (TypeError, ValueError):  # of a function that is not written in Python
+        return None
+    if not _takes_a_task([*signature.parameters.values()]):
+        return f"its method run takes {signature}, not a task"
+    is_async = is_async_callable(run) or is_async_callable(inspect.unwrap(run))
+    if not is_async and not re.search("Awaitable|Coroutine", str(signature.return_annotation)):
+        return "its method run is not `async def`"
+    return None
+
+
+def _takes_a_task(parameters: list[Parameter]) -> bool:
+    """Whether parameters fit a call with an `AgentTask` alone, and are meant for one."""
+    if not parameters or any(_is_required(each) for each in parameters[1:]):
+        return False
+    first = parameters[0]
+    if first.kind is Parameter.VAR_POSITIONAL:
+        return True
+    if first.kind not in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD):
+        return False
+    if first.default is not Parameter.empty and first.name != "task":
+        return False
+    annotation = first.annotation if isinstance(first.annotation, str) else _text_of(first.annotation)
+    return "AgentTask" in annotation or _OTHERS.search(annotation) is None
+
+
+def _text_of(annotation: object) -> str:
+    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
+
+
+def _is_required(parameter: Parameter) -> bool:
+    variadic = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    return parameter.default is Parameter.empty and parameter.kind not in variadic

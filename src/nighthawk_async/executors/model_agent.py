@@ -8,12 +8,13 @@ from anyio import CancelScope
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, ModelError, StepRejectedError, VerificationError
 from ..ports import Model
+from ..runtime.conclude import done_note
 from ..runtime.model_access import open_stream
 from ..runtime.oversight.verification import OutcomeRefusedError
 from ..runtime.told_step import tell_note
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
-from ..types.outcomes import StepOutcome
+from ..types.outcomes import ReturnStepOutcome, StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome
 from .agent_protocol import AgentTask
 from .foreign_turns import plain_task
@@ -63,12 +64,13 @@ class ModelAgent:
                 raise host_error from host_error.__cause__
             loop.refuse(str(error))
             return False
-        return not await self._is_held_back(task, loop)  # concluding may have taken long
+        note = done_note(outcome.return_expression) if isinstance(outcome, ReturnStepOutcome) else ""
+        return not await self._is_held_back(task, loop, note)  # concluding may have taken long
 
-    async def _is_held_back(self, task: AgentTask, loop: AgentLoop) -> bool:
+    async def _is_held_back(self, task: AgentTask, loop: AgentLoop, note: str = "") -> bool:
         if await task.may_end() or not loop.has_turn_left:
             return False
-        loop.hold_back()
+        loop.hold_back(note)
         return True
 
     async def _run_turn(self, task: AgentTask, loop: AgentLoop, request: ModelRequest) -> None:

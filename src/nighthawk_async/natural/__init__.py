@@ -10,6 +10,7 @@ From the text of one block to the code of one function:
     source        function -> its node in the syntax tree of its file
     scope         which names a function binds
     generated     the statements that run one block
+    nested        functions inside a function that have blocks of their own
     rewrite       function body -> function body whose blocks run
     compilation   rewritten node -> code object with the closure of the original
     transform     function -> transformed function; the door of this room

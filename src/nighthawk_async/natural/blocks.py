@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
-from .literals import NaturalLiteral, literal_parts
+from .literals import NaturalLiteral, interpolated_binding, literal_parts
 from .program import NaturalProgram, parse_program, permitted_kinds, program_body
 from .tokens import Bindings, parse_bindings
 
@@ -30,6 +30,7 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
         is_async: Whether the function is `async def`.
         allowed_kinds: The outcome kinds that the syntax around the block allows, in the order of
             `OUTCOME_KINDS`.
+        ends_function: Whether the function comes to its end after the block, without another statement.
         program: The program; None for an f-string, whose text exists only when the block runs.
         read_names: The names of its read bindings `<name>`.
         write_names: The names of its write bindings `<:name>`.
@@ -45,6 +46,7 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
     number: int
     is_async: bool
     allowed_kinds: tuple[OutcomeKind, ...]
+    ends_function: bool
     program: NaturalProgram | None
     read_names: tuple[str, ...]
     write_names: tuple[str, ...]
@@ -64,24 +66,27 @@ class ParsedLiteral(Struct, frozen=True, kw_only=True):
     Args:
         literal: The literal.
         allowed_kinds: The outcome kinds that the syntax around it allows.
+        ends_function: Whether the function comes to its end after the block.
         program: The program; None for an f-string.
         bindings: The bindings that the author wrote.
     """
 
     literal: NaturalLiteral
     allowed_kinds: tuple[OutcomeKind, ...]
+    ends_function: bool
     program: NaturalProgram | None
     bindings: Bindings
 
 
 def parse_literal(
-    literal: NaturalLiteral, allowed_kinds: tuple[OutcomeKind, ...], *, filename: str
+    literal: NaturalLiteral, allowed_kinds: tuple[OutcomeKind, ...], *, ends_function: bool, filename: str
 ) -> ParsedLiteral:
     """Parse what is known of a literal before it runs.
 
     Args:
         literal: The literal of a natural block.
         allowed_kinds: The outcome kinds that the syntax around the block allows.
+        ends_function: Whether the function comes to its end after the block.
         filename: The source file.
 
     Raises:
@@ -94,11 +99,28 @@ def parse_literal(
         program = parse_program(texts[0], filename=filename, line=line)
         permitted_kinds(allowed_kinds, program, filename=filename, line=line)
         texts = (program_body(texts[0], filename=filename, line=line),)
+    if (binding := interpolated_binding(literal)) is not None:
+        raise NaturalParseError(_interpolation_message(binding), filename=filename, line=line)
     try:
         bindings = parse_bindings(texts)
     except ValueError as error:
         raise NaturalParseError(str(error), filename=filename, line=line) from error
-    return ParsedLiteral(literal=literal, allowed_kinds=allowed_kinds, program=program, bindings=bindings)
+    return ParsedLiteral(
+        literal=literal,
+        allowed_kinds=allowed_kinds,
+        ends_function=ends_function,
+        program=program,
+        bindings=bindings,
+    )
+
+
+def _interpolation_message(binding: str) -> str:
+    kind, example = ("write", "<:total>") if binding.startswith("<:") else ("read", "<total>")
+    return (
+        f"the {kind} binding {binding} has an interpolated name, but bindings are what the block's author "
+        f"wrote, not values: write the name of the variable, {example} for example; where text is meant, "
+        f"escape it as \\{binding}"
+    )
 
 
 def annotation_expression(name: str, annotation: ast.expr, *, filename: str) -> ast.expr:

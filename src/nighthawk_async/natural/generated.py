@@ -16,7 +16,14 @@ import ast
 from .blocks import ParsedLiteral
 from .tree import with_location
 
-__all__ = ["CLOSURE_NAMES", "EXTENT_NAME", "block_statements", "call_statement", "return_statement"]
+__all__ = [
+    "CLOSURE_NAMES",
+    "EXTENT_NAME",
+    "block_statements",
+    "call_statement",
+    "end_statement",
+    "return_statement",
+]
 
 CLOSURE_NAMES = ("__nighthawk_run__", "__nighthawk_locals__", "__nighthawk_call__")
 """The closure variables that every transformed function has, whether it uses them or not."""
@@ -73,7 +80,7 @@ def call_statement(body: list[ast.stmt], origin: ast.stmt) -> ast.stmt:
 
 
 def return_statement(statement: ast.Return) -> ast.stmt:
-    """Make the statement that tells what the function returns, and returns it.
+    """Make the statement that returns what a `return` statement says, validated.
 
     Args:
         statement: The statement of the user's, whose value keeps its own location.
@@ -86,8 +93,18 @@ def return_statement(statement: ast.Return) -> ast.stmt:
     return told
 
 
+def end_statement(origin: ast.stmt) -> ast.stmt:
+    """Make the statement that ends a function which has no other one to go on with.
+
+    Args:
+        origin: The statement whose location it gets.
+    """
+    (ending,) = with_location(ast.parse(f"return {EXTENT_NAME}.fell_off()").body, origin)
+    return ending
+
+
 def _return_line(*, is_async: bool, is_generator: bool) -> str:
-    return "return" if is_async and is_generator else f"return {EXTENT_NAME}.returned({_STEP}.return_value)"
+    return "return" if is_async and is_generator else f"return {EXTENT_NAME}.concluded({_STEP}.return_value)"
 
 
 def _outcome_lines(parsed: ParsedLiteral, return_line: str) -> list[str]:

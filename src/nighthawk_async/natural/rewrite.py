@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ..types.outcomes import OUTCOME_KINDS, OutcomeKind
 from .blocks import ParsedLiteral, annotation_names, parse_literal
-from .generated import block_statements, call_statement, return_statement
+from .generated import block_statements, call_statement, end_statement, return_statement
 from .literals import NaturalLiteral, literal_parts, natural_literal
 from .scope import FunctionNode, function_scope
 from .tokens import find_tokens, root_name
@@ -41,10 +41,12 @@ class Position(Struct, frozen=True, kw_only=True):
     Args:
         is_in_loop: Whether `break` and `continue` have a loop to steer.
         may_return: Whether `return` is legal.
+        ends_function: Whether the function comes to its end after the statement.
     """
 
     is_in_loop: bool = False
     may_return: bool = True
+    ends_function: bool = True
 
     @property
     def allowed_kinds(self) -> tuple[OutcomeKind, ...]:
@@ -59,10 +61,14 @@ class Position(Struct, frozen=True, kw_only=True):
         `return`, `break` or `continue`, but a loop inside of the handler can be steered.
         """
         if body == "body" and isinstance(statement, ast.For | ast.AsyncFor | ast.While):
-            return replace(self, is_in_loop=True)
+            return replace(self, is_in_loop=True, ends_function=False)
+        if not isinstance(statement, ast.Try | ast.TryStar):
+            return self
+        goes_on = bool(statement.finalbody) or (body == "body" and bool(statement.orelse))
+        position = replace(self, ends_function=False) if goes_on else self
         if body == "handlers" and isinstance(statement, ast.TryStar):
-            return Position(is_in_loop=False, may_return=False)
-        return self
+            return replace(position, is_in_loop=False, may_return=False)
+        return position
 
 
 def rewrite_function(
@@ -96,6 +102,8 @@ def rewrite_function(
     is_plain_docstring = bool(docstring) and natural_literal(node.body[0]) is None
     inner = rewriter.rewrite_body(node.body[1:] if is_plain_docstring else node.body, Position())
     inner += name_references(closure_names, node.body[-1])
+    if node.returns is not None and not (is_async and is_generator):
+        inner.append(end_statement(node.body[-1]))
     if rewriter.literals:
         inner = [call_statement(inner, node)]
     new_node = _bare_definition(node, body=[*docstring, *rewriter.declarations, *inner])
@@ -113,7 +121,13 @@ class _BodyRewriter(Struct, kw_only=True):
     declarations: list[ast.stmt] = field(default_factory=list[ast.stmt])
 
     def rewrite_body(self, body: list[ast.stmt], position: Position) -> list[ast.stmt]:
-        return [new for statement in body for new in self._rewrite(statement, position)]
+        inside = replace(position, ends_function=False)
+        last = _last_position(body)
+        return [
+            new
+            for place, statement in enumerate(body)
+            for new in self._rewrite(statement, position if place == last else inside)
+        ]
 
     def _rewrite(self, statement: ast.stmt, position: Position) -> list[ast.stmt]:
         literal = natural_literal(statement)
@@ -135,10 +149,29 @@ class _BodyRewriter(Struct, kw_only=True):
         ]
 
     def _rewrite_literal(self, literal: NaturalLiteral, position: Position) -> list[ast.stmt]:
-        parsed = parse_literal(literal, position.allowed_kinds, filename=self.filename)
+        parsed = parse_literal(
+            literal, position.allowed_kinds, ends_function=position.ends_function, filename=self.filename
+        )
         index = len(self.literals)
         self.literals.append(parsed)
         return block_statements(parsed, index=index, is_async=self.is_async, is_generator=self.is_generator)
+
+
+def _last_position(body: list[ast.stmt]) -> int:
+    """The position of the last statement of a body that does more than to end it with None."""
+    return max((place for place, statement in enumerate(body) if not _is_idle(statement)), default=-1)
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Pass() | ast.Global() | ast.Nonlocal():
+            return True
+        case ast.Return(value=None | ast.Constant(value=None)):
+            return True
+        case ast.Expr(value=ast.Constant()):
+            return natural_literal(statement) is None
+        case _:
+            return False
 
 
 def _with_mentions(statement: ast.stmt, hidden_names: frozenset[str]) -> ast.stmt:

@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from types import CellType, CodeType, FunctionType
 from typing import Any, Protocol, TypeVar
@@ -22,6 +22,7 @@ from ..types.outcomes import OutcomeKind
 from .blocks import NaturalBlock, ParsedLiteral, annotation_expression, annotation_names
 from .compilation import compile_expression, compile_function, skeleton_names, skeleton_scopes
 from .generated import CLOSURE_NAMES, EXTENT_NAME
+from .nested import NestedBlock, nested_blocks
 from .rewrite import rewrite_function
 from .scope import FunctionScope, function_scope, mangle
 from .source import find_function
@@ -63,8 +64,16 @@ class StepResult(Protocol):
 class CallExtent(Protocol):
     """The extent of one call of a function; of a generator, from its first value to its end."""
 
-    def returned(self, value: Result) -> Result:
-        """Take note of what the call is about to return; gives it back."""
+    def returned(self, value: object) -> object:
+        """What to return instead of what a `return` statement says: the value, validated."""
+        ...
+
+    def concluded(self, value: Result) -> Result:
+        """Take note of what a block returns, which is validated already; gives it back."""
+        ...
+
+    def fell_off(self) -> object:
+        """What to return when the function comes to its end: None, validated."""
         ...
 
 
@@ -92,6 +101,7 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
         code: The new code.
         blocks: The natural blocks of the function, in the order of the source; `run_step` gets their
             positions.
+        nested: The functions and classes inside it that have blocks of their own.
         mentioned_names: Names that the blocks read, or that annotate their write bindings, and that are
             neither local nor free: they are globals, or variables of an enclosing function that Python made
             no cell for.
@@ -99,6 +109,7 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
 
     code: CodeType
     blocks: tuple[NaturalBlock, ...]
+    nested: tuple[NestedBlock, ...]
     mentioned_names: frozenset[str]
 
     def bind(
@@ -190,8 +201,9 @@ def _transform(function: FunctionType) -> TransformedFunction:
         closure_names=closure_names,
         hidden_names=skeleton_names(scopes, source.node) - closure_names - scope.local_names,
     )
+    nested = nested_blocks(source.node)
     if not rewritten.literals:
-        raise _no_block(function)
+        raise _no_block(function, nested)
     code = compile_function(rewritten.node, scopes=scopes, original=original)
     scope.bound_names.update(name for parsed in rewritten.literals for name in parsed.bindings.write_names)
     local_names = frozenset(mangle(name, source.class_name) for name in scope.local_names)
@@ -205,7 +217,10 @@ def _transform(function: FunctionType) -> TransformedFunction:
     )
     mentioned = _mentioned_names(rewritten.literals, annotations.values())
     return TransformedFunction(
-        code=code, blocks=blocks, mentioned_names=mentioned - local_names - free_names - scope.global_names
+        code=code,
+        blocks=blocks,
+        nested=nested,
+        mentioned_names=mentioned - local_names - free_names - scope.global_names,
     )
 
 
@@ -221,11 +236,13 @@ def _refuse_hopeless(function: FunctionType) -> None:
     raise NaturalParseError(message, filename=code.co_filename, line=code.co_firstlineno)
 
 
-def _no_block(function: FunctionType) -> NaturalParseError:
+def _no_block(function: FunctionType, nested: Sequence[NestedBlock]) -> NaturalParseError:
     message = (
         f"{function.__qualname__}() has no natural block: a docstring or a string statement whose first line "
         "is exactly 'natural'; put @natural_function nearest to the function, below other decorators"
     )
+    if nested:
+        message += f". The block at line {nested[0].line} is that of {nested[0].name}, inside of it"
     code = function.__code__
     return NaturalParseError(message, filename=code.co_filename, line=code.co_firstlineno)
 
@@ -266,6 +283,7 @@ def _make_block(
         number=number,
         is_async=bool(code.co_flags & _ASYNC_FLAGS),
         allowed_kinds=parsed.allowed_kinds,
+        ends_function=parsed.ends_function,
         program=parsed.program,
         read_names=parsed.bindings.read_names,
         write_names=parsed.bindings.write_names,

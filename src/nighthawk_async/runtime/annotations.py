@@ -1,15 +1,16 @@
 """Resolving annotations when they are needed. Floor 3."""
 
+import operator
 from collections.abc import Generator, Iterator, Mapping
-from types import CodeType, SimpleNamespace
-from typing import Any, ForwardRef, get_args, get_origin, get_type_hints
+from types import CodeType, SimpleNamespace, UnionType
+from typing import Annotated, Any, ForwardRef, Self, Union, get_args, get_origin, get_type_hints
 
 from ..errors import ExecutionError
 from .error_text import describe_error
 from .expression import compile_expression, mentioned_names
 from .step_context import StepContext
 
-__all__ = ["names_in_texts", "resolve_annotation", "resolve_references", "return_type"]
+__all__ = ["names_in_texts", "resolve_annotation", "resolve_references", "return_type", "returned_type"]
 
 
 def resolve_annotation(annotation: object, context: StepContext, *, subject: str) -> object:
@@ -82,7 +83,35 @@ def return_type(context: StepContext) -> object:
         ExecutionError: The annotation cannot be resolved.
     """
     annotation = resolve_annotation(context.return_annotation, context, subject="the return value")
-    if not context.is_generator:
-        return annotation
+    return returned_type(annotation, is_generator=context.is_generator)
+
+
+def returned_type(annotation: object, *, is_generator: bool) -> object:
+    """What the annotation of a function says of what it returns; `Self` in it is any value.
+
+    Args:
+        annotation: The annotation, resolved.
+        is_generator: Whether the function is a generator or async generator.
+    """
+    if is_generator:
+        arguments = get_args(annotation)
+        has_return = get_origin(annotation) is Generator and len(arguments) == 3
+        annotation = arguments[2] if has_return else object
+    return _without_self(annotation)
+
+
+def _without_self(annotation: Any) -> object:
+    """The same type with `Any` for `Self`, which pydantic knows inside of models only."""
     arguments = get_args(annotation)
-    return arguments[2] if get_origin(annotation) is Generator and len(arguments) == 3 else object
+    if not arguments:
+        return Any if annotation is Self else annotation
+    changed = tuple(map(_without_self, arguments))
+    if all(map(operator.is_, changed, arguments)):
+        return annotation
+    if get_origin(annotation) in (Union, UnionType):
+        return Union[changed]  # noqa: UP007 - of members that are known at run time only
+    if get_origin(annotation) is Annotated:
+        return Annotated[(changed[0], *annotation.__metadata__)]
+    return (
+        annotation.copy_with(changed) if hasattr(annotation, "copy_with") else get_origin(annotation)[changed]
+    )

@@ -11,6 +11,7 @@ from typing import TypeVar
 from ..observation import NodeWriter, find_node_writer, observed, using_node_writer
 from ..parallel.endings import state_after
 from .environment import find_environment, using_environment
+from .returns import ReturnCheck
 from .tools.registry import ToolScope
 
 __all__ = ["CallDoor", "GeneratorExtent"]
@@ -28,16 +29,21 @@ class CallDoor:
         function: The function.
         is_generator: Whether it is a generator or an async generator. Calls of those are no extents for
             tools: an extent would outlive the piece of the generator that opened it.
+        return_check: Validates what it returns; None for what needs no check.
     """
 
-    __slots__ = ("_argument_names", "_is_generator", "name", "source")
+    __slots__ = ("_argument_names", "_is_generator", "_return_check", "_untold_generator", "name", "source")
 
-    def __init__(self, function: FunctionType, *, is_generator: bool) -> None:
+    def __init__(
+        self, function: FunctionType, *, is_generator: bool, return_check: ReturnCheck | None
+    ) -> None:
         code = function.__code__
         flags = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
         count = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & flag) for flag in flags)
         self._argument_names = tuple(name for name in code.co_varnames[:count] if name not in _OWNERS)
         self._is_generator = is_generator
+        self._return_check = return_check
+        self._untold_generator = GeneratorExtent(None, return_check)
         self.name = function.__qualname__
         self.source = f"{function.__module__}:{code.co_firstlineno}"
 
@@ -53,8 +59,9 @@ class CallDoor:
             arguments: The local variables with which the function begins; None when they are not wanted.
         """
         if self._is_generator:
-            return _UNTOLD_GENERATOR if arguments is None else self._told_generator(arguments)
-        return _CallExtent() if arguments is None else _ToldCall(self, arguments)
+            return self._untold_generator if arguments is None else self._told_generator(arguments)
+        check = self._return_check
+        return _CallExtent(check) if arguments is None else _ToldCall(self, arguments, check)
 
     def inputs(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """The arguments of a call, by name.
@@ -67,17 +74,46 @@ class CallDoor:
     def _told_generator(self, arguments: Mapping[str, object]) -> "GeneratorExtent":
         around = find_node_writer()
         if around is None:  # nobody any more: other threads begin and end to watch as they like
-            return _UNTOLD_GENERATOR
+            return self._untold_generator
         inputs = self.inputs(arguments)
-        return GeneratorExtent(around.begin_child("function", self.name, source=self.source, inputs=inputs))
+        node = around.begin_child("function", self.name, source=self.source, inputs=inputs)
+        return GeneratorExtent(node, self._return_check)
 
 
-class _CallExtent:
+class _Returning:
+    """Validates what a call returns.
+
+    Args:
+        return_check: What validates it; None for nothing.
+    """
+
+    __slots__ = ("_return_check",)
+
+    def __init__(self, return_check: ReturnCheck | None) -> None:
+        self._return_check = return_check
+
+    def returned(self, value: object) -> object:
+        """What to return instead of what a `return` statement says: the value, validated."""
+        check = self._return_check
+        return self.concluded(value if check is None else check.returned(value))
+
+    def fell_off(self) -> object:
+        """What to return when the function comes to its end: None, validated."""
+        check = self._return_check
+        return None if check is None else self.concluded(check.fell_off())
+
+    def concluded(self, value: Result) -> Result:
+        """Take note of what is returned, which is validated already; gives it back."""
+        return value
+
+
+class _CallExtent(_Returning):
     """The extent of one call, for tools that the function's own code registers."""
 
     __slots__ = ("_extent",)
 
-    def __init__(self) -> None:
+    def __init__(self, return_check: ReturnCheck | None) -> None:
+        super().__init__(return_check)
         self._extent: using_environment | None = None
 
     def __enter__(self) -> "_CallExtent":
@@ -92,9 +128,6 @@ class _CallExtent:
         if self._extent is not None:
             self._extent.__exit__(None, None, None)
 
-    def returned(self, value: Result) -> Result:
-        return value
-
 
 class _ToldCall(_CallExtent):
     """The same, of a call that whoever watches is told of.
@@ -102,12 +135,15 @@ class _ToldCall(_CallExtent):
     Args:
         door: What it goes through.
         arguments: Its arguments, among other variables.
+        return_check: Validates what it returns; None for nothing.
     """
 
     __slots__ = ("_node", "_observed", "_outputs")
 
-    def __init__(self, door: CallDoor, arguments: Mapping[str, object]) -> None:
-        super().__init__()
+    def __init__(
+        self, door: CallDoor, arguments: Mapping[str, object], return_check: ReturnCheck | None
+    ) -> None:
+        super().__init__(return_check)
         self._outputs: Mapping[str, object] | None = None
         inputs = partial(door.inputs, arguments)
         self._observed = observed("function", door.name, source=door.source, inputs=inputs)
@@ -122,12 +158,12 @@ class _ToldCall(_CallExtent):
         _tell_end(self._node, self._outputs, exc)
         self._observed.__exit__(exc_type, exc, traceback)
 
-    def returned(self, value: Result) -> Result:
+    def concluded(self, value: Result) -> Result:
         self._outputs = {"return": value}
         return value
 
 
-class GeneratorExtent:
+class GeneratorExtent(_Returning):
     """One generator, from its first value to its end.
 
     What iterates over it goes on between its values, so nothing may stay in force then: its node is in force
@@ -135,11 +171,13 @@ class GeneratorExtent:
 
     Args:
         node: Its node; None when nobody watches.
+        return_check: Validates what it returns; None for nothing.
     """
 
     __slots__ = ("_node", "_outputs")
 
-    def __init__(self, node: NodeWriter | None) -> None:
+    def __init__(self, node: NodeWriter | None, return_check: ReturnCheck | None) -> None:
+        super().__init__(return_check)
         self._node = node
         self._outputs: Mapping[str, object] | None = None
 
@@ -150,7 +188,7 @@ class GeneratorExtent:
         has_been_closed = isinstance(exc, GeneratorExit)  # whoever iterates over it has had enough
         _tell_end(self._node, self._outputs, None if has_been_closed else exc)
 
-    def returned(self, value: Result) -> Result:
+    def concluded(self, value: Result) -> Result:
         """Take note of what it is about to return."""
         if self._node is not None:
             self._outputs = {"return": value}
@@ -159,9 +197,6 @@ class GeneratorExtent:
     def in_force(self) -> AbstractContextManager[object]:
         """Let what goes on in the `with` statement be below it."""
         return nullcontext() if self._node is None else using_node_writer(self._node)
-
-
-_UNTOLD_GENERATOR = GeneratorExtent(None)
 
 
 def _tell_end(

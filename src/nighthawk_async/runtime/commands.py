@@ -10,6 +10,7 @@ import types
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Assign", "Awaited", "Call", "Command", "Evaluate", "Execute", "Resume", "StepState"]
 
+_QUOTED_NAMES = 20
+_QUOTED_ERROR_CHARACTERS = 1_000
 _MISSING = object()
+_BINDING = ":="
+"""What an expression holds that binds names."""
 
 
 class StepState(Struct, kw_only=True, eq=False):
@@ -61,12 +66,14 @@ class Awaited(Struct, frozen=True, kw_only=True, eq=False):
         describe: Says what went wrong when awaiting raises.
         continuation: Makes the reply of the value, in the actor's turn; None when the value is the reply.
         claims: Names that others must not use meanwhile, beside those that the command claims.
+        undo: Undoes what the command has done so far, for when awaiting raises; None when it stays.
     """
 
     awaitable: Awaitable[object]
     describe: Callable[[BaseException], str] = describe_error
     continuation: Continuation | None = None
     claims: frozenset[str] = frozenset()
+    undo: Callable[[], None] | None = None
 
     def then(self, continuation: Continuation) -> "Awaited":
         """Wait for the same, and go on with the reply."""
@@ -106,18 +113,32 @@ class Evaluate(Struct, frozen=True, kw_only=True):
         """Evaluate.
 
         Raises:
-            ToolEvaluationError: The expression is no expression, or raised.
+            ToolEvaluationError: The expression is no expression, or raised; names what it bound before.
+        """
+        describe = describe_error
+        if _BINDING in self.expression:
+            before = dict(state.context.step_locals)
+            describe = partial(_describe_partly_done, describe_error, before, state)
+        return self.evaluate(state, describe)
+
+    def evaluate(self, state: StepState, describe: Callable[[BaseException], str]) -> object:
+        """Evaluate; raises what `carry_out` raises.
+
+        Args:
+            state: The state of the step.
+            describe: Says what went wrong when it raises.
         """
         try:
             code = compile_expression(self.expression)
         except SyntaxError as error:
             what = "not a Python expression"
             raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
-        with _running(lambda: _slow_call_in(code, self.expression, state.context), describe_error):
+        with _running(lambda: _slow_call_in(code, self.expression, state.context), describe):
             value = state.run(code, self.expression.strip(), "eval")
         if type(value) is PausedCode:
-            return Awaited(awaitable=value, continuation=_reply_of, claims=_claims_of(code, state.context))
-        return _reply_of(state, value)
+            claims = _claims_of(code, state.context)
+            return Awaited(awaitable=value, describe=describe, continuation=_reply_of, claims=claims)
+        return Awaited(awaitable=value, describe=describe) if is_awaitable(value) else value
 
 
 class Assign(Struct, frozen=True, kw_only=True):
@@ -132,21 +153,36 @@ class Assign(Struct, frozen=True, kw_only=True):
 
     def claims(self, state: StepState) -> frozenset[str]:
         """Names whose value is unknown until the command has finished."""
-        return frozenset({self.target.root})
+        return self._bound_names() | {self.target.root}
 
     def carry_out(self, state: StepState) -> object:
-        """Evaluate and store; raises what `Evaluate` and `assign` raise.
+        """Evaluate and store; raises what `Evaluate` and `assign` raise, and then no name is bound.
 
         Returns:
             The stored value.
         """
-        value = Evaluate(expression=self.expression).carry_out(state)
-        return value.then(self._store) if type(value) is Awaited else self._store(state, value)
+        names = state.context.step_locals
+        before = {name: names.get(name, _MISSING) for name in self._bound_names()}
+        undo = partial(_restore, names, before)
+        with _undoing(undo):
+            value = Evaluate(expression=self.expression).evaluate(state, describe_error)
+        store = partial(self._store, undo)
+        return replace(value.then(store), undo=undo) if type(value) is Awaited else store(state, value)
 
-    def _store(self, state: StepState, value: object) -> object:
-        if state.call_guard is not None and self.target.fields:
-            state.call_guard.keep_attribute(None, self.target.fields[-1], value)
-        return assign(state.context, self.target, value)
+    def _store(self, undo: Callable[[], None], state: StepState, value: object) -> object:
+        with _undoing(undo):
+            if state.call_guard is not None and self.target.fields:
+                state.call_guard.keep_attribute(None, self.target.fields[-1], value)
+            return assign(state.context, self.target, value)
+
+    def _bound_names(self) -> frozenset[str]:
+        """The names that the expression binds itself; none when it is no expression."""
+        if _BINDING not in self.expression:
+            return frozenset()
+        try:
+            return bound_names(compile_expression(self.expression))
+        except SyntaxError:
+            return frozenset()
 
 
 class Execute(Struct, frozen=True, kw_only=True):
@@ -181,7 +217,7 @@ class Execute(Struct, frozen=True, kw_only=True):
 
         Raises:
             ToolEvaluationError: The text is not Python, or raised; names the line. What the statements did
-                before is not undone.
+                before is not undone; the error names what they bound.
         """
         state.executed_statements += 1
         filename = statements_filename(state.executed_statements)
@@ -192,8 +228,7 @@ class Execute(Struct, frozen=True, kw_only=True):
             raise ToolEvaluationError(f"{what}: {describe_error(error)}").without_content(what) from error
         before = dict(state.context.step_locals)
 
-        def describe(error: BaseException) -> str:
-            return self._describe(error, filename)
+        describe = partial(_describe_partly_done, partial(self._describe, filename=filename), before, state)
 
         def changed_names(state: StepState, _: object) -> object:
             return _changed_names(before, state.context.step_locals)
@@ -204,7 +239,7 @@ class Execute(Struct, frozen=True, kw_only=True):
             return Awaited(awaitable=pending, describe=describe, continuation=changed_names)
         return changed_names(state, None)
 
-    def _describe(self, error: BaseException, filename: str) -> str:
+    def _describe(self, error: BaseException, *, filename: str) -> str:
         """The error with the innermost line of the statements that it passed through."""
         text = describe_error(error)
         frames = traceback.extract_tb(error.__traceback__)
@@ -288,6 +323,43 @@ def _changed_names(before: Mapping[str, object], after: Mapping[str, object]) ->
         for name, value in after.items()
         if before.get(name, _MISSING) is not value and not name.startswith("__")
     )
+
+
+@contextmanager
+def _undoing(undo: Callable[[], None]) -> Generator[None, None, None]:
+    """Undo what was done when the block raises."""
+    try:
+        yield
+    except BaseException:
+        undo()
+        raise
+
+
+def _restore(names: dict[str, object], before: Mapping[str, object]) -> None:
+    for name, value in before.items():
+        if value is _MISSING:
+            names.pop(name, None)
+        else:
+            names[name] = value
+
+
+def _describe_partly_done(
+    describe: Callable[[BaseException], str],
+    before: Mapping[str, object],
+    state: StepState,
+    error: BaseException,
+) -> str:
+    """What went wrong, and what was bound until then: it stays, and write bindings among it are committed."""
+    changed = _changed_names(before, state.context.step_locals)
+    if not changed:
+        return describe(error)
+    names = ", ".join(changed[:_QUOTED_NAMES])
+    if len(changed) > _QUOTED_NAMES:
+        names += f" and {len(changed) - _QUOTED_NAMES} more"
+    text = describe(error)
+    if len(text) > _QUOTED_ERROR_CHARACTERS:
+        text = f"{text[:_QUOTED_ERROR_CHARACTERS]}…"
+    return f"{text}; changed before the error, and not undone: {names}"
 
 
 @contextmanager

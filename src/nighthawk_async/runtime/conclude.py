@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -18,12 +18,17 @@ from ..types.outcomes import (
     StepOutcome,
 )
 from .annotations import return_type
+from .expression import calls_something
+from .returns import validated_return
 from .step_actor import StepActor
 from .step_context import StepContext
 from .unset import UNSET
 from .validation import validate_value
 
-__all__ = ["StepResult", "conclude", "conclude_with"]
+__all__ = ["Rewriter", "StepResult", "done_note", "evaluated_value", "exception_of", "propose", "rewritten"]
+
+Rewriter: TypeAlias = Literal["BeforeCommit", "inspect_step_commit"]
+"""What can change a commit: hooks or oversight, as errors name them."""
 
 _OUTCOME_TYPES = (
     PassStepOutcome,
@@ -40,68 +45,85 @@ class StepResult(Struct, frozen=True, kw_only=True):
     Args:
         kind: The outcome kind.
         bindings: The validated values to commit to Python locals.
-        return_value: The validated value to return.
+        return_value: The validated value to return; UNSET while its expression is not evaluated.
         exception: The exception to raise.
+        rewriter: What gave the bindings, hooks or oversight; None when the model did.
     """
 
     kind: OutcomeKind
     bindings: Mapping[str, object] = field(default_factory=dict[str, object])
     return_value: object = None
     exception: Exception | None = None
+    rewriter: Rewriter | None = None
 
 
-async def conclude(actor: StepActor, outcome: StepOutcome, bindings: Mapping[str, object]) -> StepResult:
-    """Validate an outcome, the bindings and the return value; commits nothing.
+def propose(context: StepContext, outcome: StepOutcome, bindings: Mapping[str, object]) -> StepResult:
+    """Validate an outcome and the bindings; evaluates and commits nothing.
+
+    Returns:
+        What the step comes to. A `return` outcome has UNSET for its value, a `raise` outcome no exception.
 
     Raises:
         ExecutionError: One of them is not acceptable; names it.
     """
-    context = actor.context
     _check_kind(context, outcome)
-    result = StepResult(kind=outcome.kind, bindings=_validate_bindings(context, outcome, bindings))
-    match outcome:
-        case ReturnStepOutcome():
-            context.step_locals.update(result.bindings)  # what is committed is what the expression sees
-            return replace(result, return_value=await _return_value(actor, outcome.return_expression))
-        case RaiseStepOutcome():
-            return replace(result, exception=_exception(context, outcome))
-        case _:
-            return result
+    if isinstance(outcome, RaiseStepOutcome):
+        _check_exception(context, outcome)
+    return StepResult(
+        kind=outcome.kind,
+        bindings=_validate_bindings(context, outcome, bindings),
+        return_value=UNSET if isinstance(outcome, ReturnStepOutcome) else None,
+    )
 
 
-async def conclude_with(
-    actor: StepActor,
+def rewritten(
+    context: StepContext,
     outcome: StepOutcome,
     result: StepResult,
     *,
+    rewriter: Rewriter,
     bindings: Mapping[str, object] | None = None,
     return_value: object = UNSET,
 ) -> StepResult:
-    """What a step comes to with other bindings, or with another return value; commits nothing.
-
-    The expression of a `return` outcome is evaluated once more when the bindings are others and no value is
-    given for it. It sees what is committed: a write binding that is left out has its value from before the
-    step. Afterwards the step's state is as it was, because the step may go on.
+    """What a step comes to with other bindings, or with another return value; evaluates nothing.
 
     Args:
-        actor: The actor of the step.
+        context: The state of the step.
         outcome: How the step ends.
         result: What it comes to.
+        rewriter: What gives the others.
         bindings: The bindings to commit instead; None for the same.
         return_value: The value to return instead.
 
     Raises:
         ExecutionError: One of them is not acceptable; names it.
     """
-    context = actor.context
     if bindings is not None:
-        result = replace(result, bindings=_validate_bindings(context, outcome, bindings))
+        result = replace(result, bindings=_validate_bindings(context, outcome, bindings), rewriter=rewriter)
     if return_value is not UNSET:
-        return replace(result, return_value=_validate_return_value(context, return_value))
-    if bindings is None or not isinstance(outcome, ReturnStepOutcome):
-        return result
-    with _committed(context, result.bindings):
-        return replace(result, return_value=await _return_value(actor, outcome.return_expression))
+        result = replace(result, return_value=_validate_return_value(context, return_value))
+    return result
+
+
+async def evaluated_value(actor: StepActor, outcome: ReturnStepOutcome, result: StepResult) -> object:
+    """Evaluate the expression of a `return` outcome, and validate its value.
+
+    The expression sees what is committed. When that was rewritten, a write binding that is left out has its
+    value from before the step, and afterwards the step's state is as it was, because the step may go on.
+
+    Raises:
+        ExecutionError: The value is not acceptable, or there is none.
+    """
+    if result.rewriter is not None:
+        with _committed(actor.context, result.bindings):
+            return await _return_value(actor, outcome.return_expression)
+    actor.context.step_locals.update(result.bindings)
+    return await _return_value(actor, outcome.return_expression)
+
+
+def done_note(expression: str) -> str:
+    """What a refusal says of an expression that was evaluated already; empty when that called nothing."""
+    return "; return_expression was evaluated: what it called is done" if calls_something(expression) else ""
 
 
 @contextmanager
@@ -129,9 +151,11 @@ def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
         what = f"step {context.step_id}: the executor's outcome is no StepOutcome"
         raise ExecutionError(f"{what}: {outcome!r}").without_content(what)
     if outcome.kind not in context.allowed_kinds:
+        reason = context.refused_kinds.get(outcome.kind)
         raise ExecutionError(
-            f"step {context.step_id}: the outcome '{outcome.kind}' is not allowed for this block; "
-            f"allowed: {', '.join(context.allowed_kinds)}"
+            f"step {context.step_id}: the outcome '{outcome.kind}' is not allowed for this block"
+            + ("" if reason is None else f", because {reason}")
+            + f"; allowed: {', '.join(context.allowed_kinds)}"
         )
 
 
@@ -170,8 +194,8 @@ def _validate_bindings(
         raise _not_valid(context, error) from error
 
 
-def _not_valid(context: StepContext, error: ToolValidationError) -> ExecutionError:
-    message = f"step {context.step_id}: {error}"
+def _not_valid(context: StepContext, error: ToolValidationError, note: str = "") -> ExecutionError:
+    message = f"step {context.step_id}: {error}{note}"
     return ExecutionError(message).without_content(f"step {context.step_id}: {error.message_without_content}")
 
 
@@ -203,17 +227,17 @@ async def _return_value(actor: StepActor, expression: str) -> object:
         message = f"step {context.step_id}: return_expression {expression!r}: {error}"
         what = f"step {context.step_id}: return_expression has no value: {type(error.__cause__).__name__}"
         raise ExecutionError(message).without_content(what) from error
-    return _validate_return_value(context, value)
+    return _validate_return_value(context, value, note=done_note(expression))
 
 
-def _validate_return_value(context: StepContext, value: object) -> object:
+def _validate_return_value(context: StepContext, value: object, *, note: str = "") -> object:
     try:
-        return validate_value(value, return_type(context), subject="the return value")
+        return validated_return(value, return_type(context))
     except ToolValidationError as error:
-        raise _not_valid(context, error) from error
+        raise _not_valid(context, error, note) from error
 
 
-def _exception(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
+def _check_exception(context: StepContext, outcome: RaiseStepOutcome) -> None:
     name = outcome.raise_error_type
     if not isinstance(cast("object", outcome.raise_message), str):
         what = f"step {context.step_id}: raise_message is no text"
@@ -221,17 +245,25 @@ def _exception(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
     if not isinstance(cast("object", name), str | None):
         what = f"step {context.step_id}: raise_error_type is no name"
         raise ExecutionError(f"{what}: {name!r}").without_content(what)
-    if name is None:
-        what = f"step {context.step_id} raised, without a type"
-        return ExecutionError(outcome.raise_message).without_content(what)
-    if name not in context.raise_error_types:
+    if name is not None and name not in context.raise_error_types:
         refused = f"not allowed for this block; allowed: {', '.join(context.raise_error_types) or 'none'}"
         message = f"the exception type {name!r} is {refused}; message: {outcome.raise_message}"
         error = ExecutionError(f"step {context.step_id}: {message}")
         raise error.without_content(f"step {context.step_id}: its exception type is {refused}")
-    error_type = context.raise_error_types[name]
+
+
+def exception_of(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
+    """Make the exception of a `raise` outcome that was proposed.
+
+    Raises:
+        ExecutionError: Its type cannot be made from a message alone.
+    """
+    name = outcome.raise_error_type
+    if name is None:
+        what = f"step {context.step_id} raised, without a type"
+        return ExecutionError(outcome.raise_message).without_content(what)
     try:
-        return error_type(outcome.raise_message)
+        return context.raise_error_types[name](outcome.raise_message)
     except Exception as error:  # the constructor is the user's
         what = f"step {context.step_id}: {name} cannot be made from a message alone"
         message = f"{what} ({error}); message: {outcome.raise_message}"

@@ -18,7 +18,14 @@ from functools import lru_cache
 from .step_code import EXPRESSION
 from .step_context import StepContext
 
-__all__ = ["StepNamespace", "bound_names", "compile_expression", "compile_statements", "mentioned_names"]
+__all__ = [
+    "StepNamespace",
+    "bound_names",
+    "calls_something",
+    "compile_expression",
+    "compile_statements",
+    "mentioned_names",
+]
 
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _BUILTINS = "__builtins__"
@@ -95,6 +102,15 @@ def compile_statements(statements: str, *, filename: str) -> types.CodeType:
         SyntaxError: The text is not Python.
     """
     return _compile(statements, filename=filename, mode="exec")
+
+
+def calls_something(expression: str) -> bool:
+    """Whether an expression calls or awaits anything by its own words; False for what is no expression."""
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+    return any(isinstance(node, ast.Call | ast.Await) for node in ast.walk(tree))
 
 
 def mentioned_names(code: types.CodeType) -> frozenset[str]:

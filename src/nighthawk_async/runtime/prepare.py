@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct, field
 
-from ..errors import ExecutionError
+from ..errors import ExecutionError, NaturalParseError
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, permitted_kinds
 from ..types.execution import ExecutionRef
+from ..types.outcomes import OutcomeKind
 from .annotations import resolve_annotation
+from .returns import ReturnCheck
 from .step_context import StepContext
+from .validation import type_name
 
 if TYPE_CHECKING:
     from .oversight.verification import Verification
@@ -29,6 +32,7 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
         is_generator: Whether the function is a generator or async generator.
         captured: Values of enclosing variables that only block texts mention, seen at decoration.
         verifications: The checks that say whether the function's steps are done.
+        return_check: Knows what the function may return; None when anything.
     """
 
     module_globals: dict[str, object]
@@ -36,6 +40,7 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
     is_generator: bool = False
     captured: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     verifications: "tuple[Verification, ...]" = ()
+    return_check: ReturnCheck | None = None
 
 
 def step_id_of(block: NaturalBlock) -> str:
@@ -68,12 +73,15 @@ def prepare_step(
         NameError: A read binding has no value.
         UnboundLocalError: A read binding is a local variable without a value.
         ExecutionError: An annotation cannot be resolved.
-        NaturalParseError: The frontmatter denies every outcome that is possible.
+        NaturalParseError: The frontmatter denies every outcome that is possible, or that the annotation
+            of the return value allows.
     """
     step_globals = _step_globals(site, implicit_references)
     step_locals = _step_locals(block, program, site, python_locals, parent)
     for name in block.read_names:
         _check_read(name, block, step_locals, step_globals)
+    allowed_kinds = permitted_kinds(block.allowed_kinds, program, filename=block.filename, line=block.line)
+    refused_kinds = _refused_kinds(block, site)
     context = StepContext(
         step_id=step_id_of(block),
         execution_ref=execution_ref,
@@ -84,7 +92,8 @@ def prepare_step(
         read_names=block.read_names,
         write_names=block.write_names,
         references=program.references,
-        allowed_kinds=permitted_kinds(block.allowed_kinds, program, filename=block.filename, line=block.line),
+        allowed_kinds=_without(refused_kinds, allowed_kinds, block),
+        refused_kinds=refused_kinds,
     )
     annotations = _annotations(site, context)
     context.enclosing_names = {
@@ -97,6 +106,31 @@ def prepare_step(
     context.raise_error_types = _raise_error_types(program, site, context)
     context.referenced_globals = _referenced_globals(program, context, implicit_references)
     return context
+
+
+def _refused_kinds(block: NaturalBlock, site: NaturalSite) -> dict[OutcomeKind, str]:
+    """The outcomes after which the function would return what its annotation excludes, and why."""
+    check, refused = site.return_check, dict[OutcomeKind, str]()
+    if check is None:
+        return refused
+    if block.ends_function and not check.accepts_none:
+        name = type_name(check.annotation)
+        refused["pass"] = f"nothing comes after the block, and the function must return {name}"
+    if not check.accepts_values:
+        refused["return"] = f"the function must not return: its annotation is {type_name(check.annotation)}"
+    return refused
+
+
+def _without(
+    refused: Mapping[OutcomeKind, str], allowed: tuple[OutcomeKind, ...], block: NaturalBlock
+) -> tuple[OutcomeKind, ...]:
+    """The kinds that are left; raises `NaturalParseError` when none is."""
+    left: tuple[OutcomeKind, ...] = tuple(kind for kind in allowed if kind not in refused)
+    if not left:
+        reasons = "; ".join(f"{kind}: {refused[kind]}" for kind in allowed)
+        message = f"the frontmatter leaves no outcome that the function's annotation allows: {reasons}"
+        raise NaturalParseError(message, filename=block.filename, line=block.line)
+    return left
 
 
 def _step_globals(site: NaturalSite, implicit_references: Mapping[str, object]) -> dict[str, object]:

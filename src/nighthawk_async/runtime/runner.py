@@ -1,7 +1,7 @@
 """One step from its block to its result (specification 8). Floor 3.
 
     prepare -> be admitted -> step task group [ step actor | executor ]
-        -> conclude [ validate -> checks -> hooks -> oversight ] -> result
+        -> conclude [ validate -> hooks -> oversight -> evaluate what is returned -> checks ] -> result
 
 The generated code of the natural function commits the result. Until then nothing has reached a Python
 variable. Under a resilience baseline, all of this is one attempt of several (`attempts.attempts`).

@@ -1,24 +1,50 @@
 """One step in progress: its actor, its program, and how it ended. Floor 3."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Protocol, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ..errors import ExecutionError
 from ..executions import Execution
-from ..types.outcomes import StepOutcome
-from .conclude import StepResult, conclude
+from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
+from .conclude import StepResult, done_note, evaluated_value, exception_of, propose
+from .oversight.verification import OutcomeRefusedError
 from .step_actor import StepActor
 from .step_context import StepContext
+from .unset import UNSET
 
-__all__ = ["Inspect", "Step", "Verify"]
+__all__ = ["Evaluate", "Inspect", "Inspection", "Step", "Verify"]
+
+Evaluate: TypeAlias = Callable[[StepResult], Awaitable[StepResult]]
+"""Evaluates the return expression of what a step comes to."""
+
+
+class Inspection(Protocol):
+    """Has hooks and oversight look at what a step is about to commit."""
+
+    async def ask(self, result: StepResult) -> StepResult:
+        """Ask everybody who has not decided yet.
+
+        They are asked before a return expression is evaluated; those who want its value are asked once more.
+
+        Returns:
+            What to commit; raises when one of them is against it.
+        """
+        ...
+
+    async def evaluate(self, result: StepResult, evaluate: Evaluate) -> StepResult:
+        """Evaluate; what was rewritten and fails is the failure of who rewrote it."""
+        ...
 
 
 class Inspect(Protocol):
-    """Has hooks and oversight look at what a step is about to commit."""
+    """Begins the inspection of how a step is about to end."""
 
-    async def __call__(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> StepResult:
-        """What to commit; raises when one of them is against it."""
+    def __call__(self, outcome: StepOutcome, *, is_last: bool) -> Inspection:
+        """The inspection of one outcome."""
         ...
 
 
@@ -33,6 +59,14 @@ class Verify(Protocol):
 class _Conclusion(Struct, frozen=True, kw_only=True):
     outcome: StepOutcome
     result: StepResult
+
+
+class _Evaluation(Struct, frozen=True, kw_only=True):
+    """What evaluating the expression of an outcome gave: a value, or a failure."""
+
+    outcome: ReturnStepOutcome
+    value: object = None
+    failure: ExecutionError | None = None
 
 
 class Step:
@@ -56,6 +90,7 @@ class Step:
 
     __slots__ = (
         "_conclusion",
+        "_evaluation",
         "_verify",
         "actor",
         "execution",
@@ -80,6 +115,7 @@ class Step:
         self.is_interpolated = is_interpolated
         self._verify = verify
         self._conclusion: _Conclusion | None = None
+        self._evaluation: _Evaluation | None = None
         self.inspect: Inspect | None = None
         self.rejections_left = 0
 
@@ -92,6 +128,9 @@ class Step:
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False
     ) -> StepResult:
         """Validate, verify and inspect how the step ends; the same outcome object is concluded once.
+
+        A return expression is inspected before it is evaluated, and evaluated at most once, whatever becomes
+        of the outcome. Checks want its value, so they come after it; other outcomes are checked first.
 
         Args:
             outcome: The outcome.
@@ -108,10 +147,43 @@ class Step:
         """
         if self._conclusion is not None and self._conclusion.outcome is outcome:
             return self._conclusion.result
-        result = await conclude(self.actor, outcome, bindings)
-        if self._verify is not None:
-            await self._verify(outcome, result, is_last=is_last)
-        if self.inspect is not None:
-            result = await self.inspect(outcome, result, is_last=is_last)
+        result = propose(self.context, outcome, bindings)
+        try:
+            result = await self._conclude(outcome, result, is_last=is_last)
+        except OutcomeRefusedError as refused:
+            if self._evaluation is not None and self._evaluation.outcome is outcome:
+                refused.feedback += done_note(self._evaluation.outcome.return_expression)
+            raise
         self._conclusion = _Conclusion(outcome=outcome, result=result)
         return result
+
+    async def _conclude(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> StepResult:
+        inspection = None if self.inspect is None else self.inspect(outcome, is_last=is_last)
+        if isinstance(outcome, ReturnStepOutcome):
+            if inspection is None:
+                result = await self._with_value(outcome, result)
+            else:
+                result = await inspection.ask(result)
+                result = await inspection.evaluate(result, partial(self._with_value, outcome))
+        if self._verify is not None:
+            await self._verify(outcome, result, is_last=is_last)
+        if inspection is not None:
+            result = await inspection.ask(result)
+        if isinstance(outcome, RaiseStepOutcome):
+            result = replace(result, exception=exception_of(self.context, outcome))
+        return result
+
+    async def _with_value(self, outcome: ReturnStepOutcome, result: StepResult) -> StepResult:
+        if result.return_value is not UNSET:  # oversight gave one
+            return result
+        if self._evaluation is None or self._evaluation.outcome is not outcome:
+            self._evaluation = await self._evaluate(outcome, result)
+        if self._evaluation.failure is not None:
+            raise self._evaluation.failure
+        return replace(result, return_value=self._evaluation.value)
+
+    async def _evaluate(self, outcome: ReturnStepOutcome, result: StepResult) -> _Evaluation:
+        try:
+            return _Evaluation(outcome=outcome, value=await evaluated_value(self.actor, outcome, result))
+        except ExecutionError as error:
+            return _Evaluation(outcome=outcome, failure=error)

@@ -279,7 +279,12 @@ class StepActor(Steering):
     async def _settle(self, pending: Pending[object], *, may_await: bool) -> object:
         reply = await pending.wait()
         while type(reply) is Awaited:
-            value = await self._await_value(reply, may_await=may_await)
+            try:
+                value = await self._await_value(reply, may_await=may_await)
+            except BaseException:
+                if reply.undo is not None:
+                    reply.undo()
+                raise
             if reply.continuation is None:
                 return value
             reply = await self._post(Resume(continuation=reply.continuation, value=value)).wait()

@@ -31,6 +31,7 @@ class StepContext:
         references: Every `<name>` and dotted `<name.field>` of the program, in order of appearance.
         referenced_globals: The values of referenced names that are not step locals.
         allowed_kinds: The outcome kinds the block may end with.
+        refused_kinds: Outcome kinds that the function's return annotation takes away, and why.
         raise_error_types: The exception types a `raise` outcome may name.
         enclosing_names: The known variables of the functions around the block's function, by which texts in
             its signature's annotations may name types.
@@ -51,6 +52,7 @@ class StepContext:
     references: tuple[str, ...] = ()
     referenced_globals: Mapping[str, object] = field(default_factory=dict[str, object])
     allowed_kinds: tuple[OutcomeKind, ...] = ()
+    refused_kinds: Mapping[OutcomeKind, str] = field(default_factory=dict[OutcomeKind, str])
     raise_error_types: Mapping[str, type[Exception]] = field(default_factory=dict[str, type[Exception]])
     enclosing_names: Mapping[str, object] = field(default_factory=dict[str, object])
     return_annotation: object = None

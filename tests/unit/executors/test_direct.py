@@ -187,7 +187,7 @@ ElsewhereAddress = other_address()
 
 
 @nh.natural_function
-async def locate(text: str) -> list[Tree]:
+async def locate(text: str) -> list[Tree] | list[Any]:
     home: Address
     work: ElsewhereAddress  # type: ignore[valid-type]
     """natural

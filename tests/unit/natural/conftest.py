@@ -78,6 +78,11 @@ class StepScript:
         self.returned_values.append(value)
         return value
 
+    concluded = returned
+
+    def fell_off(self):
+        return None
+
     @contextlib.contextmanager
     def __call__(self, arguments):
         self.entered += 1

@@ -118,7 +118,7 @@ def test_11_bindings_of_an_f_string_come_from_its_literal_parts_only(load, scrip
         name = "x"
         @natural
         def f():
-            f"natural\\n<{name}> <:{name}> {'<:y>'} <a> <:b> {name:<c>} {{<d>}} \\\\<e>"
+            f"natural\\n{name}> {'<:y>'} <a> <:b> {name:<c>} {{<d>}} \\\\<e>"
         """,
     )
     assert block.read_names == ("a", "d")

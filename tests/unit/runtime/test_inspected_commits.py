@@ -235,7 +235,8 @@ async def test_what_hooks_changed_before_a_rejection_is_not_changed_twice() -> N
     async with nh.run(steps.executor, hooks=hooks):
         with nh.scope(oversight=oversight):
             assert await count() == 9
-    assert [commit.return_value for commit in oversight.commits] == [8, 9]
+    assert [commit.bindings for commit in oversight.commits] == [{"number": 8}] * 2
+    assert [commit.return_value for commit in oversight.commits] == [None, 9]
 
 
 @pytest.mark.parametrize("rejecting", REJECTING)

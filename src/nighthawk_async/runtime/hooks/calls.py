@@ -7,9 +7,10 @@ about, so that a hook may call natural functions.
 
 import inspect
 import logging
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 import anyio
@@ -19,13 +20,17 @@ from ...parallel import TaskCancelledError, cancel_requested, is_async_callable
 from ..awaitable import await_value, is_awaitable
 from ..environment import Environment
 from ..error_text import describe_error
+from ..late_value import ask_early, wants_value
+from ..unset import UNSET
 from .answers import HookFunction
 from .effects import obey, record_hook
 from .events import FinishedEvent
 from .registry import Hooks, hook_name
 
 __all__ = [
+    "Registration",
     "emit",
+    "emit_early",
     "emit_finished",
     "emit_finished_sync",
     "emit_sync",
@@ -35,7 +40,8 @@ __all__ = [
 ]
 
 Event = TypeVar("Event")
-_Registration: TypeAlias = tuple[Hooks, HookFunction[Any]]
+Registration: TypeAlias = tuple[Hooks, HookFunction[Any]]
+"""A hook, and the object that holds it."""
 
 _LOGGER = logging.getLogger("nighthawk")
 _SECONDS_AFTER_CANCELLATION = 5.0
@@ -63,6 +69,36 @@ async def emit(environment: Environment, event: Event) -> Event:
     for registration in _registrations(environment, type(event)):
         event = obey(event, registration[1], await _ask(registration, event))
     return event
+
+
+async def emit_early(
+    environment: Environment,
+    event: Event,
+    *,
+    among: Sequence[Registration] | None,
+    shown: list[object],
+) -> tuple[Event, tuple[Registration, ...]]:
+    """Call hooks for a commit that may have no return value yet; raises what `emit` raises.
+
+    Args:
+        environment: What is in force.
+        event: The commit.
+        among: The hooks to call; None for those in force.
+        shown: Where to note what they were shown.
+
+    Returns:
+        The event, as hooks have modified it, and the hooks that want the return value, so that they have not
+        decided.
+    """
+    undecided: list[Registration] = []
+    for registration in _registrations(environment, type(event)) if among is None else among:
+        shown.append(event)
+        answer = await ask_early(event, partial(_ask, registration, event))
+        if answer is UNSET:
+            undecided.append(registration)
+        else:
+            event = obey(event, registration[1], answer)
+    return event, tuple(undecided)
 
 
 async def tell(environment: Environment, event: object) -> None:
@@ -163,7 +199,7 @@ def refuse_async_hooks(environment: Environment, *event_types: type) -> None:
                 raise _async_hook_error(function, event_type, remedy)
 
 
-def _registrations(environment: Environment, event_type: type) -> list[_Registration]:
+def _registrations(environment: Environment, event_type: type) -> list[Registration]:
     """The hooks to call, as they are registered at this moment."""
     answering = _answering.get()
     return [
@@ -174,14 +210,14 @@ def _registrations(environment: Environment, event_type: type) -> list[_Registra
     ]
 
 
-async def _ask(registration: _Registration, event: object) -> object:
+async def _ask(registration: Registration, event: object) -> object:
     hooks, function = registration
     with _answered_by(hooks, function, type(event)):
         answer = cast("object", function(event))
         return await await_value(answer) if is_awaitable(answer) else answer
 
 
-async def _ask_in_time(registration: _Registration, event: FinishedEvent) -> None:
+async def _ask_in_time(registration: Registration, event: FinishedEvent) -> None:
     with anyio.move_on_after(_SECONDS_AFTER_CANCELLATION, shield=True) as limit:
         obey(event, registration[1], await _ask(registration, event))
     if limit.cancelled_caught:
@@ -193,7 +229,7 @@ async def _ask_in_time(registration: _Registration, event: FinishedEvent) -> Non
         )
 
 
-def _ask_sync(registration: _Registration, event: object) -> object:
+def _ask_sync(registration: Registration, event: object) -> object:
     hooks, function = registration
     with _answered_by(hooks, function, type(event)):
         answer = cast("object", function(event))
@@ -212,6 +248,8 @@ def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) ->
     except Exception as error:
         if isinstance(error, TaskCancelledError) and cancel_requested():
             raise  # the task was asked to end, and a step of the hook's obeyed
+        if wants_value():
+            raise  # it is asked again
         name = hook_name(function)
         record_hook("failed", function, event_type, {"error.type": type(error).__name__})
         what = f"hook {name} failed at {event_type.__name__}"

@@ -2,12 +2,12 @@
 
 import reprlib
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from opentelemetry import trace
 
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
+from ..late_value import with_changes
 from ..oversight.abort import Abort
 from ..tracing import shows_content
 from .answers import HookFunction, Modify, Veto
@@ -56,7 +56,7 @@ def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
             except TypeError as error:
                 raise _answer_error(event, answer, function, str(error)) from None
             record_hook("answered", function, type(event), {_ANSWER: "modify"})
-            return replace(cast("Any", event), **changes)
+            return with_changes(event, **changes)
         case _:
             allowed = ", ".join((*rule.allowed_answers, "None"))
             raise _answer_error(event, answer, function, f"allowed: {allowed}")

@@ -7,13 +7,14 @@ What each of them lets hooks answer stands in the table of `hooks.rules`. The ev
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ...types.content import UserContent
 from ...types.execution import ExecutionRef
 from ...types.model import FinishReason, ModelRequest
 from ...types.outcomes import StepOutcome
 from ...types.usage import Usage
+from ..late_value import raise_unknown
 from ..permissions.call import CallKind
 from ..permissions.permissions import Verdict
 
@@ -208,18 +209,25 @@ class AfterToolCall(HookEvent):
 class BeforeCommit(HookEvent):
     """A step is about to commit, before oversight. May be vetoed.
 
+    It happens before the expression of a `return` outcome is evaluated: a hook that reads `return_value` is
+    called once more when the expression has been evaluated, and decides then.
+
     `Modify` takes other bindings, a mapping; they are validated like those of the step. The expression of a
-    `return` outcome is then evaluated again, and sees them.
+    `return` outcome sees them, unless it was evaluated already.
 
     Args:
         outcome: How the step ends.
         bindings: The validated values of the write bindings, in a read-only mapping.
-        return_value: The validated value that a `return` outcome gives; None for other outcomes.
+        return_value: The validated value that a `return` outcome gives; None for other outcomes, and
+            afterwards for a commit whose expression was not evaluated, because it was rejected.
     """
 
     outcome: StepOutcome
     bindings: Mapping[str, object]
     return_value: object = None
+
+    if not TYPE_CHECKING:
+        __getattr__ = raise_unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

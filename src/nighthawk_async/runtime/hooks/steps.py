@@ -4,16 +4,17 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from ...types.outcomes import StepOutcome
-from ..conclude import StepResult, conclude_with
+from ..conclude import StepResult, rewritten
 from ..environment import Environment
-from ..oversight.failures import failing_as_hook
+from ..late_value import shown
+from ..oversight.failures import failing_as_rewriter
 from ..steering import ParkingMoment
 from ..step import Step
-from .calls import emit, emit_finished
+from .calls import Registration, emit, emit_early, emit_finished
 from .events import BeforeCommit, StepFinished, StepResumed, StepStarted, StepSuspended
 from .read_only import read_only
 
-__all__ = ["InTime", "before_commit", "with_step_events"]
+__all__ = ["CommitHooks", "InTime", "with_step_events"]
 
 _Concluded: TypeAlias = tuple[StepOutcome, StepResult]
 InTime: TypeAlias = Callable[[Callable[[], Awaitable[_Concluded]]], Awaitable[_Concluded]]
@@ -61,35 +62,62 @@ async def with_step_events(
     return outcome, result
 
 
-async def before_commit(
-    environment: Environment, step: Step, outcome: StepOutcome, result: StepResult
-) -> StepResult:
-    """Let hooks look at what a step is about to commit.
+class CommitHooks:
+    """The hooks that look at one commit: each decides once, before a return expression is evaluated.
 
-    Returns:
-        What to commit: when hooks modified the bindings, those, validated, and what is returned with them.
+    One that wants the return value decides when there is one. When it then modifies the bindings, the
+    expression is not evaluated a second time.
 
-    Raises:
-        StepRejectedError: A hook vetoed the commit.
-        StepAbortedError: A hook ended the step.
-        HookError: A hook failed, or what hooks modified is not acceptable.
+    Args:
+        environment: What is in force in the step.
+        step: The step.
+        outcome: How it ends.
+        shown: Where to note what hooks were shown.
     """
-    if not environment.policies.hooks:
-        return result
-    bindings = read_only(result.bindings)
-    event = await emit(
-        environment,
-        BeforeCommit(
-            execution_ref=environment.execution_ref,
-            outcome=outcome,
-            bindings=bindings,
-            return_value=result.return_value,
-        ),
-    )
-    if event.bindings is bindings:  # no hook answered `Modify`, which takes a copy
-        return result
-    with failing_as_hook("the commit as hooks modified it", hook="BeforeCommit"):
-        return await conclude_with(step.actor, outcome, result, bindings=event.bindings)
+
+    __slots__ = ("_environment", "_outcome", "_shown", "_step", "_undecided")
+
+    def __init__(
+        self, environment: Environment, step: Step, outcome: StepOutcome, shown: list[object]
+    ) -> None:
+        self._environment = environment
+        self._step = step
+        self._outcome = outcome
+        self._undecided: tuple[Registration, ...] | None = None
+        self._shown = shown
+
+    async def ask(self, result: StepResult) -> StepResult:
+        """Ask those that have not decided yet.
+
+        Args:
+            result: What the step comes to; its return value is UNSET while it is not evaluated.
+
+        Returns:
+            What to commit: when hooks modified the bindings, those, validated.
+
+        Raises:
+            StepRejectedError: A hook vetoed the commit.
+            StepAbortedError: A hook ended the step.
+            HookError: A hook failed, or what hooks modified is not acceptable.
+        """
+        if not self._environment.policies.hooks:
+            return result
+        bindings = read_only(result.bindings)
+        event = shown(
+            BeforeCommit(
+                execution_ref=self._environment.execution_ref, outcome=self._outcome, bindings=bindings
+            ),
+            result.return_value,
+        )
+        event, self._undecided = await emit_early(
+            self._environment, event, among=self._undecided, shown=self._shown
+        )
+        if event.bindings is bindings:  # no hook answered `Modify`, which takes a copy
+            return result
+        with failing_as_rewriter("BeforeCommit"):
+            return rewritten(
+                self._step.context, self._outcome, result, rewriter="BeforeCommit", bindings=event.bindings
+            )
 
 
 async def _tell_parking(environment: Environment, moment: ParkingMoment) -> None:

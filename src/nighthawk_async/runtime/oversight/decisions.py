@@ -1,20 +1,23 @@
 """Asking the oversight in force, telling traces and hooks what it decided, and doing it. Floor 3."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from opentelemetry import trace
 
 from ...errors import StepAbortedError, StepRejectedError, ToolBoundaryError
 from ...types.outcomes import StepOutcome
-from ..conclude import StepResult, conclude_with
+from ..conclude import StepResult, rewritten
 from ..environment import Environment
 from ..hooks.calls import emit
 from ..hooks.events import OversightDecided, OversightDecision, OversightSubject
+from ..late_value import ask_early
 from ..step import Step
 from ..tracing import shows_content
+from ..unset import UNSET
 from .asking import ask_about_commit, ask_about_tool_call
-from .failures import failing_as_hook
+from .failures import failing_as_rewriter
 from .inspection import Abort, Decision, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
 
 __all__ = ["overseen_arguments", "overseen_commit"]
@@ -57,18 +60,19 @@ async def overseen_arguments(
 
 
 async def overseen_commit(
-    environment: Environment, step: Step, outcome: StepOutcome, result: StepResult
-) -> StepResult:
+    environment: Environment, step: Step, outcome: StepOutcome, commit: StepCommit, result: StepResult
+) -> StepResult | None:
     """Have a commit inspected.
 
     Args:
         environment: What is in force in the step.
         step: The step.
         outcome: How the step ends.
+        commit: What oversight is shown.
         result: What is about to be committed.
 
     Returns:
-        What is committed.
+        What is committed; None when oversight wants the return value, which there is not yet.
 
     Raises:
         StepRejectedError: The commit is rejected.
@@ -78,13 +82,9 @@ async def overseen_commit(
     oversight = environment.oversight
     if oversight is None:
         return result
-    commit = StepCommit(
-        step_id=step.context.step_id,
-        outcome=outcome,
-        bindings=result.bindings,
-        return_value=result.return_value,
-    )
-    decision = await ask_about_commit(environment, oversight, commit)
+    decision = await ask_early(commit, partial(ask_about_commit, environment, oversight, commit))
+    if decision is UNSET:
+        return None
     await _tell(environment, "commit", decision, None)
     match decision:
         case Reject():
@@ -95,11 +95,12 @@ async def overseen_commit(
         case Abort():
             raise StepAbortedError(decision.reason, step_id=commit.step_id)
         case Rewrite():
-            with failing_as_hook("the commit as oversight rewrote it", hook="inspect_step_commit"):
-                return await conclude_with(
-                    step.actor,
+            with failing_as_rewriter("inspect_step_commit"):
+                return rewritten(
+                    step.context,
                     outcome,
                     result,
+                    rewriter="inspect_step_commit",
                     bindings=decision.values,
                     return_value=decision.return_value,
                 )

@@ -7,10 +7,11 @@ its answer is in `decisions`.
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from ...errors import NighthawkError
 from ...types.outcomes import StepOutcome
+from ..late_value import raise_unknown
 from ..unset import UNSET
 from .abort import Abort
 
@@ -46,17 +47,24 @@ class ToolCallInspection:
 class StepCommit:
     """What a step is about to commit.
 
+    It is inspected before the expression of a `return` outcome is evaluated: oversight that reads
+    `return_value` is asked once more when the expression has been evaluated, and decides then.
+
     Args:
         step_id: The step.
         outcome: Its outcome.
         bindings: The validated values of the write bindings.
-        return_value: The validated value that a `return` outcome gives; None for other outcomes.
+        return_value: The validated value that a `return` outcome gives; None for other outcomes, and
+            afterwards for a commit whose expression was not evaluated, because it was rejected.
     """
 
     step_id: str
     outcome: StepOutcome
     bindings: Mapping[str, object]
     return_value: object = None
+
+    if not TYPE_CHECKING:
+        __getattr__ = raise_unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +91,9 @@ class Rewrite:
 
     Args:
         values: The arguments to use instead, or the bindings to commit instead; validated anew. None, for a
-            commit, leaves the bindings.
-        return_value: The value to return instead, for the commit of a `return` outcome; validated. When it is
-            not given and the bindings are, the return expression is evaluated again.
+            commit, leaves the bindings. The return expression sees them, unless it was evaluated already.
+        return_value: The value to return instead, for the commit of a `return` outcome; validated. The return
+            expression is then not evaluated, unless it was already.
     """
 
     values: Mapping[str, Any] | None = None

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator, Mapping
 from types import CodeType, SimpleNamespace
 from typing import Any, ForwardRef, get_args, get_origin, get_type_hints
 
-from ..errors import ExecutionError
+from ..errors import AnnotationError
 from .error_text import describe_error
 from .expression import compile_expression, mentioned_names
 from .step_context import StepContext
@@ -23,7 +23,7 @@ def resolve_annotation(annotation: object, context: StepContext, *, subject: str
         subject: What is annotated, for the error.
 
     Raises:
-        ExecutionError: It cannot be resolved.
+        AnnotationError: It cannot be resolved.
     """
     names = context.enclosing_names
     try:
@@ -32,7 +32,7 @@ def resolve_annotation(annotation: object, context: StepContext, *, subject: str
             annotation = eval(annotation, context.step_globals, names)
         return resolve_references(annotation, context.step_globals, names)
     except Exception as error:  # an annotation is any expression
-        raise ExecutionError(
+        raise AnnotationError(
             f"step {context.step_id}: the annotation of {subject} cannot be resolved: "
             f"{describe_error(error)}; names used in it must exist at run time"
         ) from error
@@ -79,7 +79,7 @@ def return_type(context: StepContext) -> object:
     A generator's annotation is about the generator; what it returns is the third argument of `Generator`.
 
     Raises:
-        ExecutionError: The annotation cannot be resolved.
+        AnnotationError: The annotation cannot be resolved.
     """
     annotation = resolve_annotation(context.return_annotation, context, subject="the return value")
     if not context.is_generator:

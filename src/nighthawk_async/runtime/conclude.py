@@ -8,7 +8,7 @@ from typing import cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..errors import ExecutionError, ToolBoundaryError, ToolEvaluationError, ToolValidationError
+from ..errors import AnnotationError, ExecutionError, ToolBoundaryError, ToolEvaluationError, ToolValidationError
 from ..types.outcomes import (
     BreakStepOutcome,
     ContinueStepOutcome,
@@ -18,7 +18,7 @@ from ..types.outcomes import (
     ReturnStepOutcome,
     StepOutcome,
 )
-from .annotations import return_type
+from .annotations import resolve_annotation, return_type
 from .step_actor import StepActor
 from .step_context import StepContext
 from .unset import UNSET
@@ -60,6 +60,7 @@ async def conclude(actor: StepActor, outcome: StepOutcome, bindings: Mapping[str
     context = actor.context
     _check_kind(context, outcome)
     result = StepResult(kind=outcome.kind, bindings=_validate_bindings(context, outcome, bindings))
+    _check_changed_objects(context, bindings)
     match outcome:
         case ReturnStepOutcome():
             context.step_locals.update(result.bindings)  # what is committed is what the expression sees
@@ -171,6 +172,32 @@ def _validate_bindings(
         )
     except ToolValidationError as error:
         raise _not_valid(context, error) from error
+
+
+def _check_changed_objects(context: StepContext, bindings: Mapping[str, object]) -> None:
+    """Find out whether what the step's code changed in place still is what its variables are annotated as.
+
+    Args:
+        context: The state of the step.
+        bindings: What is committed, and was validated for that.
+
+    Raises:
+        ExecutionError: It is not; names the variable.
+    """
+    for name, value in context.changes.changed():
+        if name in bindings and bindings[name] is value:
+            continue
+        annotation = context.binding_types.get(name, UNSET)
+        subject = f"variable '{name}', which was changed in place,"
+        try:
+            if annotation is UNSET:
+                written = context.variable_annotations[name]
+                annotation = resolve_annotation(written, context, subject=subject)
+            validate_value(value, annotation, subject=subject)
+        except AnnotationError:  # of a variable that is only read; nothing can be said about it
+            continue
+        except ToolValidationError as error:
+            raise _not_valid(context, error) from error
 
 
 def _not_valid(context: StepContext, error: ToolValidationError) -> ExecutionError:

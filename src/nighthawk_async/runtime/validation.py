@@ -13,12 +13,17 @@ from pydantic import (
     ValidationError,
 )
 
-from ..errors import ToolValidationError
+from ..errors import AnnotationError, ToolValidationError
 from .error_text import describe_error, describe_validation_error
+from .instance_checks import compiled, validated
 
-__all__ = ["JsonSchemas", "json_schemas", "type_adapter", "type_name", "validate_value"]
+__all__ = ["JsonSchemas", "can_validate", "check_type", "json_schemas", "type_adapter", "type_name", "validate_value"]
 
 _ACCEPTING_EVERYTHING = cast("tuple[object, ...]", (object, Any, Self))
+_WITHOUT_PARTS = frozenset[object](
+    {str, int, float, bool, bytes, complex, type(None), list, dict, set, frozenset, tuple, bytearray}
+)
+"""Types whose instances hold nothing that the type by itself says anything about."""
 
 
 def type_adapter(annotation: object) -> TypeAdapter[Any]:
@@ -79,10 +84,46 @@ def _cached_schemas(adapters: tuple[TypeAdapter[Any], ...]) -> JsonSchemas:
     )
 
 
+def check_type(annotation: object, *, subject: str) -> None:
+    """Find out whether values can be validated against a type, before there is one.
+
+    Args:
+        annotation: The type.
+        subject: What is annotated, for the error: "write binding 'x'".
+
+    Raises:
+        AnnotationError: They cannot.
+    """
+    if _accepts_everything(annotation) or _is_without_parts(annotation):
+        return
+    try:
+        compiled(annotation)
+    except Exception as error:  # code of the user's types may raise anything
+        raise AnnotationError(
+            f"{subject} has the type {type_name(annotation)}, which cannot be validated: {_reason(error)} "
+            "Use a type that pydantic can validate, or object, which takes every value."
+        ) from error
+
+
+def can_validate(annotation: object) -> bool:
+    """Whether values can be validated against a type.
+
+    Args:
+        annotation: The type.
+    """
+    try:
+        check_type(annotation, subject="")
+    except AnnotationError:
+        return False
+    return True
+
+
 def validate_value(value: object, annotation: object, *, subject: str) -> object:
     """Validate a value against a type, coercing as pydantic does.
 
-    A value whose class is exactly the annotation is handed back as it is, so that its identity is kept.
+    Instances of pydantic models and dataclasses are validated too, those inside of the value included, with
+    the validators of their classes. A value that matches as it is is handed back as the very same object, and
+    so is each of those instances.
 
     Args:
         value: The value.
@@ -91,19 +132,34 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
 
     Raises:
         ToolValidationError: The value does not match.
+        AnnotationError: No value can be validated against the type.
     """
-    if cast("object", type(value)) is annotation or any(annotation is each for each in _ACCEPTING_EVERYTHING):
+    if _accepts_everything(annotation):
         return value
+    if cast("object", type(value)) is annotation and _is_without_parts(annotation):
+        return value
+    check_type(annotation, subject=subject)
     try:
-        return type_adapter(annotation).validate_python(value)
+        return validated(value, annotation)
     except ValidationError as error:
         raise _mismatch(subject, annotation, describe_validation_error(error)) from error
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        raise ToolValidationError(
-            f"{subject} has an annotation that cannot be validated, {type_name(annotation)}: {error.message}"
-        ) from error
     except Exception as error:  # a validator of the user's type may raise anything
         raise _mismatch(subject, annotation, describe_error(error)) from error
+
+
+def _accepts_everything(annotation: object) -> bool:
+    return any(annotation is each for each in _ACCEPTING_EVERYTHING)
+
+
+def _is_without_parts(annotation: object) -> bool:
+    return isinstance(annotation, type) and annotation in _WITHOUT_PARTS
+
+
+def _reason(error: Exception) -> str:
+    """Why a type has no validator, as one sentence."""
+    is_pydantic = isinstance(error, PydanticUserError | PydanticUndefinedAnnotation)
+    text = error.message if is_pydantic else describe_error(error)
+    return f"{text.splitlines()[0].rstrip('.') if text else type(error).__name__}."
 
 
 def _mismatch(subject: str, annotation: object, reason: str) -> ToolValidationError:

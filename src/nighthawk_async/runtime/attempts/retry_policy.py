@@ -12,6 +12,7 @@ from random import random
 from typing import cast
 
 from ...errors import (
+    AnnotationError,
     BudgetExceededError,
     ExecutionError,
     HookError,
@@ -40,11 +41,12 @@ FINAL_ERRORS = (
     StepAbortedError,
     StepRejectedError,
     StepStoppedError,
+    AnnotationError,
     HookError,
     HumanError,
     CancelledError,  # an Exception: what a thread gets when what it waits for on an event loop is cancelled
 )
-"""After these nobody tries again: somebody's decision stands behind them."""
+"""After these nobody tries again: somebody's decision stands behind them, or a mistake in the program."""
 
 _MOST_DOUBLINGS = 60
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-__all__ = ["Shape", "attribute_of", "shapes_of"]
+__all__ = ["Attributes", "Shape", "attribute_of", "attributes_of", "shapes_of"]
 
 _MISSING = object()
 _SCALARS = frozenset({str, int, float, complex, bool, bytes, type(None)})
@@ -174,7 +174,18 @@ class _OrderedEntries(_Entries):
         return ordered, [items.get(key) for key in ordered]
 
 
-class _Attributes:
+class AttributeReading(dict[str, Any]):
+    """The attributes of an object, by name.
+
+    Attributes:
+        variables: The dictionary of the instance in which they were found.
+    """
+
+    __slots__ = ("variables",)
+    variables: dict[str, Any]
+
+
+class Attributes:
     """The instance dictionary and the slots of an object.
 
     Args:
@@ -195,8 +206,10 @@ class _Attributes:
     def size(self, value: Any) -> int:
         return len(self._slots) + len(self._variables(value))
 
-    def read(self, value: Any) -> dict[str, Any]:
-        state = dict(self._variables(value))
+    def read(self, value: Any) -> "AttributeReading":
+        variables = self._variables(value)
+        state = AttributeReading(variables)
+        state.variables = variables
         if self._slots:
             slots = {name: self.get(value, name, _MISSING) for name in self._slots}
             state.update((name, item) for name, item in slots.items() if item is not _MISSING)
@@ -208,8 +221,10 @@ class _Attributes:
         names = (before.keys() | now.keys()) - self._computed
         return all(name in before and name in now and _is_same(before[name], now[name]) for name in names)
 
-    def restore(self, value: Any, before: dict[str, Any]) -> None:
-        variables = self._variables(value)
+    def restore(self, value: Any, before: "AttributeReading") -> None:
+        variables = before.variables
+        if self._dictionary is not None and self._variables(value) is not variables:
+            self._dictionary.__set__(value, variables)  # pydantic puts a new one in its place
         variables.clear()
         variables.update((name, item) for name, item in before.items() if name not in self._slots)
         for name, slot in self._slots.items():
@@ -217,6 +232,13 @@ class _Attributes:
                 slot.__set__(value, before[name])
             elif self.get(value, name, _MISSING) is not _MISSING:
                 slot.__delete__(value)
+
+    def copy(self, value: Any, blank: Any) -> None:
+        """Give an object that has no attributes yet those of another one."""
+        self._variables(blank).update(self._variables(value))
+        for name, slot in self._slots.items():
+            if (item := self.get(value, name, _MISSING)) is not _MISSING:
+                slot.__set__(blank, item)
 
     def children(self, state: dict[str, Any]) -> Iterator[tuple[str, object]]:
         for name, item in state.items():
@@ -268,7 +290,7 @@ def shapes_of(kind: type[Any]) -> tuple[Shape, ...]:
 def attribute_of(value: object, name: str, default: object = None) -> object:
     """An attribute that an object itself holds, found without running its code; else the default."""
     shapes = shapes_of(type(value))
-    if shapes and isinstance(shapes[-1], _Attributes):
+    if shapes and isinstance(shapes[-1], Attributes):
         return shapes[-1].get(value, name, default)
     return default
 
@@ -282,7 +304,18 @@ def _is_infrastructure(kind: type[Any]) -> bool:
     )
 
 
-def _attribute_shapes(kind: type[Any]) -> tuple[Shape, ...]:
+@lru_cache(maxsize=4096)
+def attributes_of(kind: type[Any]) -> Attributes:
+    """How the instances of a class hold their attributes, whatever class it is.
+
+    Args:
+        kind: The class.
+    """
+    shapes = _attribute_shapes(kind)
+    return shapes[0] if shapes else Attributes(None, {}, frozenset(), is_mutable=False)
+
+
+def _attribute_shapes(kind: type[Any]) -> tuple[Attributes, ...]:
     if not kind.__flags__ & _HEAP_TYPE and kind is not types.SimpleNamespace:
         return ()
     dictionary = next((vars(base)["__dict__"] for base in kind.__mro__ if "__dict__" in vars(base)), None)
@@ -291,7 +324,7 @@ def _attribute_shapes(kind: type[Any]) -> tuple[Shape, ...]:
     slots = {name: slot for base in reversed(kind.__mro__) for name, slot in _slots(base)}
     if dictionary is None and not slots:
         return ()
-    return (_Attributes(dictionary, slots, _computed_names(kind), is_mutable=not _is_frozen(kind)),)
+    return (Attributes(dictionary, slots, _computed_names(kind), is_mutable=not _is_frozen(kind)),)
 
 
 def _slots(kind: type[Any]) -> Iterator[tuple[str, Any]]:

@@ -1,0 +1,371 @@
+"""Checking the models and dataclasses that a value is made of, as pydantic would check new ones. Floor 3.
+
+pydantic takes an instance for valid, whatever happened to it since it was made, and `revalidate_instances`
+would replace it by a copy without its private attributes. Here an instance is checked on a copy, with the
+validators of its own class, each of which runs once. It stays the same object, unless one of its fields holds
+a value of another type than it should: then the copy, with that value converted, takes its place.
+"""
+
+import copy
+import dataclasses
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any, TypeAlias, cast
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic_core import SchemaValidator
+
+from .mutation.mutable_state import attributes_of
+
+__all__ = ["compiled", "validated"]
+
+Validate: TypeAlias = Callable[[object], object]
+
+_OPAQUE = frozenset(
+    {"cls", "computed_fields", "config", "custom_error_context", "default", "expected", "function"}
+    | {"generic_origin", "members", "metadata", "serialization", "values"}
+)
+"""Keys of a core schema below which no schema for validation stands."""
+
+_SCALARS = frozenset({str, int, float, bool, bytes, complex, type(None)})
+_UNSET = object()
+_NO_DEFAULT = object()
+
+_checked: ContextVar[dict[tuple[int, int], object] | None] = ContextVar(
+    "nighthawk_async_checked_instances", default=None
+)
+"""What came of each instance in the validation in progress, so that cycles end."""
+
+
+def validated(value: object, annotation: object) -> object:
+    """The value, converted where its type demands it; the very same object where nothing had to be.
+
+    Args:
+        value: The value.
+        annotation: Its type.
+
+    Raises:
+        pydantic.ValidationError: It does not match.
+        Exception: A validator of the user's raised something else.
+    """
+    result = compiled(annotation).validate_python_once(value)
+    return value if _is_alike(value, result, _is_equal) else result
+
+
+def compiled(annotation: object) -> "_Validator":
+    """The validator of a type; the same hashable type gets the same validator.
+
+    Raises:
+        Exception: pydantic, or code of the user's types, cannot make one.
+    """
+    try:
+        return _cached(cast("Hashable", annotation))
+    except TypeError:  # not hashable: Annotated[int, {}]
+        return _build(annotation)
+
+
+@lru_cache(maxsize=1024)
+def _cached(annotation: Hashable) -> "_Validator":
+    return _build(annotation)
+
+
+def _build(annotation: object) -> "_Validator":
+    # Inside of a tuple the configuration also holds for dataclasses that have none of their own.
+    adapter: TypeAdapter[Any] = TypeAdapter(
+        tuple.__class_getitem__((annotation,)), config=ConfigDict(arbitrary_types_allowed=True)
+    )
+    schema = cast("dict[str, Any]", adapter.core_schema)
+    definitions: list[Any] = []
+    if schema["type"] == "definitions":
+        definitions, schema = schema["definitions"], schema["schema"]
+    guarded = _GuardedSchemas(definitions)
+    return guarded.validator(guarded.guard(schema["items_schema"][0]))
+
+
+class _Validator:
+    """A compiled schema, whose validations remember the instances that they met."""
+
+    __slots__ = ("validate_python",)
+
+    def __init__(self, schema: Any, config: Any = None) -> None:
+        try:  # not the validators that the classes themselves hold: those do not check instances
+            validator = SchemaValidator(schema, config, _use_prebuilt=False)  # pyright: ignore[reportCallIssue]
+        except TypeError:  # a pydantic that makes every validator anew
+            validator = SchemaValidator(schema, config)
+        self.validate_python: Validate = validator.validate_python
+
+    def validate_python_once(self, value: object) -> object:
+        token = _checked.set({})
+        try:
+            return self.validate_python(value)
+        finally:
+            _checked.reset(token)
+
+
+class _GuardedSchemas:
+    """The schemas of one type, in which every model and dataclass checks the instances that it is given.
+
+    Args:
+        definitions: The schemas to which others refer.
+    """
+
+    def __init__(self, definitions: list[Any]) -> None:
+        self._definitions: list[Any] = []
+        self._definitions.extend(self.guard(each) for each in definitions)
+
+    def validator(self, schema: Any, config: Any = None) -> _Validator:
+        """Compile one of them."""
+        if self._definitions:
+            schema = {"type": "definitions", "schema": schema, "definitions": self._definitions}
+        return _Validator(schema, config)
+
+    def guard(self, schema: Any) -> Any:
+        """A schema, and all inside of it, with checks around the classes."""
+        if isinstance(schema, list | tuple):
+            items = cast("list[Any] | tuple[Any, ...]", schema)
+            return type(items)(self.guard(each) for each in items)
+        if not isinstance(schema, dict):
+            return schema
+        node = cast("dict[str, Any]", schema)
+        if not isinstance(kind := node.get("type"), str):  # schemas by the names of fields
+            return {name: self.guard(each) for name, each in node.items()}
+        if kind in ("model", "dataclass", "function-after", "function-wrap"):
+            layers = _layers(node)
+            if layers is not None:
+                return self._guard_class(layers)
+        guarded = {name: each if name in _OPAQUE else self.guard(each) for name, each in node.items()}
+        if kind == "union":
+            guarded["choices"] = [_labelled(each) for each in guarded["choices"]]
+        return guarded
+
+    def _guard_class(self, layers: list[dict[str, Any]]) -> dict[str, Any]:
+        """The schema of a class, its own validators around it included, behind a check of instances."""
+        class_schema = {**layers[-1], "schema": self.guard(layers[-1]["schema"])}
+        check = _InstanceCheck(self, class_schema, layers[:-1])
+        ref = {"ref": layers[0]["ref"]} if "ref" in layers[0] else {}
+        whole = _wrapped(class_schema, layers[:-1])
+        return {"type": "function-wrap", "function": _plain(check), "schema": whole, **ref}
+
+
+def _labelled(choice: Any) -> Any:
+    """A choice of a union, under the name of its class in errors."""
+    if isinstance(choice, dict) and choice["type"] == "function-wrap":
+        check = choice["function"]["function"]
+        if isinstance(check, _InstanceCheck):
+            return choice, check.name
+    return choice
+
+
+def _layers(schema: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The schema of a class behind the validators around it; None if others than its own stand there."""
+    layers = [schema]
+    while (node := layers[-1])["type"] in ("function-after", "function-wrap"):
+        layers.append(node["schema"])
+    if node["type"] not in ("model", "dataclass"):
+        return None
+    decorators = getattr(node["cls"], "__pydantic_decorators__", None)
+    own = [each.func for each in decorators.model_validators.values()] if decorators else []
+    return layers if all(each["function"]["function"] in own for each in layers[:-1]) else None
+
+
+def _wrapped(schema: dict[str, Any], layers: list[dict[str, Any]]) -> dict[str, Any]:
+    for layer in reversed(layers):
+        schema = {**layer, "schema": schema}
+    return {name: each for name, each in schema.items() if name != "ref"}
+
+
+def _plain(function: Callable[..., object]) -> dict[str, Any]:
+    return {"type": "no-info", "function": function}
+
+
+class _InstanceCheck:
+    """Checks instances of one class; everything else goes on to the schema of the class.
+
+    Args:
+        schemas: What the schema of the class belongs to.
+        schema: The schema of the class.
+        layers: The validators of the class around it, outermost first.
+    """
+
+    def __init__(
+        self, schemas: _GuardedSchemas, schema: dict[str, Any], layers: list[dict[str, Any]]
+    ) -> None:
+        self._schemas = schemas
+        self._schema = schema
+        self._layers = layers
+        self._class = cast("type[Any]", schema["cls"])
+        self.name = self._class.__name__
+        self._fields: _Fields | None = None
+        self._validators: _Validator | None = None
+
+    def __call__(self, value: object, handler: Validate) -> object:
+        if not issubclass(type(value), self._class):
+            return handler(value)
+        checked = _checked.get()
+        if checked is None:  # a validator of the user's keeps a handler for later
+            checked = {}
+        key = id(self), id(value)
+        if key not in checked:
+            checked[key] = value
+            try:
+                checked[key] = self._check(value)
+            except BaseException:
+                del checked[key]
+                raise
+        return checked[key]
+
+    def _check(self, value: object) -> object:
+        own = type(value)
+        if own is not self._class and (validate := _find_validator(own)) is not None:
+            return validate(value)  # a subclass has fields and validators of its own
+        if self._fields is None:
+            self._fields = _Fields(self._schemas, self._schema)
+            if self._layers:
+                self._validators = self._schemas.validator(_wrapped({"type": "any"}, self._layers))
+        converted = self._fields.converted(value)
+        if self._fields.has_post_init:
+            _copied(value, converted).__post_init__()
+        if self._validators is not None:
+            made = self._validators.validate_python(_copied(value, converted))
+        else:
+            made = _copied(value, converted) if converted else value
+        return made if converted else value
+
+
+@lru_cache(maxsize=256)
+def _find_validator(kind: type[Any]) -> Validate | None:
+    """The validator of a subclass, for use inside of another validation; None when it cannot be had."""
+    try:
+        return compiled(kind).validate_python
+    except Exception:  # of what the subclass adds; what it inherits is checked all the same
+        return None
+
+
+class _Fields:
+    """The fields of a class. They are validated by their names, whatever their aliases.
+
+    Defaults that were never replaced are not validated, as pydantic does not validate them.
+
+    Args:
+        schemas: What the schema of the class belongs to.
+        schema: The schema of the class.
+    """
+
+    def __init__(self, schemas: _GuardedSchemas, schema: dict[str, Any]) -> None:
+        self._is_root = bool(schema.get("root_model"))
+        self._is_model = schema["type"] == "model"
+        self._defaults: dict[str, object] = {}
+        self._is_made_by_init = False
+        self._is_known = True
+        inner = schema["schema"] if self._is_root else self._by_name(schema["schema"])
+        self._validator = schemas.validator(inner, schema.get("config"))
+        self.has_post_init = bool(schema.get("post_init")) and not self._is_model and not self._is_made_by_init
+
+    def converted(self, value: Any) -> dict[str, object]:
+        """The fields that must hold another value, and which.
+
+        Raises:
+            pydantic.ValidationError: A field holds what it must not.
+        """
+        if self._is_root:
+            result = self._validator.validate_python(value.root)
+            return {} if _is_alike(value.root, result, _is_of_same_type) else {"root": result}
+        if not self._is_known:  # a class that makes its schema itself
+            return {}
+        held = self._held(value)
+        given = {name: each for name, each in held.items() if each is not self._defaults.get(name, _UNSET)}
+        results = cast("tuple[dict[str, object], ...]", self._validator.validate_python(given))
+        fields = results[0] | (results[1] or {}) if self._is_model else results[0]
+        return {
+            name: each
+            for name, each in fields.items()
+            if not _is_alike(held.get(name, _UNSET), each, _is_of_same_type)
+        }
+
+    def _held(self, value: Any) -> dict[str, object]:
+        if self._is_model:
+            variables: dict[str, object] = {**vars(value), **(value.__pydantic_extra__ or {})}
+            extra = value.__pydantic_extra__ or {}
+            return {name: each for name, each in variables.items() if name in self._defaults or name in extra}
+        held = {name: getattr(value, name, _UNSET) for name in self._defaults}
+        return {name: each for name, each in held.items() if each is not _UNSET}
+
+    def _by_name(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The schema of the fields, by their names, without those that only `__init__` takes."""
+        if schema["type"] == "model-fields":
+            named = cast("dict[str, dict[str, Any]]", schema["fields"])
+            return schema | {"fields": {name: self._field(name, each) for name, each in named.items()}}
+        if schema["type"] == "dataclass-args":
+            fields = [each for each in schema["fields"] if not each.get("init_only")]
+            self._is_made_by_init = len(fields) < len(schema["fields"])
+            listed = [self._field(each["name"], each) for each in fields]
+            return schema | {"fields": listed, "collect_init_only": False}
+        if "schema" in schema:
+            return schema | {"schema": self._by_name(schema["schema"])}
+        self._is_known = False
+        return schema
+
+    def _field(self, name: str, field: dict[str, Any]) -> dict[str, Any]:
+        schema = field["schema"]
+        self._defaults[name] = schema.get("default", _NO_DEFAULT) if schema["type"] == "default" else _NO_DEFAULT
+        if field.get("init") is False:  # `__init__` does not take it, and it may not have been set yet
+            self._is_made_by_init = True
+            if schema["type"] != "default":
+                schema = {"type": "default", "schema": schema, "default": _UNSET}
+        left_out = ("validation_alias", "init", "schema")
+        return {key: each for key, each in field.items() if key not in left_out} | {"schema": schema}
+
+
+def _copied(value: Any, converted: Mapping[str, object]) -> Any:
+    """A shallow copy, with some fields replaced; no code of the user's runs if that can be avoided."""
+    if isinstance(value, BaseModel):
+        made = BaseModel.__copy__(value)
+        extra = made.__pydantic_extra__ or {}
+        for name, each in converted.items():
+            (extra if name in extra else made.__dict__)[name] = each
+        return made
+    try:
+        made = object.__new__(type(value))
+    except TypeError:  # a dataclass that is an exception or a list, too
+        made = copy.copy(value)
+    else:
+        attributes_of(type(value)).copy(value, made)
+    for name, each in converted.items():
+        object.__setattr__(made, name, each)
+    return made
+
+
+def _is_alike(held: object, result: object, is_alike_item: Callable[[object, object], bool]) -> bool:
+    """Whether a result is what was held: containers of the same kinds, and items that are alike."""
+    if held is result:
+        return True
+    kind = type(held)
+    if kind is not type(result):
+        return False
+    if issubclass(kind, list | tuple | deque):
+        one, other = cast("tuple[list[object], list[object]]", (held, result))
+        return len(one) == len(other) and all(
+            _is_alike(*pair, is_alike_item) for pair in zip(one, other, strict=True)
+        )
+    if issubclass(kind, dict):
+        one, other = (list(cast("dict[object, object]", each).items()) for each in (held, result))
+        return _is_alike(one, other, is_alike_item)
+    if issubclass(kind, set | frozenset):
+        one, other = ({(type(item), item) for item in cast("set[object]", each)} for each in (held, result))
+        return one == other
+    return is_alike_item(held, result)
+
+
+def _is_equal(held: object, result: object) -> bool:
+    return type(held) in _SCALARS and held == result and repr(held) == repr(result)
+
+
+def _is_of_same_type(held: object, result: object) -> bool:
+    """Whether an item may stay; what validators of the same type made of it does not count.
+
+    An object was validated when it was made, and validators that are not meant to see their own results,
+    one that hashes a password for example, would otherwise change it again and again.
+    """
+    return not isinstance(held, BaseModel) and not dataclasses.is_dataclass(held)

@@ -100,7 +100,9 @@ def _assign_field(context: StepContext, target: AssignmentTarget, value: object)
 
 
 @contextmanager
-def _unchanged_on_failure(root: object, owner: object, target: AssignmentTarget) -> Generator[None, None, None]:
+def _unchanged_on_failure(
+    root: object, owner: object, target: AssignmentTarget
+) -> Generator[None, None, None]:
     """Put everything back when a setter or validator refuses a value half way.
 
     That is the owner, what keeps the attribute for it, and what is reached from it and from the root of the
@@ -110,7 +112,9 @@ def _unchanged_on_failure(root: object, owner: object, target: AssignmentTarget)
     before = Snapshot(owner, descriptor, root)
     try:
         yield
-    except BaseException as error:  # a property, `__setattr__` or validator of the user's object raises anything
+    except (
+        BaseException
+    ) as error:  # a property, `__setattr__` or validator of the user's object raises anything
         before.restore()
         if isinstance(error, KeyboardInterrupt):
             raise

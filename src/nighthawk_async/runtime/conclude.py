@@ -8,7 +8,13 @@ from typing import cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..errors import AnnotationError, ExecutionError, ToolBoundaryError, ToolEvaluationError, ToolValidationError
+from ..errors import (
+    AnnotationError,
+    ExecutionError,
+    ToolBoundaryError,
+    ToolEvaluationError,
+    ToolValidationError,
+)
 from ..types.outcomes import (
     BreakStepOutcome,
     ContinueStepOutcome,

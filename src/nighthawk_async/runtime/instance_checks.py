@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 from pydantic_core import SchemaValidator
 
-from .mutation.mutable_state import attributes_of
+from .mutation.mutable_state import copy_attributes
 
 __all__ = ["compiled", "validated"]
 
@@ -73,9 +73,10 @@ def _cached(annotation: Hashable) -> "_Validator":
 
 def _build(annotation: object) -> "_Validator":
     # Inside of a tuple the configuration also holds for dataclasses that have none of their own.
-    adapter: TypeAdapter[Any] = TypeAdapter(
-        tuple.__class_getitem__((annotation,)), config=ConfigDict(arbitrary_types_allowed=True)
-    )
+    holder = cast("type[tuple[object]]", tuple.__class_getitem__((annotation,)))
+    adapter = TypeAdapter(holder, config=ConfigDict(arbitrary_types_allowed=True))
+    if not adapter.pydantic_complete:
+        adapter.rebuild(raise_errors=True)  # says which name is missing
     schema = cast("dict[str, Any]", adapter.core_schema)
     definitions: list[Any] = []
     if schema["type"] == "definitions":
@@ -151,11 +152,11 @@ class _GuardedSchemas:
 
 def _labelled(choice: Any) -> Any:
     """A choice of a union, under the name of its class in errors."""
-    if isinstance(choice, dict) and choice["type"] == "function-wrap":
-        check = choice["function"]["function"]
+    if not isinstance(choice, tuple) and choice["type"] == "function-wrap":
+        check: object = choice["function"]["function"]
         if isinstance(check, _InstanceCheck):
             return choice, check.name
-    return choice
+    return cast("Any", choice)
 
 
 def _layers(schema: dict[str, Any]) -> list[dict[str, Any]] | None:
@@ -261,7 +262,9 @@ class _Fields:
         self._is_known = True
         inner = schema["schema"] if self._is_root else self._by_name(schema["schema"])
         self._validator = schemas.validator(inner, schema.get("config"))
-        self.has_post_init = bool(schema.get("post_init")) and not self._is_model and not self._is_made_by_init
+        self.has_post_init = (
+            bool(schema.get("post_init")) and not self._is_model and not self._is_made_by_init
+        )
 
     def converted(self, value: Any) -> dict[str, object]:
         """The fields that must hold another value, and which.
@@ -286,8 +289,8 @@ class _Fields:
 
     def _held(self, value: Any) -> dict[str, object]:
         if self._is_model:
-            variables: dict[str, object] = {**vars(value), **(value.__pydantic_extra__ or {})}
-            extra = value.__pydantic_extra__ or {}
+            extra = cast("dict[str, object]", value.__pydantic_extra__ or {})
+            variables: dict[str, object] = {**vars(value), **extra}
             return {name: each for name, each in variables.items() if name in self._defaults or name in extra}
         held = {name: getattr(value, name, _UNSET) for name in self._defaults}
         return {name: each for name, each in held.items() if each is not _UNSET}
@@ -309,7 +312,9 @@ class _Fields:
 
     def _field(self, name: str, field: dict[str, Any]) -> dict[str, Any]:
         schema = field["schema"]
-        self._defaults[name] = schema.get("default", _NO_DEFAULT) if schema["type"] == "default" else _NO_DEFAULT
+        self._defaults[name] = (
+            schema.get("default", _NO_DEFAULT) if schema["type"] == "default" else _NO_DEFAULT
+        )
         if field.get("init") is False:  # `__init__` does not take it, and it may not have been set yet
             self._is_made_by_init = True
             if schema["type"] != "default":
@@ -321,17 +326,19 @@ class _Fields:
 def _copied(value: Any, converted: Mapping[str, object]) -> Any:
     """A shallow copy, with some fields replaced; no code of the user's runs if that can be avoided."""
     if isinstance(value, BaseModel):
-        made = BaseModel.__copy__(value)
-        extra = made.__pydantic_extra__ or {}
+        model = BaseModel.__copy__(value)
+        extra = cast("dict[str, object]", model.__pydantic_extra__ or {})
+        variables = cast("dict[str, object]", model.__dict__)
         for name, each in converted.items():
-            (extra if name in extra else made.__dict__)[name] = each
-        return made
+            (extra if name in extra else variables)[name] = each
+        return model
+    made: Any
     try:
-        made = object.__new__(type(value))
+        made = object.__new__(cast("type[Any]", type(value)))
     except TypeError:  # a dataclass that is an exception or a list, too
         made = copy.copy(value)
     else:
-        attributes_of(type(value)).copy(value, made)
+        copy_attributes(value, made)
     for name, each in converted.items():
         object.__setattr__(made, name, each)
     return made

@@ -199,7 +199,7 @@ def _inferred_type(name: str, context: StepContext) -> object:
 def _variable_annotations(
     block: NaturalBlock, parameters: Mapping[str, object], python_locals: Mapping[str, object]
 ) -> dict[str, object]:
-    """The annotations of local variables that are no write bindings: parameters, and what the body annotates."""
+    """The annotations of parameters and of what the body annotates, without the write bindings."""
     annotations = {name: each for name, each in parameters.items() if name in python_locals}
     annotations.update((name, each) for name, each in block.annotations.items() if name in python_locals)
     return {name: each for name, each in annotations.items() if name not in block.write_names}

@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Any, Self, cast
+from typing import Annotated, Any, Self, cast, get_args, get_origin
 
 from msgspec import Struct
 from pydantic import (
@@ -16,8 +16,18 @@ from pydantic import (
 from ..errors import AnnotationError, ToolValidationError
 from .error_text import describe_error, describe_validation_error
 from .instance_checks import compiled, validated
+from .variadics import KeywordItems, UnpackedTuple
 
-__all__ = ["JsonSchemas", "can_validate", "check_type", "json_schemas", "type_adapter", "type_name", "validate_value"]
+__all__ = [
+    "JsonSchemas",
+    "can_validate",
+    "check_type",
+    "json_schemas",
+    "reason_without_schema",
+    "type_adapter",
+    "type_name",
+    "validate_value",
+]
 
 _ACCEPTING_EVERYTHING = cast("tuple[object, ...]", (object, Any, Self))
 _WITHOUT_PARTS = frozenset[object](
@@ -100,8 +110,9 @@ def check_type(annotation: object, *, subject: str) -> None:
         compiled(annotation)
     except Exception as error:  # code of the user's types may raise anything
         raise AnnotationError(
-            f"{subject} has the type {type_name(annotation)}, which cannot be validated: {_reason(error)} "
-            "Use a type that pydantic can validate, or object, which takes every value."
+            f"{subject} has the type {type_name(annotation)}, which cannot be validated: "
+            f"{reason_without_schema(error)} Use a type that pydantic can validate, or object, which takes "
+            "every value."
         ) from error
 
 
@@ -155,8 +166,12 @@ def _is_without_parts(annotation: object) -> bool:
     return isinstance(annotation, type) and annotation in _WITHOUT_PARTS
 
 
-def _reason(error: Exception) -> str:
-    """Why a type has no validator, as one sentence."""
+def reason_without_schema(error: Exception) -> str:
+    """Why a type has no validator or no JSON Schema, as one sentence.
+
+    Args:
+        error: What pydantic, or code of the user's types, raised.
+    """
     is_pydantic = isinstance(error, PydanticUserError | PydanticUndefinedAnnotation)
     text = error.message if is_pydantic else describe_error(error)
     return f"{text.splitlines()[0].rstrip('.') if text else type(error).__name__}."
@@ -171,4 +186,8 @@ def type_name(annotation: object) -> str:
     """A type as a person would write it."""
     if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
         return annotation.__qualname__
+    if get_origin(annotation) is Annotated:
+        for each in get_args(annotation)[1:]:
+            if isinstance(each, KeywordItems | UnpackedTuple):
+                return str(each).replace("typing.", "")
     return str(annotation).replace("typing.", "")

@@ -8,7 +8,13 @@ from pydantic import BaseModel, Field, PydanticUserError
 
 import nighthawk_async as nh
 from nighthawk_async.runtime.error_text import describe_error
-from nighthawk_async.runtime.validation import json_schemas, type_adapter, type_name, validate_value
+from nighthawk_async.runtime.validation import (
+    can_validate,
+    json_schemas,
+    type_adapter,
+    type_name,
+    validate_value,
+)
 
 
 class Point(BaseModel):
@@ -79,8 +85,12 @@ def test_an_instance_is_required_of_a_plain_class() -> None:
 
 
 def test_an_annotation_that_cannot_be_validated_is_named() -> None:
-    with pytest.raises(nh.ToolValidationError, match="annotation that cannot be validated, Unfinished"):
+    with pytest.raises(
+        nh.AnnotationError, match=r"it has the type Unfinished, which cannot be validated: .*Nowhere"
+    ):
         validate_value({"part": 1}, Unfinished, subject="it")
+    assert not can_validate(Unfinished)
+    assert can_validate(Plain)
 
 
 def test_the_first_few_problems_are_told_on_one_line_without_the_values() -> None:

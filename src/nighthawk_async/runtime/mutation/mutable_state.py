@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-__all__ = ["Attributes", "Shape", "attribute_of", "attributes_of", "shapes_of"]
+__all__ = ["Shape", "attribute_of", "attributes_of", "copy_attributes", "shapes_of"]
 
 _MISSING = object()
 _SCALARS = frozenset({str, int, float, complex, bool, bytes, type(None)})
@@ -174,10 +174,10 @@ class _OrderedEntries(_Entries):
         return ordered, [items.get(key) for key in ordered]
 
 
-class AttributeReading(dict[str, Any]):
+class _Reading(dict[str, Any]):
     """The attributes of an object, by name.
 
-    Attributes:
+    _Attributes:
         variables: The dictionary of the instance in which they were found.
     """
 
@@ -185,7 +185,7 @@ class AttributeReading(dict[str, Any]):
     variables: dict[str, Any]
 
 
-class Attributes:
+class _Attributes:
     """The instance dictionary and the slots of an object.
 
     Args:
@@ -206,9 +206,9 @@ class Attributes:
     def size(self, value: Any) -> int:
         return len(self._slots) + len(self._variables(value))
 
-    def read(self, value: Any) -> "AttributeReading":
+    def read(self, value: Any) -> "_Reading":
         variables = self._variables(value)
-        state = AttributeReading(variables)
+        state = _Reading(variables)
         state.variables = variables
         if self._slots:
             slots = {name: self.get(value, name, _MISSING) for name in self._slots}
@@ -221,7 +221,7 @@ class Attributes:
         names = (before.keys() | now.keys()) - self._computed
         return all(name in before and name in now and _is_same(before[name], now[name]) for name in names)
 
-    def restore(self, value: Any, before: "AttributeReading") -> None:
+    def restore(self, value: Any, before: "_Reading") -> None:
         variables = before.variables
         if self._dictionary is not None and self._variables(value) is not variables:
             self._dictionary.__set__(value, variables)  # pydantic puts a new one in its place
@@ -234,7 +234,6 @@ class Attributes:
                 slot.__delete__(value)
 
     def copy(self, value: Any, blank: Any) -> None:
-        """Give an object that has no attributes yet those of another one."""
         self._variables(blank).update(self._variables(value))
         for name, slot in self._slots.items():
             if (item := self.get(value, name, _MISSING)) is not _MISSING:
@@ -290,7 +289,7 @@ def shapes_of(kind: type[Any]) -> tuple[Shape, ...]:
 def attribute_of(value: object, name: str, default: object = None) -> object:
     """An attribute that an object itself holds, found without running its code; else the default."""
     shapes = shapes_of(type(value))
-    if shapes and isinstance(shapes[-1], Attributes):
+    if shapes and isinstance(shapes[-1], _Attributes):
         return shapes[-1].get(value, name, default)
     return default
 
@@ -304,18 +303,32 @@ def _is_infrastructure(kind: type[Any]) -> bool:
     )
 
 
-@lru_cache(maxsize=4096)
-def attributes_of(kind: type[Any]) -> Attributes:
+def attributes_of(kind: type[Any]) -> Shape:
     """How the instances of a class hold their attributes, whatever class it is.
 
     Args:
         kind: The class.
     """
+    return _own_attributes(kind)
+
+
+def copy_attributes(value: object, blank: object) -> None:
+    """Give an object that has no attributes yet those of another one of its class.
+
+    Args:
+        value: The other one.
+        blank: The object.
+    """
+    _own_attributes(type(value)).copy(value, blank)
+
+
+@lru_cache(maxsize=4096)
+def _own_attributes(kind: type[Any]) -> _Attributes:
     shapes = _attribute_shapes(kind)
-    return shapes[0] if shapes else Attributes(None, {}, frozenset(), is_mutable=False)
+    return shapes[0] if shapes else _Attributes(None, {}, frozenset(), is_mutable=False)
 
 
-def _attribute_shapes(kind: type[Any]) -> tuple[Attributes, ...]:
+def _attribute_shapes(kind: type[Any]) -> tuple[_Attributes, ...]:
     if not kind.__flags__ & _HEAP_TYPE and kind is not types.SimpleNamespace:
         return ()
     dictionary = next((vars(base)["__dict__"] for base in kind.__mro__ if "__dict__" in vars(base)), None)
@@ -324,7 +337,7 @@ def _attribute_shapes(kind: type[Any]) -> tuple[Attributes, ...]:
     slots = {name: slot for base in reversed(kind.__mro__) for name, slot in _slots(base)}
     if dictionary is None and not slots:
         return ()
-    return (Attributes(dictionary, slots, _computed_names(kind), is_mutable=not _is_frozen(kind)),)
+    return (_Attributes(dictionary, slots, _computed_names(kind), is_mutable=not _is_frozen(kind)),)
 
 
 def _slots(kind: type[Any]) -> Iterator[tuple[str, Any]]:

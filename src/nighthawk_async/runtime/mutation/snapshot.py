@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from msgspec import Struct
@@ -86,7 +86,7 @@ class Snapshot:
         self._room = MAX_REMEMBERED_ITEMS
         for root in roots:
             self._add(root, is_root=True)
-        while self._pending and len(self._remembered) < MAX_REMEMBERED_OBJECTS:
+        while self._pending:
             holder = self._pending.popleft()
             for shape, state in zip(holder.shapes, holder.states or (), strict=False):
                 for _, child in shape.children(state):
@@ -107,11 +107,12 @@ class Snapshot:
     def _add(self, value: Any, *, is_root: bool = False) -> None:
         if type(value) in (WeakKeyDictionary, WeakValueDictionary):
             value = value.data  # where descriptors keep the values of objects
-        if id(value) in self._remembered:
+        if id(value) in self._remembered or (len(self._remembered) >= MAX_REMEMBERED_OBJECTS and not is_root):
             return
-        shapes = shapes_of(type(value))
+        kind = cast("type[Any]", type(value))
+        shapes = shapes_of(kind)
         if not shapes and is_root:
-            shapes = (_CLASS_ATTRIBUTES,) if isinstance(value, type) else (attributes_of(type(value)),)
+            shapes = (_CLASS_ATTRIBUTES,) if issubclass(kind, type) else (attributes_of(kind),)
         if not shapes or (is_shared(value) and not is_root):
             return
         size = _size(value, shapes)

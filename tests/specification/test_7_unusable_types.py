@@ -191,11 +191,11 @@ def use_unresolved(part: "Nowhere") -> str:  # type: ignore[name-defined]
 
 
 TOOLS: list[Any] = [
-    (use_unfinished, r"'use_unfinished': the parameter 'part' has the type Unfinished"),
-    (use_plain, r"'use_plain': the parameter 'plain' has the type Plain"),
+    (use_unfinished, r"'use_unfinished' .* its parameter 'part' has the type Unfinished"),
+    (use_plain, r"'use_plain' .* its parameter 'plain' has the type Plain"),
     (use_unresolved, r"'use_unresolved': the annotation of 'part' cannot be resolved"),
     *(
-        [(use_old, r"'use_old': the parameter 'old' .*typing_extensions.TypedDict")]
+        [(use_old, r"'use_old' .* its parameter 'old' .*typing_extensions.TypedDict")]
         if HAS_BAD_TYPED_DICT
         else []
     ),

@@ -258,13 +258,11 @@ class _Fields:
         self._is_root = bool(schema.get("root_model"))
         self._is_model = schema["type"] == "model"
         self._defaults: dict[str, object] = {}
-        self._is_made_by_init = False
+        self._takes_more = False  # than its fields, when it is made
         self._is_known = True
         inner = schema["schema"] if self._is_root else self._by_name(schema["schema"])
         self._validator = schemas.validator(inner, schema.get("config"))
-        self.has_post_init = (
-            bool(schema.get("post_init")) and not self._is_model and not self._is_made_by_init
-        )
+        self.has_post_init = bool(schema.get("post_init")) and self._is_made_of_fields(schema["cls"])
 
     def converted(self, value: Any) -> dict[str, object]:
         """The fields that must hold another value, and which.
@@ -295,6 +293,14 @@ class _Fields:
         held = {name: getattr(value, name, _UNSET) for name in self._defaults}
         return {name: each for name, each in held.items() if each is not _UNSET}
 
+    def _is_made_of_fields(self, kind: type[Any]) -> bool:
+        """Whether what runs after `__init__` can run again: it takes and makes nothing beside the fields."""
+        return (
+            not self._is_model
+            and not self._takes_more
+            and all(each.init for each in dataclasses.fields(kind))
+        )
+
     def _by_name(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The schema of the fields, by their names, without those that only `__init__` takes."""
         if schema["type"] == "model-fields":
@@ -302,7 +308,7 @@ class _Fields:
             return schema | {"fields": {name: self._field(name, each) for name, each in named.items()}}
         if schema["type"] == "dataclass-args":
             fields = [each for each in schema["fields"] if not each.get("init_only")]
-            self._is_made_by_init = len(fields) < len(schema["fields"])
+            self._takes_more = len(fields) < len(schema["fields"])
             listed = [self._field(each["name"], each) for each in fields]
             return schema | {"fields": listed, "collect_init_only": False}
         if "schema" in schema:
@@ -315,12 +321,7 @@ class _Fields:
         self._defaults[name] = (
             schema.get("default", _NO_DEFAULT) if schema["type"] == "default" else _NO_DEFAULT
         )
-        if field.get("init") is False:  # `__init__` does not take it, and it may not have been set yet
-            self._is_made_by_init = True
-            if schema["type"] != "default":
-                schema = {"type": "default", "schema": schema, "default": _UNSET}
-        left_out = ("validation_alias", "init", "schema")
-        return {key: each for key, each in field.items() if key not in left_out} | {"schema": schema}
+        return {key: each for key, each in field.items() if key not in ("validation_alias", "init")}
 
 
 def _copied(value: Any, converted: Mapping[str, object]) -> Any:

@@ -142,9 +142,9 @@ class ToolFunction:
                 json_schemas((annotation,))
             except Exception as reason:  # code of the user's types may raise anything
                 return ToolRegistrationError(
-                    f"Tool {self.name!r}: the parameter '{parameter.name}' has the type "
-                    f"{type_name(annotation)}, which has no JSON Schema: {reason_without_schema(reason)} Use "
-                    "a type of JSON values, such as a pydantic model."
+                    f"Tool {self.name!r} has no JSON Schema: its parameter '{parameter.name}' has the type "
+                    f"{type_name(annotation)}: {reason_without_schema(reason)} Use a type of JSON values, "
+                    "such as a pydantic model."
                 )
         return ToolRegistrationError(f"Tool {self.name!r} has no JSON Schema: {reason_without_schema(error)}")
 

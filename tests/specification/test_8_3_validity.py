@@ -196,6 +196,54 @@ async def test_8_3_a_change_that_leaves_an_object_valid_keeps_its_identity() -> 
     assert target.low == 6
 
 
+async def test_8_3_the_return_expression_may_not_break_an_object_either() -> None:
+    @nh.natural_function
+    async def give(target: Range) -> int:
+        """natural
+        Look at <target> and return a number.
+        """
+
+    steps = ScriptedSteps(
+        returning("setattr(target, 'low', 50) or 1"), returning("setattr(target, 'low', 5) or 2")
+    )
+    target = Range()
+    async with nh.run(steps.executor):
+        assert await give(target) == 2
+    assert target.low == 5
+
+
+async def test_8_3_what_was_changed_is_validated_once_for_each_change() -> None:
+    runs: list[int] = []
+
+    class Watched(BaseModel):
+        size: int = 0
+
+        @model_validator(mode="after")
+        def _note(self) -> "Watched":
+            runs.append(self.size)
+            return self
+
+    @nh.natural_function
+    async def give(target: Watched) -> int:
+        """natural
+        Change <target> and return a number.
+        """
+
+    target = Watched()
+    runs.clear()
+    steps = ScriptedSteps((executing("target.size = 1"), returning("'none'")), returning("target.size"))
+    async with nh.run(steps.executor):
+        assert await give(target) == 1
+    assert runs == [1]
+
+
+async def test_8_3_an_object_that_the_binding_no_longer_means_is_not_validated() -> None:
+    old = Range()
+    steps = ScriptedSteps((executing("target.low = 50\ntarget = type(target)(low=1)"), PASS))
+    async with nh.run(steps.executor):
+        assert await rewrite(old) == Range(low=1)
+
+
 async def test_8_3_an_annotation_that_only_type_checkers_know_hinders_no_reading() -> None:
     @nh.natural_function
     async def look(target: "Nowhere") -> None:  # type: ignore[name-defined]

@@ -38,9 +38,14 @@ class ChangedRoots:
         if self.objects.get(name, self) is value:
             self._marked.add(name)
 
+    def confirm(self, name: str) -> None:
+        """Take a variable's object for valid as it is now; only later changes count."""
+        self._marked.discard(name)
+        self._remembered[name] = Snapshot(self.objects[name])
+
     def changed(self) -> Iterator[tuple[str, object]]:
         """The variables whose objects were changed, with the objects."""
-        for name, value in self.objects.items():
+        for name, value in tuple(self.objects.items()):
             snapshot = self._remembered.get(name)
             if name in self._marked or (snapshot is not None and snapshot.is_changed()):
                 yield name, value

@@ -70,7 +70,9 @@ async def conclude(actor: StepActor, outcome: StepOutcome, bindings: Mapping[str
     match outcome:
         case ReturnStepOutcome():
             context.step_locals.update(result.bindings)  # what is committed is what the expression sees
-            return replace(result, return_value=await _return_value(actor, outcome.return_expression))
+            result = replace(result, return_value=await _return_value(actor, outcome.return_expression))
+            _check_changed_objects(context, bindings)  # the expression is code of the step as well
+            return result
         case RaiseStepOutcome():
             return replace(result, exception=_exception(context, outcome))
         case _:
@@ -191,7 +193,7 @@ def _check_changed_objects(context: StepContext, bindings: Mapping[str, object])
         ExecutionError: It is not; names the variable.
     """
     for name, value in context.changes.changed():
-        if name in bindings and bindings[name] is value:
+        if name in bindings:
             continue
         annotation = context.binding_types.get(name, UNSET)
         subject = f"variable '{name}', which was changed in place,"
@@ -204,6 +206,7 @@ def _check_changed_objects(context: StepContext, bindings: Mapping[str, object])
             continue
         except ToolValidationError as error:
             raise _not_valid(context, error) from error
+        context.changes.confirm(name)
 
 
 def _not_valid(context: StepContext, error: ToolValidationError) -> ExecutionError:

@@ -11,7 +11,15 @@ from msgspec import Struct
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import core_schema
 
-__all__ = ["ItemsAnnotation", "KeywordItems", "UnpackedTuple", "type_of_items", "with_unpacked"]
+__all__ = [
+    "ItemsAnnotation",
+    "KeywordItems",
+    "UnpackedTuple",
+    "keyword_types",
+    "positional_types",
+    "type_of_items",
+    "with_unpacked",
+]
 
 _UNPACKINGS = (typing.Unpack, typing_extensions.Unpack)
 
@@ -107,6 +115,36 @@ def type_of_items(item: object, kind: Literal["positional", "keyword"]) -> objec
         return dict[str, item]  # pyright: ignore[reportInvalidTypeForm]
     whole: Any = tuple[item, ...] if unpacked is None else tuple[item]  # pyright: ignore[reportInvalidTypeForm]
     return with_unpacked(whole)
+
+
+def positional_types(item: object, count: int) -> list[object] | None:
+    """The type of each argument of `*args`; None when there may not be so many.
+
+    Args:
+        item: The annotation of the parameter.
+        count: How many arguments there are.
+    """
+    unpacked = _unpacked(item)
+    if unpacked is None:
+        return [item] * count
+    items = list(_items((item,)))
+    variadic = next((position for position, (_, is_many) in enumerate(items) if is_many), None)
+    types_of = [each for each, _ in items]
+    if variadic is None:
+        return types_of if len(types_of) == count else None
+    missing = count - len(types_of) + 1
+    if missing < 0:
+        return None
+    return types_of[:variadic] + [types_of[variadic]] * missing + types_of[variadic + 1 :]
+
+
+def keyword_types(item: object) -> Any:
+    """The typed dictionary that `**options` unpacks; None when it unpacks none.
+
+    Args:
+        item: The annotation of the parameter.
+    """
+    return _unpacked(item)
 
 
 def with_unpacked(annotation: object) -> object:

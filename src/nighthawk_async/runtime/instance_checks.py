@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
 from functools import lru_cache
+from operator import is_
 from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
@@ -19,7 +20,7 @@ from pydantic_core import SchemaValidator
 
 from .mutation.mutable_state import copy_attributes
 
-__all__ = ["compiled", "validated"]
+__all__ = ["Validator", "compiled"]
 
 Validate: TypeAlias = Callable[[object], object]
 
@@ -39,22 +40,7 @@ _checked: ContextVar[dict[tuple[int, int], object] | None] = ContextVar(
 """What came of each instance in the validation in progress, so that cycles end."""
 
 
-def validated(value: object, annotation: object) -> object:
-    """The value, converted where its type demands it; the very same object where nothing had to be.
-
-    Args:
-        value: The value.
-        annotation: Its type.
-
-    Raises:
-        pydantic.ValidationError: It does not match.
-        Exception: A validator of the user's raised something else.
-    """
-    result = compiled(annotation).validate_python_once(value)
-    return value if _is_alike(value, result, _is_equal) else result
-
-
-def compiled(annotation: object) -> "_Validator":
+def compiled(annotation: object) -> "Validator":
     """The validator of a type; the same hashable type gets the same validator.
 
     Raises:
@@ -67,11 +53,11 @@ def compiled(annotation: object) -> "_Validator":
 
 
 @lru_cache(maxsize=1024)
-def _cached(annotation: Hashable) -> "_Validator":
+def _cached(annotation: Hashable) -> "Validator":
     return _build(annotation)
 
 
-def _build(annotation: object) -> "_Validator":
+def _build(annotation: object) -> "Validator":
     # Inside of a tuple the configuration also holds for dataclasses that have none of their own.
     holder = cast("type[tuple[object]]", tuple.__class_getitem__((annotation,)))
     adapter = TypeAdapter(holder, config=ConfigDict(arbitrary_types_allowed=True))
@@ -85,8 +71,16 @@ def _build(annotation: object) -> "_Validator":
     return guarded.validator(guarded.guard(schema["items_schema"][0]))
 
 
-class _Validator:
-    """A compiled schema, whose validations remember the instances that they met."""
+class Validator:
+    """A compiled schema, whose validations remember the instances that they met.
+
+    Args:
+        schema: The schema.
+        config: The configuration of pydantic's core for it.
+
+    Attributes:
+        validate_python: Validates inside of another validation.
+    """
 
     __slots__ = ("validate_python",)
 
@@ -97,12 +91,22 @@ class _Validator:
             validator = SchemaValidator(schema, config)
         self.validate_python: Validate = validator.validate_python
 
-    def validate_python_once(self, value: object) -> object:
+    def validated(self, value: object) -> object:
+        """The value, converted where its type demands it; the very same object where nothing had to be.
+
+        Args:
+            value: The value.
+
+        Raises:
+            pydantic.ValidationError: It does not match.
+            Exception: A validator of the user's raised something else.
+        """
         token = _checked.set({})
         try:
-            return self.validate_python(value)
+            result = self.validate_python(value)
         finally:
             _checked.reset(token)
+        return value if _is_alike(value, result, _is_equal) else result
 
 
 class _GuardedSchemas:
@@ -116,11 +120,11 @@ class _GuardedSchemas:
         self._definitions: list[Any] = []
         self._definitions.extend(self.guard(each) for each in definitions)
 
-    def validator(self, schema: Any, config: Any = None) -> _Validator:
+    def validator(self, schema: Any, config: Any = None) -> Validator:
         """Compile one of them."""
         if self._definitions:
             schema = {"type": "definitions", "schema": schema, "definitions": self._definitions}
-        return _Validator(schema, config)
+        return Validator(schema, config)
 
     def guard(self, schema: Any) -> Any:
         """A schema, and all inside of it, with checks around the classes."""
@@ -199,7 +203,7 @@ class _InstanceCheck:
         self._class = cast("type[Any]", schema["cls"])
         self.name = self._class.__name__
         self._fields: _Fields | None = None
-        self._validators: _Validator | None = None
+        self._validators: Validator | None = None
 
     def __call__(self, value: object, handler: Validate) -> object:
         if not issubclass(type(value), self._class):
@@ -354,12 +358,14 @@ def _is_alike(held: object, result: object, is_alike_item: Callable[[object, obj
         return False
     if issubclass(kind, list | tuple | deque):
         one, other = cast("tuple[list[object], list[object]]", (held, result))
-        return len(one) == len(other) and all(
-            _is_alike(*pair, is_alike_item) for pair in zip(one, other, strict=True)
-        )
+        if len(one) != len(other) or all(map(is_, one, other)):
+            return len(one) == len(other)
+        return all(_is_alike(*pair, is_alike_item) for pair in zip(one, other, strict=True))
     if issubclass(kind, dict):
-        one, other = (list(cast("dict[object, object]", each).items()) for each in (held, result))
-        return _is_alike(one, other, is_alike_item)
+        one, other = cast("tuple[dict[object, object], dict[object, object]]", (held, result))
+        return _is_alike(list(one), list(other), is_alike_item) and _is_alike(
+            list(one.values()), list(other.values()), is_alike_item
+        )
     if issubclass(kind, set | frozenset):
         one, other = ({(type(item), item) for item in cast("set[object]", each)} for each in (held, result))
         return one == other

@@ -15,7 +15,7 @@ from pydantic import (
 
 from ..errors import AnnotationError, ToolValidationError
 from .error_text import describe_error, describe_validation_error
-from .instance_checks import compiled, validated
+from .instance_checks import Validator, compiled
 from .variadics import KeywordItems, UnpackedTuple
 
 __all__ = [
@@ -104,10 +104,13 @@ def check_type(annotation: object, *, subject: str) -> None:
     Raises:
         AnnotationError: They cannot.
     """
-    if _accepts_everything(annotation) or _is_without_parts(annotation):
-        return
+    if not _accepts_everything(annotation) and not _is_without_parts(annotation):
+        _validator_of(annotation, subject)
+
+
+def _validator_of(annotation: object, subject: str) -> Validator:
     try:
-        compiled(annotation)
+        return compiled(annotation)
     except Exception as error:  # code of the user's types may raise anything
         raise AnnotationError(
             f"{subject} has the type {type_name(annotation)}, which cannot be validated: "
@@ -149,9 +152,9 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
         return value
     if cast("object", type(value)) is annotation and _is_without_parts(annotation):
         return value
-    check_type(annotation, subject=subject)
+    validator = _validator_of(annotation, subject)
     try:
-        return validated(value, annotation)
+        return validator.validated(value)
     except ValidationError as error:
         raise _mismatch(subject, annotation, describe_validation_error(error)) from error
     except Exception as error:  # a validator of the user's type may raise anything

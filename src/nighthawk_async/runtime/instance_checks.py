@@ -8,6 +8,7 @@ a value of another type than it should: then the copy, with that value converted
 
 import copy
 import dataclasses
+import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
@@ -16,6 +17,7 @@ from operator import is_
 from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic.warnings import ArbitraryTypeWarning
 from pydantic_core import SchemaValidator
 
 from .mutation.mutable_state import copy_attributes
@@ -60,9 +62,11 @@ def _cached(annotation: Hashable) -> "Validator":
 def _build(annotation: object) -> "Validator":
     # Inside of a tuple the configuration also holds for dataclasses that have none of their own.
     holder = cast("type[tuple[object]]", tuple.__class_getitem__((annotation,)))
-    adapter = TypeAdapter(holder, config=ConfigDict(arbitrary_types_allowed=True))
-    if not adapter.pydantic_complete:
-        adapter.rebuild(raise_errors=True)  # says which name is missing
+    with warnings.catch_warnings():  # of types that say nothing about values, such as LiteralString
+        warnings.simplefilter("ignore", ArbitraryTypeWarning)
+        adapter = TypeAdapter(holder, config=ConfigDict(arbitrary_types_allowed=True))
+        if not adapter.pydantic_complete:
+            adapter.rebuild(raise_errors=True)  # says which name is missing
     schema = cast("dict[str, Any]", adapter.core_schema)
     definitions: list[Any] = []
     if schema["type"] == "definitions":

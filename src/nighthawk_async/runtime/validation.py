@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Annotated, Any, Self, cast, get_args, get_origin
+from typing import Annotated, Any, Never, NoReturn, Self, cast, get_args, get_origin
 
 from msgspec import Struct
 from pydantic import (
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _ACCEPTING_EVERYTHING = cast("tuple[object, ...]", (object, Any, Self))
+_ACCEPTING_NOTHING = cast("tuple[object, ...]", (NoReturn, Never))
 _WITHOUT_PARTS = frozenset[object](
     {str, int, float, bool, bytes, complex, type(None), list, dict, set, frozenset, tuple, bytearray}
 )
@@ -150,6 +151,8 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
     """
     if _accepts_everything(annotation):
         return value
+    if any(annotation is each for each in _ACCEPTING_NOTHING):
+        raise _mismatch(subject, annotation, "no value is one")
     if cast("object", type(value)) is annotation and _is_without_parts(annotation):
         return value
     validator = _validator_of(annotation, subject)
@@ -177,7 +180,9 @@ def reason_without_schema(error: Exception) -> str:
     """
     is_pydantic = isinstance(error, PydanticUserError | PydanticUndefinedAnnotation)
     text = error.message if is_pydantic else describe_error(error)
-    return f"{text.splitlines()[0].rstrip('.') if text else type(error).__name__}."
+    lines = text.splitlines() or [type(error).__name__]
+    said = lines[-1].strip() if lines[0].endswith(":") else lines[0]  # pydantic's core leads up to the reason
+    return f"{said.rstrip('.')}."
 
 
 def _mismatch(subject: str, annotation: object, reason: str) -> ToolValidationError:

@@ -1,7 +1,8 @@
 """Values against types."""
 
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, LiteralString, Never, NoReturn, Protocol, Self, runtime_checkable
 
 import pytest
 from pydantic import BaseModel, Field, PydanticUserError
@@ -10,6 +11,7 @@ import nighthawk_async as nh
 from nighthawk_async.runtime.error_text import describe_error
 from nighthawk_async.runtime.validation import (
     can_validate,
+    check_type,
     json_schemas,
     type_adapter,
     type_name,
@@ -33,6 +35,15 @@ class Other(BaseModel):
 
 class Plain:
     pass
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    def close(self) -> None: ...
+
+
+class Uncheckable(Protocol):
+    def close(self) -> None: ...
 
 
 @dataclass
@@ -72,6 +83,26 @@ def test_schemas_are_made_once() -> None:
 def test_some_types_accept_everything(annotation: object) -> None:
     value = object()
     assert validate_value(value, annotation, subject="it") is value
+
+
+@pytest.mark.parametrize("annotation", [NoReturn, Never])
+def test_some_types_accept_nothing(annotation: Any) -> None:
+    check_type(annotation, subject="it")
+    with pytest.raises(nh.ToolValidationError, match=r"it must be (NoReturn|Never): no value is one"):
+        validate_value(None, annotation, subject="it")
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [None, Callable[[int], str], type[int], Iterator[int], Awaitable[int], LiteralString, Checkable, Self],
+)
+def test_these_types_can_be_validated(annotation: Any) -> None:
+    check_type(annotation, subject="it")
+
+
+def test_a_protocol_that_cannot_be_checked_is_refused_with_the_reason() -> None:
+    with pytest.raises(nh.AnnotationError, match=r"Uncheckable, which cannot be validated: .*isinstance"):
+        check_type(Uncheckable, subject="it")
 
 
 def test_a_value_of_exactly_the_type_keeps_its_identity() -> None:

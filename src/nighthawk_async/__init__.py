@@ -26,6 +26,7 @@ _load, __dir__, __all__ = attach_exports(
             "StepPromptTemplates",
         ),
         "errors": (
+            "AnnotationError",
             "AnswerTimeoutError",
             "ApprovalDeniedError",
             "ApprovalExpiredError",

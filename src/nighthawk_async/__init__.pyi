@@ -3,6 +3,7 @@
 from . import actors, asgi, hooks, human, observe, oversight, parallel, resilience
 from .configuration import LoopGuard, StepContextLimits, StepExecutorConfiguration, StepPromptTemplates
 from .errors import (
+    AnnotationError,
     AnswerTimeoutError,
     ApprovalDeniedError,
     ApprovalExpiredError,
@@ -167,6 +168,7 @@ __all__ = [
     "AgentStepExecutor",
     "AgentTask",
     "AlreadyResumedError",
+    "AnnotationError",
     "AnswerTimeoutError",
     "AnthropicSettings",
     "ApprovalDeniedError",

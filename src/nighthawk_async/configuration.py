@@ -168,7 +168,9 @@ class StepExecutorConfiguration(BaseModel):
     Args:
         model: The model, `provider:model`.
         model_settings: Settings for the model's endpoint (`temperature`, `max_tokens`, `seed`, `base_url`,
-            `api_key`, …). A pydantic model is converted to a dictionary.
+            `api_key`, …). A pydantic model is converted to a dictionary, the defaults that it declares
+            included. A field that is None only by default is left out; None that was given stays, since it
+            means something for some settings: no limit, for `timeout_seconds`.
         tokenizer_encoding: Name of the tokenizer encoding for token budgets. None resolves it from the
             model's name, then falls back to `o200k_base`.
         prompts: The prompt templates.
@@ -212,4 +214,16 @@ class StepExecutorConfiguration(BaseModel):
     def _settings_as_mapping(cls, value: object) -> object:
         if value is None:
             return {}
-        return value.model_dump(exclude_unset=True) if isinstance(value, BaseModel) else value
+        return value.model_dump(exclude=_defaults_of_none(value)) if isinstance(value, BaseModel) else value
+
+
+def _defaults_of_none(settings: BaseModel) -> dict[str, Any]:
+    """The fields that are None by default, also of models inside: they say nothing about a setting."""
+    left_out: dict[str, Any] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        if value is None and name not in settings.model_fields_set:
+            left_out[name] = True
+        elif isinstance(value, BaseModel) and (inner := _defaults_of_none(value)):
+            left_out[name] = inner
+    return left_out

@@ -7,6 +7,7 @@
     │   ├── MissingCredentialError      the provider's API key is not set
     │   └── UnsupportedContentError     the model cannot take a kind of content
     ├── ExecutionError              a step failed
+    │   ├── AnnotationError             a type in the program cannot be resolved or validated
     │   ├── StepLimitError              a limit on turns, tool calls, seconds or nested steps was reached
     │   │   ├── RepeatedToolCallError       the model made the same tool call again and again
     │   │   └── NestedStepLimitError        steps would be within too many steps
@@ -51,6 +52,7 @@ from typing import Literal, Self, TypeAlias
 from .pickling import PicklableError
 
 __all__ = [
+    "AnnotationError",
     "AnswerTimeoutError",
     "ApprovalDeniedError",
     "ApprovalExpiredError",
@@ -167,6 +169,13 @@ class ExecutionError(NighthawkError):
 
     For example: the model's answer is not JSON, the outcome kind is not allowed for the block, the return
     value does not match the function's annotation, or the block raised without a matching exception type.
+    """
+
+
+class AnnotationError(ExecutionError):
+    """A type in the program cannot be resolved, or no value can be validated against it. Nothing was sent.
+
+    It names what is annotated: a write binding, or the return value. Nothing tries the step again.
     """
 
 

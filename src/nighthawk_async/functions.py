@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import BuiltinFunctionType, FrameType, FunctionType, MappingProxyType
-from typing import Any, Self, TypeAlias, TypeVar, cast, overload
+from typing import Any, Literal, Self, TypeAlias, TypeVar, cast, overload
 
 from .errors import NaturalParseError
 from .natural.blocks import NaturalBlock
@@ -19,10 +19,16 @@ from .runtime.prepare import NaturalSite
 from .runtime.returns import ReturnCheck, variables_of
 from .runtime.runner import run_step, run_step_from_sync
 from .runtime.unset import UNSET
+from .runtime.variadics import ItemsAnnotation
 
 __all__ = ["natural_function"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_VARIADIC_KINDS: tuple[tuple[int, Literal["positional", "keyword"]], ...] = (
+    (inspect.CO_VARARGS, "positional"),
+    (inspect.CO_VARKEYWORDS, "keyword"),
+)
+
 RunStep: TypeAlias = Callable[[int, Mapping[str, object], str | None], object]
 
 
@@ -193,20 +199,17 @@ def _run_generator_step(blocks: tuple[NaturalBlock, ...], site: NaturalSite) -> 
 
 
 def _annotations(function: FunctionType) -> Mapping[str, object]:
-    """The annotations of a function; those of `*args` and `**kwargs` are of one item each."""
+    """The annotations of a function; those of `*args` and `**kwargs` are marked as being of their items."""
     annotations: dict[str, object] = dict(function.__annotations__)
     code = function.__code__
     position = code.co_argcount + code.co_kwonlyargcount
-    for flag, form in ((inspect.CO_VARARGS, "tuple[{}, ...]"), (inspect.CO_VARKEYWORDS, "dict[str, {}]")):
+    for flag, kind in _VARIADIC_KINDS:
         if not code.co_flags & flag:
             continue
         name = code.co_varnames[position]
         position += 1
-        item = annotations.get(name, object)
-        if isinstance(item, str):
-            annotations[name] = form.format(item)
-        elif name in annotations:
-            annotations[name] = tuple[item, ...] if flag == inspect.CO_VARARGS else dict[str, item]
+        if name in annotations:
+            annotations[name] = ItemsAnnotation(annotation=annotations[name], kind=kind)
     return annotations
 
 

@@ -1,15 +1,31 @@
 """The configuration of step executors (specification 5.2 and 5.3)."""
 
+from dataclasses import dataclass
+
 import pytest
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 import nighthawk_async as nh
 from nighthawk_async.configuration import parse_model_id
 
 
+class Caps(BaseModel):
+    context_tokens: int = 8_000
+    output_tokens: int | None = None
+
+
 class ServerSettings(BaseModel):
-    temperature: float = 1.0
+    temperature: float = 0.5
     seed: int | None = None
+    timeout_seconds: float | None = None
+    capabilities: Caps = Field(default_factory=Caps)
+    betas: list[str] = Field(default_factory=lambda: ["early"])
+
+
+class OpenSettings(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    top_k: int = 5
 
 
 def test_5_2_the_default_model_and_renderer_style() -> None:
@@ -19,10 +35,40 @@ def test_5_2_the_default_model_and_renderer_style() -> None:
     assert configuration.tokenizer_encoding is None
 
 
-def test_5_2_model_settings_may_be_a_pydantic_model_of_which_the_set_fields_count() -> None:
-    configuration = nh.StepExecutorConfiguration.model_validate({"model_settings": ServerSettings(seed=7)})
-    assert configuration.model_settings == {"seed": 7}
-    assert nh.StepExecutorConfiguration.model_validate({"model_settings": None}).model_settings == {}
+def settings_of(settings: object) -> object:
+    return nh.StepExecutorConfiguration.model_validate({"model_settings": settings}).model_settings
+
+
+def test_5_2_model_settings_may_be_a_pydantic_model_whose_declared_defaults_count() -> None:
+    assert settings_of(ServerSettings(seed=7)) == {
+        "temperature": 0.5,
+        "seed": 7,
+        "capabilities": {"context_tokens": 8_000},
+        "betas": ["early"],
+    }
+    assert settings_of(OpenSettings(more=1)) == {"top_k": 5, "more": 1}  # type: ignore[call-arg]
+    assert settings_of(OpenSettings.model_construct()) == {"top_k": 5}
+    assert settings_of(None) == {}
+
+
+def test_none_counts_where_it_was_given() -> None:
+    given = ServerSettings(timeout_seconds=None, capabilities=Caps(output_tokens=None))
+    assert settings_of(given) == {
+        "temperature": 0.5,
+        "timeout_seconds": None,
+        "capabilities": {"context_tokens": 8_000, "output_tokens": None},
+        "betas": ["early"],
+    }
+    assert settings_of({"timeout_seconds": None}) == {"timeout_seconds": None}
+
+
+def test_settings_that_are_neither_a_mapping_nor_a_model_are_refused() -> None:
+    @dataclass
+    class Settings:
+        seed: int = 1
+
+    with pytest.raises(ValidationError, match="model_settings"):
+        settings_of(Settings())
 
 
 def test_a_key_in_the_settings_is_not_shown() -> None:

@@ -9,6 +9,8 @@ from typing import Any
 from pydantic import ConfigDict, PydanticSchemaGenerationError, TypeAdapter, ValidationError
 
 from ..errors import ConfigurationError
+from ..runtime.validation import type_name
+from ..runtime.variadics import keyword_types, positional_types, type_of_items
 
 __all__ = ["ArgumentError", "bind_arguments"]
 
@@ -41,16 +43,36 @@ def bind_arguments(function: Callable[..., Any], texts: Sequence[str]) -> inspec
     except TypeError as error:
         shown = f"{getattr(function, '__name__', 'the function')}{signature}"
         raise ArgumentError(f"{error}; it is {shown}") from None
-    for name, given in bound.arguments.items():
+    for name, parameter in signature.parameters.items():
         annotation = annotations.get(name, Any)
-        kind = signature.parameters[name].kind
-        if kind is inspect.Parameter.VAR_POSITIONAL:
-            bound.arguments[name] = tuple(_value(name, each, annotation) for each in given)
-        elif kind is inspect.Parameter.VAR_KEYWORD:
-            bound.arguments[name] = {key: _value(key, each, annotation) for key, each in given.items()}
-        else:
-            bound.arguments[name] = _value(name, given, annotation)
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            bound.arguments[name] = _several(name, bound.arguments.get(name, ()), annotation)
+        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            bound.arguments[name] = _options(name, bound.arguments.get(name, {}), annotation)
+        elif name in bound.arguments:
+            bound.arguments[name] = _value(name, bound.arguments[name], annotation)
     return bound
+
+
+def _several(name: str, given: Sequence[str], annotation: Any) -> tuple[Any, ...]:
+    kinds = positional_types(annotation, len(given))
+    if kinds is None:
+        whole = type_name(type_of_items(annotation, "positional"))
+        raise ArgumentError(f"the arguments {name} are of the type {whole}; {len(given)} are given")
+    return tuple(_value(name, each, kind) for each, kind in zip(given, kinds, strict=True))
+
+
+def _options(name: str, given: Mapping[str, str | bool], annotation: Any) -> dict[str, Any]:
+    typed = keyword_types(annotation)
+    if typed is None:
+        return {key: _value(key, each, annotation) for key, each in given.items()}
+    kinds = typing.get_type_hints(typed)
+    missing = sorted(typed.__required_keys__ - given.keys())
+    unknown = sorted(given.keys() - kinds.keys())
+    if missing or unknown:
+        what = [*(f"--{key} is missing" for key in missing), *(f"--{key} is none of them" for key in unknown)]
+        raise ArgumentError(f"the arguments {name} are those of {type_name(typed)}: {', '.join(what)}")
+    return {key: _value(key, each, kinds[key]) for key, each in given.items()}
 
 
 def _annotations(function: Callable[..., Any]) -> Mapping[str, Any]:

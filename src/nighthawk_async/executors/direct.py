@@ -9,9 +9,7 @@ choice left.
 from collections.abc import Mapping
 from typing import Any, cast
 
-from pydantic import PydanticUserError
-
-from ..errors import ExecutionError
+from ..errors import AnnotationError, ExecutionError
 from ..runtime.annotations import return_type
 from ..runtime.oversight.verification import OutcomeRefusedError
 from ..runtime.step import Step
@@ -37,7 +35,8 @@ async def answer_at_once(
         The outcome and the values of the write bindings.
 
     Raises:
-        ExecutionError: The model's answers stayed unacceptable, or a type has no JSON Schema.
+        AnnotationError: A type has no JSON Schema. Nothing was sent.
+        ExecutionError: The model's answers stayed unacceptable.
         ModelError: A model request failed.
     """
     context = step.context
@@ -74,6 +73,7 @@ async def answer_piecemeal(
 
     When a check refuses the outcome, everything is asked anew, with its feedback.
     """
+    _schemas_of(_types(step.context, *step.context.write_names, is_outcome_asked=True), step.context)
     while True:
         try:
             return await _answer_piecemeal_once(asker, step, prompt)
@@ -174,8 +174,8 @@ def _schemas_of(
     for subject, annotation in types.items():
         try:
             json_schemas((annotation,))
-        except PydanticUserError as error:
-            raise ExecutionError(
+        except Exception as error:  # code of the user's types may raise anything
+            raise AnnotationError(
                 f"step {context.step_id}: {subject} has the type {type_name(annotation)}, which has no JSON "
                 "Schema, so the direct outcome transport cannot ask for it; use another type or "
                 "outcome_transport='tool'"

@@ -6,7 +6,7 @@ from functools import partial
 from anyio import CancelScope
 
 from ..actors import BareTaskGroup
-from ..errors import ExecutionError, ModelError, StepRejectedError, VerificationError
+from ..errors import AnnotationError, ExecutionError, ModelError, StepRejectedError, VerificationError
 from ..ports import Model
 from ..runtime.conclude import done_note
 from ..runtime.model_access import open_stream
@@ -57,7 +57,7 @@ class ModelAgent:
                 raise _without_a_turn(error) from error.__cause__
             loop.send_back(error.feedback)
             return False
-        except (VerificationError, StepRejectedError):
+        except (AnnotationError, VerificationError, StepRejectedError):
             raise
         except ExecutionError as error:
             if (host_error := find_host_error(error)) is not None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ..errors import (
+    AnnotationError,
     ExecutionError,
     ModelError,
     StepRejectedError,
@@ -125,7 +126,7 @@ class Asker:
                 accepted = await check(parse_json_object(response.text))
             except OutcomeRefusedError as error:
                 refusal = f"That answer was not accepted yet: {error.feedback}\n"
-            except (VerificationError, StepRejectedError):
+            except (AnnotationError, VerificationError, StepRejectedError):
                 raise
             except (ExecutionError, ToolValidationError) as error:
                 if corrections >= self.max_corrective_turns:

@@ -5,10 +5,11 @@ from collections.abc import Generator, Iterator, Mapping
 from types import CodeType, SimpleNamespace, UnionType
 from typing import Annotated, Any, ForwardRef, Self, Union, get_args, get_origin, get_type_hints
 
-from ..errors import ExecutionError
+from ..errors import AnnotationError
 from .error_text import describe_error
 from .expression import compile_expression, mentioned_names
 from .step_context import StepContext
+from .variadics import ItemsAnnotation, with_unpacked
 
 __all__ = ["names_in_texts", "resolve_annotation", "resolve_references", "return_type", "returned_type"]
 
@@ -17,23 +18,26 @@ def resolve_annotation(annotation: object, context: StepContext, *, subject: str
     """Turn an annotation into a type.
 
     Args:
-        annotation: A type, the text of one, or the compiled expression of one. A text stands in the
-            function's signature, so it means names from around the function; an expression stands in
-            the function's body.
+        annotation: A type, the text of one, the compiled expression of one, or the annotation of a variadic
+            parameter. A text stands in the function's signature, so it means names from around the function;
+            an expression stands in the function's body.
         context: The step whose names it may use.
         subject: What is annotated, for the error.
 
     Raises:
-        ExecutionError: It cannot be resolved.
+        AnnotationError: It cannot be resolved.
     """
     names = context.enclosing_names
     try:
         if isinstance(annotation, CodeType):
             names = {**names, **context.step_locals}
             annotation = eval(annotation, context.step_globals, names)
-        return resolve_references(annotation, context.step_globals, names)
+        if isinstance(annotation, ItemsAnnotation):
+            item = resolve_references(annotation.resolvable, context.step_globals, names)
+            return annotation.type_of(item)
+        return with_unpacked(resolve_references(annotation, context.step_globals, names))
     except Exception as error:  # an annotation is any expression
-        raise ExecutionError(
+        raise AnnotationError(
             f"step {context.step_id}: the annotation of {subject} cannot be resolved: "
             f"{describe_error(error)}; names used in it must exist at run time"
         ) from error
@@ -66,7 +70,8 @@ def names_in_texts(annotation: object) -> Iterator[str]:
     match annotation:
         case str(text) | ForwardRef(__forward_arg__=text):
             try:
-                yield from mentioned_names(compile_expression(text))
+                expression = f"({text},)" if text.lstrip().startswith("*") else text  # that of `*args`
+                yield from mentioned_names(compile_expression(expression))
             except SyntaxError:
                 return
         case _:
@@ -80,7 +85,7 @@ def return_type(context: StepContext) -> object:
     A generator's annotation is about the generator; what it returns is the third argument of `Generator`.
 
     Raises:
-        ExecutionError: The annotation cannot be resolved.
+        AnnotationError: The annotation cannot be resolved.
     """
     annotation = resolve_annotation(context.return_annotation, context, subject="the return value")
     return returned_type(annotation, is_generator=context.is_generator)

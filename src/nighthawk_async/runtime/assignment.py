@@ -4,16 +4,18 @@ import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import InitVar
+from inspect import getattr_static
 from keyword import iskeyword
-from typing import ClassVar, Final, cast, get_args, get_origin, get_type_hints
+from typing import ClassVar, Final, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 from pydantic import BaseModel, ValidationError
 
 from ..errors import ToolBoundaryError, ToolValidationError
 from .error_text import describe_error, describe_validation_error
+from .mutation.snapshot import Snapshot
 from .step_context import StepContext
-from .validation import validate_value
+from .validation import can_validate, validate_value
 
 __all__ = ["AssignmentTarget", "assign", "parse_target_path"]
 
@@ -88,24 +90,34 @@ def _assign_field(context: StepContext, target: AssignmentTarget, value: object)
     owner = _resolve_owner(context, target)
     field = target.fields[-1]
     stored = validate_value(value, _field_type(owner, field), subject=f"field '{target}'")
-    with _unchanged_on_failure(owner, target):
+    root = context.step_locals[target.root]
+    with _unchanged_on_failure(root, owner, target):
         setattr(owner, field, stored)
+    context.changes.mark(target.root, root)
     if target.root in context.write_names:
         context.assigned_names.add(target.root)
     return stored
 
 
 @contextmanager
-def _unchanged_on_failure(owner: object, target: AssignmentTarget) -> Generator[None, None, None]:
-    """Give an object its attributes back when its setter or validator refuses a value half way."""
-    attributes = getattr(owner, "__dict__", None)  # a class has a read-only view of it, a slotted object none
-    own = cast("dict[str, object]", attributes) if isinstance(attributes, dict) else {}
-    before = dict(own)
+def _unchanged_on_failure(
+    root: object, owner: object, target: AssignmentTarget
+) -> Generator[None, None, None]:
+    """Put everything back when a setter or validator refuses a value half way.
+
+    That is the owner, what keeps the attribute for it, and what is reached from it and from the root of the
+    path. What a setter changes elsewhere, in a global variable for example, stays changed.
+    """
+    descriptor = getattr_static(type(owner), target.fields[-1], None)
+    before = Snapshot(owner, descriptor, root)
     try:
         yield
-    except Exception as error:  # a property, `__setattr__` or validator of the user's object raises anything
-        own.clear()
-        own.update(before)
+    except (
+        BaseException
+    ) as error:  # a property, `__setattr__` or validator of the user's object raises anything
+        before.restore()
+        if isinstance(error, KeyboardInterrupt):
+            raise
         if isinstance(error, ValidationError):
             what = f"field '{target}'"
             message = f"{what}: {describe_validation_error(error)}"
@@ -135,8 +147,19 @@ def _resolve_owner(context: StepContext, target: AssignmentTarget) -> object:
 
 
 def _field_type(owner: object, field: str) -> object:
-    """The declared type of a field, `object` where the owner's class declares none."""
+    """The declared type of a field.
+
+    It is `object` where the owner's class declares none that values can be validated against, or validates
+    assignments itself.
+    """
+    declared = _declared_type(owner, field)
+    return declared if can_validate(declared) else object
+
+
+def _declared_type(owner: object, field: str) -> object:
     if isinstance(owner, BaseModel):
+        if owner.model_config.get("validate_assignment"):
+            return object
         info = type(owner).model_fields.get(field)
         return object if info is None else info.rebuild_annotation()
     try:

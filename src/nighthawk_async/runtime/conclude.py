@@ -7,7 +7,13 @@ from typing import Literal, TypeAlias, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..errors import ExecutionError, ToolBoundaryError, ToolEvaluationError, ToolValidationError
+from ..errors import (
+    AnnotationError,
+    ExecutionError,
+    ToolBoundaryError,
+    ToolEvaluationError,
+    ToolValidationError,
+)
 from ..types.outcomes import (
     BreakStepOutcome,
     ContinueStepOutcome,
@@ -17,7 +23,7 @@ from ..types.outcomes import (
     ReturnStepOutcome,
     StepOutcome,
 )
-from .annotations import return_type
+from .annotations import resolve_annotation, return_type
 from .expression import calls_something
 from .returns import validated_return
 from .step_actor import StepActor
@@ -69,11 +75,13 @@ def propose(context: StepContext, outcome: StepOutcome, bindings: Mapping[str, o
     _check_kind(context, outcome)
     if isinstance(outcome, RaiseStepOutcome):
         _check_exception(context, outcome)
-    return StepResult(
+    result = StepResult(
         kind=outcome.kind,
         bindings=_validate_bindings(context, outcome, bindings),
         return_value=UNSET if isinstance(outcome, ReturnStepOutcome) else None,
     )
+    _check_changed_objects(context, bindings)
+    return result
 
 
 def rewritten(
@@ -114,11 +122,16 @@ async def evaluated_value(actor: StepActor, outcome: ReturnStepOutcome, result: 
     Raises:
         ExecutionError: The value is not acceptable, or there is none.
     """
+    context, expression = actor.context, outcome.return_expression
     if result.rewriter is not None:
-        with _committed(actor.context, result.bindings):
-            return await _return_value(actor, outcome.return_expression)
-    actor.context.step_locals.update(result.bindings)
-    return await _return_value(actor, outcome.return_expression)
+        with _committed(context, result.bindings):
+            value = await _return_value(actor, expression)
+    else:
+        context.step_locals.update(result.bindings)
+        value = await _return_value(actor, expression)
+    # The expression is code of the step as well.
+    _check_changed_objects(context, result.bindings, note=done_note(expression))
+    return value
 
 
 def done_note(expression: str) -> str:
@@ -192,6 +205,34 @@ def _validate_bindings(
         }
     except ToolValidationError as error:
         raise _not_valid(context, error) from error
+
+
+def _check_changed_objects(context: StepContext, bindings: Mapping[str, object], *, note: str = "") -> None:
+    """Find out whether what the step's code changed in place still is what its variables are annotated as.
+
+    Args:
+        context: The state of the step.
+        bindings: What is committed, and was validated for that.
+        note: What the error says besides.
+
+    Raises:
+        ExecutionError: It is not; names the variable.
+    """
+    for name, value in context.changes.changed():
+        if name in bindings:
+            continue
+        annotation = context.binding_types.get(name, UNSET)
+        subject = f"variable '{name}', which was changed in place,"
+        try:
+            if annotation is UNSET:
+                written = context.variable_annotations[name]
+                annotation = resolve_annotation(written, context, subject=subject)
+            validate_value(value, annotation, subject=subject)
+        except AnnotationError:  # of a variable that is only read; nothing can be said about it
+            continue
+        except ToolValidationError as error:
+            raise _not_valid(context, error, note) from error
+        context.changes.confirm(name)
 
 
 def _not_valid(context: StepContext, error: ToolValidationError, note: str = "") -> ExecutionError:

@@ -12,10 +12,10 @@ from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, permitted_kinds
 from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
-from .annotations import resolve_annotation
+from .annotations import resolve_annotation, return_type
 from .returns import ReturnCheck
 from .step_context import StepContext
-from .validation import type_name
+from .validation import can_validate, check_type, type_name
 
 if TYPE_CHECKING:
     from .oversight.verification import Verification
@@ -72,7 +72,7 @@ def prepare_step(
     Raises:
         NameError: A read binding has no value.
         UnboundLocalError: A read binding is a local variable without a value.
-        ExecutionError: An annotation cannot be resolved.
+        AnnotationError: An annotation cannot be resolved, or no value can be validated against it.
         NaturalParseError: The frontmatter denies every outcome that is possible, or that the annotation
             of the return value allows.
     """
@@ -103,6 +103,10 @@ def prepare_step(
     context.return_annotation = annotations.get("return", object)
     context.initial_values = _initial_values(block, context, python_locals)
     context.binding_types = _binding_types(block, annotations, context)
+    if "return" in context.allowed_kinds:
+        check_type(return_type(context), subject=f"step {context.step_id}: the return value")
+    context.variable_annotations = _variable_annotations(block, annotations, python_locals)
+    context.changes.objects = _objects_to_keep_valid(context)
     context.raise_error_types = _raise_error_types(program, site, context)
     context.referenced_globals = _referenced_globals(program, context, implicit_references)
     return context
@@ -212,13 +216,36 @@ def _binding_types(
     for name in block.write_names:
         annotation = block.annotations.get(name, parameters.get(name, object) if name != "return" else object)
         resolved = resolve_annotation(annotation, context, subject=f"write binding '{name}'")
-        types[name] = _inferred_type(name, context) if resolved is object else resolved
+        if resolved is object:
+            types[name] = _inferred_type(name, context)
+        else:
+            check_type(resolved, subject=f"step {context.step_id}: write binding '{name}'")
+            types[name] = resolved
     return types
 
 
 def _inferred_type(name: str, context: StepContext) -> object:
     value = context.initial_values.get(name)
-    return object if value is None else type(value)
+    return object if value is None or not can_validate(type(value)) else type(value)
+
+
+def _variable_annotations(
+    block: NaturalBlock, parameters: Mapping[str, object], python_locals: Mapping[str, object]
+) -> dict[str, object]:
+    """The annotations of parameters and of what the body annotates, without the write bindings."""
+    annotations = {name: each for name, each in parameters.items() if name in python_locals}
+    annotations.update((name, each) for name, each in block.annotations.items() if name in python_locals)
+    return {name: each for name, each in annotations.items() if name not in block.write_names}
+
+
+def _objects_to_keep_valid(context: StepContext) -> dict[str, object]:
+    """What variables with a type hold as the step begins."""
+    names = [name for name, annotation in context.binding_types.items() if annotation is not object]
+    return {
+        name: context.step_locals[name]
+        for name in (*names, *context.variable_annotations)
+        if name in context.step_locals
+    }
 
 
 def _raise_error_types(

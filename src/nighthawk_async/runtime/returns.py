@@ -10,13 +10,10 @@ from collections.abc import Callable, Mapping
 from types import FunctionType
 from typing import Any, Never, NoReturn, cast
 
-from pydantic import PydanticUndefinedAnnotation, PydanticUserError
-
 from ..errors import ExecutionError, ToolValidationError
 from .annotations import resolve_references, returned_type
-from .unchanged import kept
 from .unset import UNSET
-from .validation import type_adapter, type_name, validate_value
+from .validation import can_validate, type_name, validate_value
 
 __all__ = ["ReturnCheck", "validated_return", "variables_of"]
 
@@ -35,11 +32,12 @@ def validated_return(value: object, annotation: object) -> object:
         The value itself where validation changed nothing of it, else what it was converted to.
 
     Raises:
-        ToolValidationError: It does not match, or the type cannot be validated.
+        ToolValidationError: It does not match.
+        AnnotationError: No value can be validated against the type.
     """
     if _is_never(annotation):
         raise ToolValidationError(f"the function must not return: its annotation is {type_name(annotation)}")
-    return kept(value, validate_value(value, annotation, subject=_SUBJECT))
+    return validate_value(value, annotation, subject=_SUBJECT)
 
 
 class ReturnCheck:
@@ -131,10 +129,6 @@ class ReturnCheck:
         try:
             return validated_return(value, annotation)
         except ToolValidationError as error:
-            if isinstance(
-                error.__cause__, PydanticUserError | PydanticUndefinedAnnotation
-            ):  # it names what was never defined
-                return value
             message = (
                 f"{self._name} {what_happened}, which is not what its annotation promises: {error}; "
                 "return what is promised, or change the annotation"
@@ -155,11 +149,7 @@ def _is_checkable(annotation: object) -> bool:
     """Whether pydantic can validate values of a type."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it accepts everything for a type of type checkers, and says so
-        try:
-            type_adapter(object if _is_never(annotation) else annotation)
-        except Exception:  # the hooks of the user's types may raise anything
-            return False
-    return True
+        return _is_never(annotation) or can_validate(annotation)
 
 
 def variables_of(function: FunctionType) -> dict[str, object]:

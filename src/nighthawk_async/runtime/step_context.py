@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
+from .changes import ChangedRoots
 
 __all__ = ["StepContext"]
 
@@ -38,6 +39,8 @@ class StepContext:
         return_annotation: The annotation of the function's return value, unresolved; None when there is none.
         initial_values: What the write bindings were bound to when the step began.
         assigned_names: Write bindings assigned by a tool, or dirty because a field of theirs was.
+        changes: What the step's code has changed in place.
+        variable_annotations: The annotations of the variables that are no write bindings, unresolved.
     """
 
     step_id: str
@@ -58,6 +61,8 @@ class StepContext:
     return_annotation: object = None
     initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
     assigned_names: set[str] = field(default_factory=set[str])
+    changes: ChangedRoots = field(default_factory=ChangedRoots)
+    variable_annotations: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def changed_bindings(self) -> dict[str, object]:
         """The write bindings that were assigned, rebound or made dirty, with their present values."""

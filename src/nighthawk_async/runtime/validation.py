@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Any, Self, cast
+from typing import Annotated, Any, Never, NoReturn, Self, cast, get_args, get_origin
 
 from msgspec import Struct
 from pydantic import (
@@ -13,12 +13,28 @@ from pydantic import (
     ValidationError,
 )
 
-from ..errors import ToolValidationError
+from ..errors import AnnotationError, ToolValidationError
 from .error_text import describe_error, describe_validation_error
+from .instance_checks import Validator, compiled
+from .variadics import KeywordItems, UnpackedTuple
 
-__all__ = ["JsonSchemas", "json_schemas", "type_adapter", "type_name", "validate_value"]
+__all__ = [
+    "JsonSchemas",
+    "can_validate",
+    "check_type",
+    "json_schemas",
+    "reason_without_schema",
+    "type_adapter",
+    "type_name",
+    "validate_value",
+]
 
 _ACCEPTING_EVERYTHING = cast("tuple[object, ...]", (object, Any, Self))
+_ACCEPTING_NOTHING = cast("tuple[object, ...]", (NoReturn, Never))
+_WITHOUT_PARTS = frozenset[object](
+    {str, int, float, bool, bytes, complex, type(None), list, dict, set, frozenset, tuple, bytearray}
+)
+"""Types whose instances hold nothing that the type by itself says anything about."""
 
 
 def type_adapter(annotation: object) -> TypeAdapter[Any]:
@@ -79,10 +95,50 @@ def _cached_schemas(adapters: tuple[TypeAdapter[Any], ...]) -> JsonSchemas:
     )
 
 
+def check_type(annotation: object, *, subject: str) -> None:
+    """Find out whether values can be validated against a type, before there is one.
+
+    Args:
+        annotation: The type.
+        subject: What is annotated, for the error: "write binding 'x'".
+
+    Raises:
+        AnnotationError: They cannot.
+    """
+    if not _accepts_everything(annotation) and not _is_without_parts(annotation):
+        _validator_of(annotation, subject)
+
+
+def _validator_of(annotation: object, subject: str) -> Validator:
+    try:
+        return compiled(annotation)
+    except Exception as error:  # code of the user's types may raise anything
+        raise AnnotationError(
+            f"{subject} has the type {type_name(annotation)}, which cannot be validated: "
+            f"{reason_without_schema(error)} Use a type that pydantic can validate, or object, which takes "
+            "every value."
+        ) from error
+
+
+def can_validate(annotation: object) -> bool:
+    """Whether values can be validated against a type.
+
+    Args:
+        annotation: The type.
+    """
+    try:
+        check_type(annotation, subject="")
+    except AnnotationError:
+        return False
+    return True
+
+
 def validate_value(value: object, annotation: object, *, subject: str) -> object:
     """Validate a value against a type, coercing as pydantic does.
 
-    A value whose class is exactly the annotation is handed back as it is, so that its identity is kept.
+    Instances of pydantic models and dataclasses are validated too, those inside of the value included, with
+    the validators of their classes. A value that matches as it is is handed back as the very same object, and
+    so is each of those instances.
 
     Args:
         value: The value.
@@ -91,19 +147,42 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
 
     Raises:
         ToolValidationError: The value does not match.
+        AnnotationError: No value can be validated against the type.
     """
-    if cast("object", type(value)) is annotation or any(annotation is each for each in _ACCEPTING_EVERYTHING):
+    if _accepts_everything(annotation):
         return value
+    if any(annotation is each for each in _ACCEPTING_NOTHING):
+        raise _mismatch(subject, annotation, "no value is one")
+    if cast("object", type(value)) is annotation and _is_without_parts(annotation):
+        return value
+    validator = _validator_of(annotation, subject)
     try:
-        return type_adapter(annotation).validate_python(value)
+        return validator.validated(value)
     except ValidationError as error:
         raise _mismatch(subject, annotation, describe_validation_error(error)) from error
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        raise ToolValidationError(
-            f"{subject} has an annotation that cannot be validated, {type_name(annotation)}: {error.message}"
-        ) from error
     except Exception as error:  # a validator of the user's type may raise anything
         raise _mismatch(subject, annotation, describe_error(error)) from error
+
+
+def _accepts_everything(annotation: object) -> bool:
+    return any(annotation is each for each in _ACCEPTING_EVERYTHING)
+
+
+def _is_without_parts(annotation: object) -> bool:
+    return isinstance(annotation, type) and annotation in _WITHOUT_PARTS
+
+
+def reason_without_schema(error: Exception) -> str:
+    """Why a type has no validator or no JSON Schema, as one sentence.
+
+    Args:
+        error: What pydantic, or code of the user's types, raised.
+    """
+    is_pydantic = isinstance(error, PydanticUserError | PydanticUndefinedAnnotation)
+    text = error.message if is_pydantic else describe_error(error)
+    lines = text.splitlines() or [type(error).__name__]
+    said = lines[-1].strip() if lines[0].endswith(":") else lines[0]  # pydantic's core leads up to the reason
+    return f"{said.rstrip('.')}."
 
 
 def _mismatch(subject: str, annotation: object, reason: str) -> ToolValidationError:
@@ -115,4 +194,8 @@ def type_name(annotation: object) -> str:
     """A type as a person would write it."""
     if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
         return annotation.__qualname__
+    if get_origin(annotation) is Annotated:
+        for each in get_args(annotation)[1:]:
+            if isinstance(each, KeywordItems | UnpackedTuple):
+                return str(each).replace("typing.", "")
     return str(annotation).replace("typing.", "")

@@ -428,11 +428,14 @@ async def test_a_tokenizer_that_may_be_needed_is_loaded_in_a_worker_thread() -> 
     assert loaded_in[0] != threading.current_thread().name
 
 
-async def test_an_annotation_that_cannot_be_resolved_matters_only_when_a_value_is_returned() -> None:
+async def test_an_annotation_that_cannot_be_resolved_matters_only_where_the_block_may_return() -> None:
     @nh.natural_function
     async def promise() -> "NoSuchType":
         """natural
-        Return, or go on.
+        ---
+        deny: [return]
+        ---
+        Go on.
         """
         return None
 

@@ -64,6 +64,9 @@ async def test_a_text_that_is_no_expression_hinders_only_what_needs_its_type() -
     @nh.natural_function
     async def odd(value: "no expression", other: int) -> "neither this":  # type: ignore # noqa: F722
         """natural
+        ---
+        deny: [return]
+        ---
         Set <:other>.
         """
         return other

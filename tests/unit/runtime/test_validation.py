@@ -1,14 +1,22 @@
 """Values against types."""
 
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, LiteralString, Never, NoReturn, Protocol, Self, runtime_checkable
 
 import pytest
 from pydantic import BaseModel, Field, PydanticUserError
 
 import nighthawk_async as nh
 from nighthawk_async.runtime.error_text import describe_error
-from nighthawk_async.runtime.validation import json_schemas, type_adapter, type_name, validate_value
+from nighthawk_async.runtime.validation import (
+    can_validate,
+    check_type,
+    json_schemas,
+    type_adapter,
+    type_name,
+    validate_value,
+)
 
 
 class Point(BaseModel):
@@ -27,6 +35,15 @@ class Other(BaseModel):
 
 class Plain:
     pass
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    def close(self) -> None: ...
+
+
+class Uncheckable(Protocol):
+    def close(self) -> None: ...
 
 
 @dataclass
@@ -68,6 +85,26 @@ def test_some_types_accept_everything(annotation: object) -> None:
     assert validate_value(value, annotation, subject="it") is value
 
 
+@pytest.mark.parametrize("annotation", [NoReturn, Never])
+def test_some_types_accept_nothing(annotation: Any) -> None:
+    check_type(annotation, subject="it")
+    with pytest.raises(nh.ToolValidationError, match=r"it must be (NoReturn|Never): no value is one"):
+        validate_value(None, annotation, subject="it")
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [None, Callable[[int], str], type[int], Iterator[int], Awaitable[int], LiteralString, Checkable, Self],
+)
+def test_these_types_can_be_validated(annotation: Any) -> None:
+    check_type(annotation, subject="it")
+
+
+def test_a_protocol_that_cannot_be_checked_is_refused_with_the_reason() -> None:
+    with pytest.raises(nh.AnnotationError, match=r"Uncheckable, which cannot be validated: .*isinstance"):
+        check_type(Uncheckable, subject="it")
+
+
 def test_a_value_of_exactly_the_type_keeps_its_identity() -> None:
     for value in ([1], {"a": 1}, Plain(), 5):
         assert validate_value(value, type(value), subject="it") is value
@@ -79,8 +116,12 @@ def test_an_instance_is_required_of_a_plain_class() -> None:
 
 
 def test_an_annotation_that_cannot_be_validated_is_named() -> None:
-    with pytest.raises(nh.ToolValidationError, match="annotation that cannot be validated, Unfinished"):
+    with pytest.raises(
+        nh.AnnotationError, match=r"it has the type Unfinished, which cannot be validated: .*Nowhere"
+    ):
         validate_value({"part": 1}, Unfinished, subject="it")
+    assert not can_validate(Unfinished)
+    assert can_validate(Plain)
 
 
 def test_the_first_few_problems_are_told_on_one_line_without_the_values() -> None:

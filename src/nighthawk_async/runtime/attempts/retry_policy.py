@@ -12,6 +12,7 @@ from random import random
 from typing import cast
 
 from ...errors import (
+    AnnotationError,
     BudgetExceededError,
     ExecutionError,
     HookError,
@@ -42,6 +43,7 @@ FINAL_ERRORS = (
     StepAbortedError,
     StepRejectedError,
     StepStoppedError,
+    AnnotationError,
     HookError,
     HumanError,
     CancelledError,  # an Exception: what a thread gets when what it waits for on an event loop is cancelled
@@ -56,7 +58,8 @@ def may_be_retried(error: BaseException) -> bool:
 
     Not after a cancellation, an interrupt or an exit; and not after errors that somebody's decision stands
     behind: a budget, a step that was aborted, refused (`StepRejectedError`) or stopped, a hook, a person, or
-    whoever asked the task of the caller to end. What such an error caused counts as one itself.
+    whoever asked the task of the caller to end; nor after a mistake in the program. What such an error caused
+    counts as one itself.
 
     Args:
         error: The error; of a group, every error counts.

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-__all__ = ["Shape", "attribute_of", "shapes_of"]
+__all__ = ["Shape", "attribute_of", "attributes_of", "copy_attributes", "shapes_of"]
 
 _MISSING = object()
 _SCALARS = frozenset({str, int, float, complex, bool, bytes, type(None)})
@@ -174,6 +174,17 @@ class _OrderedEntries(_Entries):
         return ordered, [items.get(key) for key in ordered]
 
 
+class _Reading(dict[str, Any]):
+    """The attributes of an object, by name.
+
+    _Attributes:
+        variables: The dictionary of the instance in which they were found.
+    """
+
+    __slots__ = ("variables",)
+    variables: dict[str, Any]
+
+
 class _Attributes:
     """The instance dictionary and the slots of an object.
 
@@ -195,8 +206,10 @@ class _Attributes:
     def size(self, value: Any) -> int:
         return len(self._slots) + len(self._variables(value))
 
-    def read(self, value: Any) -> dict[str, Any]:
-        state = dict(self._variables(value))
+    def read(self, value: Any) -> "_Reading":
+        variables = self._variables(value)
+        state = _Reading(variables)
+        state.variables = variables
         if self._slots:
             slots = {name: self.get(value, name, _MISSING) for name in self._slots}
             state.update((name, item) for name, item in slots.items() if item is not _MISSING)
@@ -208,8 +221,10 @@ class _Attributes:
         names = (before.keys() | now.keys()) - self._computed
         return all(name in before and name in now and _is_same(before[name], now[name]) for name in names)
 
-    def restore(self, value: Any, before: dict[str, Any]) -> None:
-        variables = self._variables(value)
+    def restore(self, value: Any, before: "_Reading") -> None:
+        variables = before.variables
+        if self._dictionary is not None and self._variables(value) is not variables:
+            self._dictionary.__set__(value, variables)  # pydantic puts a new one in its place
         variables.clear()
         variables.update((name, item) for name, item in before.items() if name not in self._slots)
         for name, slot in self._slots.items():
@@ -217,6 +232,12 @@ class _Attributes:
                 slot.__set__(value, before[name])
             elif self.get(value, name, _MISSING) is not _MISSING:
                 slot.__delete__(value)
+
+    def copy(self, value: Any, blank: Any) -> None:
+        self._variables(blank).update(self._variables(value))
+        for name, slot in self._slots.items():
+            if (item := self.get(value, name, _MISSING)) is not _MISSING:
+                slot.__set__(blank, item)
 
     def children(self, state: dict[str, Any]) -> Iterator[tuple[str, object]]:
         for name, item in state.items():
@@ -282,7 +303,32 @@ def _is_infrastructure(kind: type[Any]) -> bool:
     )
 
 
-def _attribute_shapes(kind: type[Any]) -> tuple[Shape, ...]:
+def attributes_of(kind: type[Any]) -> Shape:
+    """How the instances of a class hold their attributes, whatever class it is.
+
+    Args:
+        kind: The class.
+    """
+    return _own_attributes(kind)
+
+
+def copy_attributes(value: object, blank: object) -> None:
+    """Give an object that has no attributes yet those of another one of its class.
+
+    Args:
+        value: The other one.
+        blank: The object.
+    """
+    _own_attributes(type(value)).copy(value, blank)
+
+
+@lru_cache(maxsize=4096)
+def _own_attributes(kind: type[Any]) -> _Attributes:
+    shapes = _attribute_shapes(kind)
+    return shapes[0] if shapes else _Attributes(None, {}, frozenset(), is_mutable=False)
+
+
+def _attribute_shapes(kind: type[Any]) -> tuple[_Attributes, ...]:
     if not kind.__flags__ & _HEAP_TYPE and kind is not types.SimpleNamespace:
         return ()
     dictionary = next((vars(base)["__dict__"] for base in kind.__mro__ if "__dict__" in vars(base)), None)

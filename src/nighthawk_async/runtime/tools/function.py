@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Generic, TypeVar, cast, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
 from ...errors import ToolBoundaryError, ToolRegistrationError
@@ -15,6 +15,8 @@ from ...types.tools import ToolDefinition
 from ..annotations import resolve_references
 from ..error_text import describe_error, describe_validation_error
 from ..step_context import StepContext
+from ..validation import json_schemas, reason_without_schema, type_name
+from ..variadics import with_unpacked
 
 __all__ = ["RunContext", "ToolFunction", "make_tool_function"]
 
@@ -71,8 +73,10 @@ class ToolFunction:
         """
         try:
             schema = self._arguments_model.model_json_schema(by_alias=True, schema_generator=_Schema)
-        except PydanticUserError as error:
-            raise ToolRegistrationError(f"Tool {self.name!r} has no JSON Schema: {error.message}") from error
+        except ToolRegistrationError:
+            raise
+        except Exception as error:  # code of the user's types may raise anything
+            raise self._without_schema(error) from error
         schema.pop("title", None)
         return ToolDefinition(
             name=self.name, description=self.description, parameters=schema, metadata=self.metadata
@@ -123,12 +127,26 @@ class ToolFunction:
         if parameter.annotation is parameter.empty:
             return Any
         try:
-            return resolve_references(parameter.annotation, _globals_of(self.function), {})
+            return with_unpacked(resolve_references(parameter.annotation, _globals_of(self.function), {}))
         except Exception as error:  # an annotation is any expression
             raise ToolRegistrationError(
                 f"Tool {self.name!r}: the annotation of '{parameter.name}' cannot be resolved: "
                 f"{describe_error(error)}"
             ) from error
+
+    def _without_schema(self, error: Exception) -> ToolRegistrationError:
+        """The error about the first parameter whose type has no schema by itself."""
+        for parameter in self._parameters:
+            annotation = self._type_of(parameter)
+            try:
+                json_schemas((annotation,))
+            except Exception as reason:  # code of the user's types may raise anything
+                return ToolRegistrationError(
+                    f"Tool {self.name!r} has no JSON Schema: its parameter '{parameter.name}' has the type "
+                    f"{type_name(annotation)}: {reason_without_schema(reason)} Use a type of JSON values, "
+                    "such as a pydantic model."
+                )
+        return ToolRegistrationError(f"Tool {self.name!r} has no JSON Schema: {reason_without_schema(error)}")
 
     @cached_property
     def _parameters(self) -> list[inspect.Parameter]:
@@ -151,7 +169,10 @@ class ToolFunction:
                 Field(default, alias=parameter.name, title=parameter.name),
             )
         configuration = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-        return create_model(f"{self.name}_arguments", __config__=configuration, **fields)
+        try:
+            return create_model(f"{self.name}_arguments", __config__=configuration, **fields)
+        except Exception as error:  # code of the user's types may raise anything
+            raise self._without_schema(error) from error
 
 
 def make_tool_function(

@@ -364,7 +364,7 @@ def _is_alike(held: object, result: object) -> bool:
     if issubclass(kind, dict):
         one, other = cast("tuple[dict[object, object], dict[object, object]]", (held, result))
         return _is_alike(list(one), list(other)) and _is_alike(
-            list(one.values()), list(other.values()), is_alike_item
+            list(one.values()), list(other.values())
         )
     if issubclass(kind, set | frozenset):
         one, other = ({(type(item), item) for item in cast("set[object]", each)} for each in (held, result))

@@ -109,6 +109,16 @@ def test_a_count_that_cannot_be_true_counts_as_not_told(
     assert usage.requests == 1
 
 
+def test_reasoning_that_is_counted_beside_the_completion_is_added_to_it() -> None:
+    document = _chat(
+        prompt_tokens=32, completion_tokens=9, completion_tokens_details={"reasoning_tokens": 94}
+    )
+
+    usage = reported(create_codec("openai-chat").decode_response(json.dumps(document).encode()))
+
+    assert usage == Usage(requests=1, input_tokens=32, output_tokens=103, reasoning_tokens=94)
+
+
 @pytest.mark.parametrize("count", NO_COUNTS)
 @pytest.mark.parametrize(("protocol", "document"), _CASES)
 def test_what_is_no_count_is_a_protocol_error(protocol: str, document: Document, count: object) -> None:

@@ -181,22 +181,22 @@ async def test_a_large_event_is_decoded_in_a_thread(threads: list[bool]) -> None
 
 
 async def test_the_end_of_a_long_response_is_decoded_in_a_thread(threads: list[bool]) -> None:
-    async with raw_server(answering(head() + delta("y" * 10_000) * 30 + END)) as url:
+    async with raw_server(answering(head() + delta("y" * 5_000) * 60 + END)) as url:
         received = await collect(model_at(url))
 
     assert isinstance(received[-1], ResponseFinished)
-    assert threads == [False] * 31 + [True]
+    assert threads == [False] * 61 + [True]
 
 
 async def test_the_end_of_a_long_response_without_a_last_word_is_decoded_in_a_thread(
     threads: list[bool],
 ) -> None:
-    stream = delta("y" * 10_000) * 30 + END.partition(b"data: [DONE]")[0]
+    stream = delta("y" * 5_000) * 60 + END.partition(b"data: [DONE]")[0]
     async with raw_server(answering(head() + stream)) as url:
         received = await collect(model_at(url))
 
     assert isinstance(received[-1], ResponseFinished)
-    assert threads == [False] * 31 + [True]
+    assert threads == [False] * 61 + [True]
 
 
 async def test_a_large_whole_answer_is_decoded_in_a_thread(threads: list[bool]) -> None:

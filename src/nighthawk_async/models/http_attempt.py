@@ -32,7 +32,7 @@ _MAX_ERROR_BYTES = 64 * 1024
 _ERROR_BODY_SECONDS = 5.0
 _DRAIN_SECONDS = 0.5
 _STREAM_TYPES = ("", "application/octet-stream", "text/event-stream", "text/plain")
-_MOST_BYTES_ON_THE_LOOP = 16 * 1024
+_MOST_BYTES_ON_THE_LOOP = 8 * 1024
 """An event or a document with more may take many milliseconds to decode, and is decoded in a thread."""
 
 _LONG_RESPONSE_BYTES = 256 * 1024
@@ -191,9 +191,8 @@ class HttpAttempt:
         try:
             chunk = await self._turns.wait_for(self._exchange.read_chunk)
         except ModelConnectionError as error:
-            self._broken = (
-                error  # where the end of the stream ends the response, it may be whole all the same
-            )
+            # Where the end of the stream ends the response, it may be whole all the same.
+            self._broken = error
         self._received_bytes += len(chunk)
         if self._max_bytes is not None and self._received_bytes > self._max_bytes:
             raise ModelProtocolError(too_long(self._max_bytes))

@@ -94,13 +94,16 @@ class WireUsage(msgspec.Struct):
         """The same as usage of one request."""
         prompt = self.prompt_tokens_details or PromptTokens()
         completion = self.completion_tokens_details or CompletionTokens()
+        received, reasoning = self.completion_tokens or 0, completion.reasoning_tokens or 0
+        if reasoning > received >= 0:  # some servers count it beside the completion
+            received += reasoning
         return Usage(
             requests=1,
             input_tokens=self.prompt_tokens or 0,
-            output_tokens=self.completion_tokens or 0,
+            output_tokens=received,
             cache_read_tokens=prompt.cached_tokens or 0,
             cache_write_tokens=prompt.cache_write_tokens or 0,
-            reasoning_tokens=completion.reasoning_tokens or 0,
+            reasoning_tokens=reasoning,
         )
 
 

@@ -4,8 +4,8 @@ In one set of permissions deny beats ask and ask beats allow; a call that no rul
 default. Of several sets in force the strictest counts, so a scope can only narrow what is permitted.
 
 Permissions steer a model. They are no sandbox: what operators, properties, iteration or an import of the
-program's own objects bring about is no call that they see, and Python has other ways to reach a function. Isolate the process where that
-matters.
+program's own objects bring about is no call that they see, and Python has other ways to reach a function.
+Isolate the process where that matters.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

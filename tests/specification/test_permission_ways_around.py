@@ -176,7 +176,8 @@ FIRING = [
     "rules", [nh.permissions(deny=shop.fire, default="allow"), DENY], ids=["denied", "nothing allowed"]
 )
 async def test_a_function_is_not_called_in_another_way(code: str, rules: nh.Permissions) -> None:
-    await assert_closed(code, rules)
+    is_of_every_python = "'__import__'" not in code  # later ones ask for it in another way
+    await assert_closed(code, rules, is_shown_first=is_of_every_python)
 
 
 @pytest.mark.parametrize("name", ["fire", "*.fire"])

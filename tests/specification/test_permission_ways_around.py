@@ -135,6 +135,22 @@ FIRING = [
     "with_star = [*map(fire, [1])]",
     "import operator\nlist(map(operator.methodcaller('__call__'), (each for each in [fire])))",
     "import operator\noperator.methodcaller('__call__', 1)(fire)",
+    "from collections import defaultdict\nd = defaultdict()\n"
+    "list(map(defaultdict.__init__, [d], (f for f in [fire])))\nd['x']",
+    "from collections import defaultdict\nd = defaultdict()\n"
+    "list(map(d.__init__, (f for f in [fire])))\nd['x']",
+    "class G:\n  flush = fire\ng = G()\nlist(map(setattr, [g], ['write'], (f for f in [len])))\n"
+    "print('eve', file=g, flush=True)",
+    "import types\ng = types.SimpleNamespace(write=fire)\nprint('eve', file=g)",
+    "import functools\nclass X:\n  f = functools.cached_property(fire)\nX().f",
+    "import contextlib\nwith contextlib.redirect_stdout(type('G', (), {'write': fire})): print('eve')",
+    "import dataclasses\ndataclasses.make_dataclass('C', [], namespace={'__str__': fire})\nfire()",
+    "import datetime\nclass Z(datetime.tzinfo): pass\nz = Z()\nvars(z)['utcoffset'] = fire\n"
+    "try: datetime.datetime(2020, 1, 1, tzinfo=z).isoformat()\nexcept TypeError: pass",
+    "class E(Exception):\n  __new__ = fire\ntry: raise E\nexcept TypeError: pass",
+    "class M(type):\n  __prepare__ = fire\ntry:\n  class E(metaclass=M): pass\nexcept TypeError: pass",
+    "import builtins\nbefore = builtins.len\ntry:\n  builtins.len = fire\n  len('x')\n"
+    "finally: builtins.len = before",
     "__builtins__['__import__'] = fire\nimport json",
     "__builtins__['__import__'] = fire\ntry:\n  from json import nothing\nexcept ImportError: pass",
     "dict.update(__builtins__, {'__import__': fire})\nimport json",
@@ -160,7 +176,8 @@ FIRING = [
     "rules", [nh.permissions(deny=shop.fire, default="allow"), DENY], ids=["denied", "nothing allowed"]
 )
 async def test_a_function_is_not_called_in_another_way(code: str, rules: nh.Permissions) -> None:
-    await assert_closed(code, rules)
+    is_of_every_python = "'__import__'" not in code  # later ones ask for it in another way
+    await assert_closed(code, rules, is_shown_first=is_of_every_python)
 
 
 @pytest.mark.parametrize("name", ["fire", "*.fire"])

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 from ...errors import HookError
 from ..step_context import StepContext
@@ -194,8 +194,9 @@ class CallChecks:
             ToolBoundaryError: Something else would be called.
         """
         names = sys._getframe(1).f_builtins  # pyright: ignore[reportPrivateUsage]
+        plain: Any = dict  # Python asks the dictionary, whatever a subclass says
         for name in ("__import__", "__build_class__"):
-            if dict.get(names, name, own := vars(builtins)[name]) is not own:
+            if plain.get(names, name, own := vars(builtins)[name]) is not own:
                 raise refusal_of_disguise(name, builtins)
 
     def raise_failure(self) -> None:
@@ -210,7 +211,7 @@ class CallChecks:
     def _check_handing_over(self, function: Callable[..., object], *, default: Verdict | None = None) -> None:
         is_calling = calls_its_arguments(function)
         if not is_calling and self._is_free(function):
-            if isinstance(function, partial):
+            if isinstance(cast("object", function), partial):
                 self._check_arguments(function, (), {}, is_free=True)
             return
         call = self._describe("", function, None, {})

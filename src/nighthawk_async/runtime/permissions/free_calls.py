@@ -46,14 +46,16 @@ _LOOKING_ON = (
 _CALLING = (
     *(map, filter, iter, collections.defaultdict, functools.reduce),
     *(itertools.starmap, itertools.accumulate, itertools.groupby),
-    *(itertools.takewhile, itertools.dropwhile, itertools.filterfalse, operator.call, *REPLACING),
+    *(itertools.takewhile, itertools.dropwhile, itertools.filterfalse, operator.call, setattr, *REPLACING),
 )
 """What calls what stands at a position of its arguments.
 
 `sorted` and the like only call a `key` that is named, and who names one hands it over.
 """
 
-_SLOT_TYPES = (types.WrapperDescriptorType, types.BuiltinFunctionType)
+_SLOT_TYPES = (types.WrapperDescriptorType, types.MethodWrapperType, types.BuiltinFunctionType)
+_CALLING_SLOTS = frozenset({"__call__", "__init__", "__new__", "__setattr__"})
+"""Special methods of Python's own that call what they are given, or put it where it is called."""
 _METHOD_TYPES = (
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
@@ -122,7 +124,7 @@ def calls_its_arguments(function: object) -> bool:
         return True
     if (called_method(function) or "").startswith("__"):
         return True
-    return isinstance(called, _SLOT_TYPES) and called.__name__ in ("__call__", "__new__")
+    return isinstance(called, _SLOT_TYPES) and called.__name__ in _CALLING_SLOTS
 
 
 def called_by_name(

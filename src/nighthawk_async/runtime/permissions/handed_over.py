@@ -14,7 +14,7 @@ __all__ = ["callables_in"]
 _EMPTY: dict[str, object] = {}
 _VIEWS: tuple[type, ...] = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _CONTAINERS: tuple[type, ...] = (list, tuple, set, frozenset, dict, collections.deque, *_VIEWS)
-_TYPES: tuple[type, ...] = (types.GenericAlias, types.UnionType, type(cast("object", Union[int, "str"])))
+_TYPES: tuple[Any, ...] = (types.GenericAlias, types.UnionType, type(cast("object", Union[int, "str"])))
 """The types of `list[Order]` and `Order | None`, in which other classes stand."""
 
 _ROWS: set[type] = {list, tuple, set, frozenset}

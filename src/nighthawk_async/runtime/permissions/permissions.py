@@ -3,9 +3,9 @@
 In one set of permissions deny beats ask and ask beats allow; a call that no rule is about follows the set's
 default. Of several sets in force the strictest counts, so a scope can only narrow what is permitted.
 
-Permissions steer a model. They are no sandbox: what operators, properties, iteration or an import bring about
-is no call that they see, and Python has other ways to reach a function. Isolate the process where that
-matters.
+Permissions steer a model. They are no sandbox: what operators, properties, iteration or an import of the
+program's own objects bring about is no call that they see, and Python has other ways to reach a function.
+Isolate the process where that matters.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -134,7 +134,8 @@ def permissions(
 
     They are for tools, and for what expressions and statements of the model call: functions, methods and
     classes of the program, and `open`, `eval` and the like. What computes with values of Python's own data
-    types is always permitted, `len` or `str.upper` for example.
+    types is permitted unless a rule gives it itself, `len` or `str.upper` for example; what it calls in turn,
+    a `key` or `file.write` of `print`, is not.
 
     Args:
         allow: The calls that are made.

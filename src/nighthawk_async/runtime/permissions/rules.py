@@ -151,7 +151,9 @@ def rule(
         when: Looks at the call, after everything else fits.
         arguments: What arguments have to look like. A text is a pattern for the argument as text, upper and
             lower case being different; of several values in a list, `allow` needs all to fit, `ask` and
-            `deny` one. A function is asked about the argument. Anything else has to be equal to it.
+            `deny` one. A function is asked about the argument. Anything else has to be equal to it. A value
+            that may be other data than it shows, a subclass of `int` that compares itself for example, does
+            not fit for `allow`.
 
     Raises:
         NighthawkError: The target is nothing that can be called, or the predicate cannot be asked.

@@ -9,10 +9,12 @@ process. These are replaced by a description, so that the error itself always ar
 import copy
 import io
 import pickle
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-__all__ = ["PicklableError", "UnpicklableError", "checked_picklable"]
+__all__ = ["PicklableError", "UnpicklableError", "checked_picklable", "reduced_with_mappings"]
 
 _MAX_DEPTH = 16
 _MAX_TEXT = 1_000  # characters of the description of what is left out
@@ -80,6 +82,22 @@ def checked_picklable(value: Value, advice: str) -> Value:
     if problem is not None:
         raise TypeError(f"{advice} ({_text_of(problem)})")
     return value
+
+
+def reduced_with_mappings(value: object, names: Iterable[str]) -> tuple[Any, ...]:
+    """What `__reduce__` gives for frozen data with read-only mappings, which Python does not pickle.
+
+    Args:
+        value: The data, made from its fields by their names.
+        names: The names of the fields.
+    """
+    fields: dict[str, Any] = {name: getattr(value, name) for name in names}
+    read_only = [name for name, part in fields.items() if isinstance(part, MappingProxyType)]
+    return _remade, (type(value), {**fields, **{name: dict(fields[name]) for name in read_only}}, read_only)
+
+
+def _remade(kind: type[Value], fields: Mapping[str, Any], read_only: Sequence[str]) -> Value:
+    return kind(**{**fields, **{name: MappingProxyType(fields[name]) for name in read_only}})
 
 
 def _parts(error: PicklableError) -> tuple[type[PicklableError], tuple[object, ...], dict[str, object]]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from decimal import Decimal
 from multiprocessing import get_context
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -308,6 +309,7 @@ def test_a_copied_meter_is_a_snapshot(copied: Callable[[Any], Any]) -> None:
 DATA: Sequence[object] = [
     StepResult(kind="pass"),
     StepResult(kind="return", bindings={"label": "good"}, return_value=["x"]),
+    StepResult(kind="pass", bindings=MappingProxyType({"label": "good"})),
     StepResponse(),
     nh.ReturnStepOutcome(return_expression="1 + 1"),
     nh.Usage(requests=1, cost=Decimal("0.5")),
@@ -340,8 +342,12 @@ async def test_a_snapshot_of_a_step_can_be_sent() -> None:
     async with nh.run(CallbackExecutor(answer)):
         assert await label_of("nice") == "good"
     (snapshot,) = snapshots
-    assert sent(snapshot) == snapshot
-    assert snapshot.locals["text"] == "nice"
+    for copied in COPIES.values():
+        other = copied(snapshot)
+        assert other == snapshot
+        assert other.locals["text"] == "nice"
+        with pytest.raises(TypeError):
+            other.locals["text"] = "changed"
 
 
 @nh.natural_function

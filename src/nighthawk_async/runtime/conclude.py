@@ -2,7 +2,8 @@
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Literal, TypeAlias, cast
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -14,6 +15,7 @@ from ..errors import (
     ToolEvaluationError,
     ToolValidationError,
 )
+from ..pickling import reduced_with_mappings
 from ..types.outcomes import (
     BreakStepOutcome,
     ContinueStepOutcome,
@@ -57,10 +59,13 @@ class StepResult(Struct, frozen=True, kw_only=True):
     """
 
     kind: OutcomeKind
-    bindings: Mapping[str, object] = field(default_factory=dict[str, object])
+    bindings: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     return_value: object = None
     exception: Exception | None = None
     rewriter: Rewriter | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced_with_mappings(self, self.__struct_fields__)
 
 
 def propose(context: StepContext, outcome: StepOutcome, bindings: Mapping[str, object]) -> StepResult:
@@ -197,12 +202,14 @@ def _validate_bindings(
     if isinstance(outcome, PassStepOutcome):
         _check_nothing_missing(context, bindings)
     try:
-        return {
-            name: validate_value(
-                value, context.binding_types.get(name, object), subject=f"write binding '{name}'"
-            )
-            for name, value in bindings.items()
-        }
+        return MappingProxyType(
+            {
+                name: validate_value(
+                    value, context.binding_types.get(name, object), subject=f"write binding '{name}'"
+                )
+                for name, value in bindings.items()
+            }
+        )
     except ToolValidationError as error:
         raise _not_valid(context, error) from error
 

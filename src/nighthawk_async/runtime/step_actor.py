@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from contextvars import Context, copy_context
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import anyio
@@ -354,7 +355,7 @@ class StepActor(Steering):
         context = self.context
         return StepSnapshot(
             step_id=context.step_id,
-            locals=dict(context.step_locals),
+            locals=MappingProxyType(dict(context.step_locals)),
             local_previews=preview_values(context.step_locals),
             assigned_names=frozenset(context.assigned_names),
             turns=self.progress.turns,

@@ -4,7 +4,10 @@ import reprlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
+from ..pickling import reduced_with_mappings
 from ..prompt.plain_text import single_line
 from ..types.messages import ToolCall
 from ..types.usage import Usage
@@ -75,10 +78,13 @@ class StepSnapshot:
     is_suspended: bool
     stop_reason: str | None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced_with_mappings(self, self.__dataclass_fields__)
+
 
 def preview_values(values: Mapping[str, object]) -> Mapping[str, str]:
     """One short line of text for each value, at most 200 characters."""
-    return {name: _preview(value) for name, value in values.items()}
+    return MappingProxyType({name: _preview(value) for name, value in values.items()})
 
 
 def _preview(value: object) -> str:

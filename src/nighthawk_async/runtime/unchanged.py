@@ -56,8 +56,8 @@ def _is_same(before: object, after: object) -> bool:
     ):
         return False
     if kind in _SCALARS or issubclass(kind, PurePath):
-        return kind.__eq__(before, after) is True  # as pydantic sees an instance of a subclass
-    if kind in _SEQUENCES or (isinstance(after, tuple) and hasattr(after, "_fields")):
+        return cast("Any", kind).__eq__(before, after) is True  # as pydantic sees an instance of a subclass
+    if kind in _SEQUENCES or issubclass(kind, tuple):  # a named one
         return _are_same(cast("list[object]", before), cast("list[object]", after))
     if kind in _SETS:
         items = {item: item for item in cast("set[object]", before)}

@@ -31,7 +31,7 @@ class StepProgress:
 
     def __init__(self, outer: "StepProgress | None" = None) -> None:
         self.turns = 0
-        self.usage_meter = UsageMeter(None if outer is None else outer.usage_meter)
+        self.usage_meter: UsageMeter = UsageMeter(None if outer is None else outer.usage_meter)
         self._calls: dict[object, ToolCall] = {}
 
     @property

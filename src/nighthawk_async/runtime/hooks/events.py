@@ -218,8 +218,8 @@ class BeforeCommit(HookEvent):
     """
 
     outcome: StepOutcome
-    bindings: Mapping[str, object]
-    return_value: object = None
+    bindings: Mapping[str, Any]
+    return_value: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,8 +55,8 @@ class StepCommit:
 
     step_id: str
     outcome: StepOutcome
-    bindings: Mapping[str, object]
-    return_value: object = None
+    bindings: Mapping[str, Any]
+    return_value: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

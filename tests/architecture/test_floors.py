@@ -13,6 +13,7 @@ FLOORS: Mapping[str, int] = {
     "configuration": 0,
     "lazy_exports": 0,
     "observation": 0,
+    "secret_names": 0,
     "trace_context": 0,
     "natural": 1,
     "prompt": 1,
@@ -42,7 +43,8 @@ FLOORS: Mapping[str, int] = {
 """The floor of every room."""
 
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
-    {("configuration", "errors"), ("configuration", "types"), ("cli", "__init__"), ("__main__", "cli")}
+    {("configuration", "errors"), ("configuration", "secret_names"), ("configuration", "types")}
+    | {("cli", "__init__"), ("__main__", "cli")}
     | {("observation", "types")}
     | {("executors", "models")}  # the agent executor makes the model that its configuration names
     | {("__init__", room) for room in ("asgi", "hooks", "human", "oversight", "resilience")}  # joins them

@@ -1,8 +1,8 @@
 """The examples of the README and of `docs/` as modules, for type checkers.
 
-`python -m tests.types.pages FOLDER` writes them. Every page is one module, as the tests run it, and an example
-stands on the lines that it has on its page. What a page may do and a module may not is allowed in the module's
-first lines, and nowhere else.
+`python -m tests.types.pages FOLDER` writes them. Every page is one module, as the tests run it, and an
+example stands on the lines that it has on its page. What a page may do and a module may not is allowed in the
+first lines of the module, and nowhere else.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What type checkers see of programs: natural functions, tools, runs, hooks, oversight, budgets, the testing kit.
+"""What type checkers see of programs: functions, tools, runs, hooks, oversight, the testing kit.
 
 They read `assert_type`, and a comment that ignores an error has to ignore one. Running shows the values.
 """

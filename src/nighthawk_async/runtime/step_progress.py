@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..prompt.plain_text import single_line
+from ..secret_names import HIDDEN, hides_value
 from ..types.messages import ToolCall
 from ..types.usage import Usage
 from .usage_meter import UsageMeter
@@ -79,7 +80,9 @@ class StepSnapshot:
 
 def preview_values(values: Mapping[str, object]) -> Mapping[str, str]:
     """One short line of text for each value, at most 200 characters."""
-    return MappingProxyType({name: _preview(value) for name, value in values.items()})
+    return MappingProxyType(
+        {name: HIDDEN if hides_value(name, value) else _preview(value) for name, value in values.items()}
+    )
 
 
 def _preview(value: object) -> str:

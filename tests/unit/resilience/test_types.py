@@ -159,7 +159,7 @@ async def test_what_decides_says_what_a_vote_gives() -> None:
     assert_type(await vote(decide=count_bytes)(read)("a", size=2), int)
     assert_type(await vote(decide=count_later)(read)("a"), int)
     assert_type(await vote(decide=list)(read)("a"), list[bytes])
-    # mypy finds no type for an overloaded function before it knows the values; docs/natural-blocks.md says so.
+    # mypy finds no type for an overloaded function before it knows the values, as the documentation says.
     assert_type(await vote(decide=max)(read)("a"), bytes)  # type: ignore[assert-type]
 
 

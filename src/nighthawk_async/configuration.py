@@ -225,7 +225,8 @@ class StepExecutorConfiguration(BaseModel):
         if is_masked(value):
             raise ValueError(
                 "they come from a dump, which holds ********** in the place of secrets such as api_key; put "
-                "the secrets back, or leave them out so that the environment's are used (model_copy keeps them)"
+                "the secrets back, or leave them out so that the environment's are used (model_copy keeps "
+                "them)"
             )
         return value
 

@@ -5,6 +5,7 @@ was built from, and the build is skipped while that stays the same.
 """
 
 import hashlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -134,9 +135,19 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check types strictly, then report how completely the public interface is typed."""
+    """Check types strictly, then report how completely the public interface is typed.
+
+    mypy and pyright look at the library, the examples, typical programs and all examples of the pages.
+    """
     prepare(session, "types", extras="all")
+    folder = Path(session.create_tmp()).resolve()
+    session.run("python", "-m", "tests.types.pages", str(folder / "pages"))
+    session.run("mypy", *PROJECT["tool"]["mypy"]["files"], str(folder / "pages"))
     session.run("pyright", "--pythonpath", python_of(session))
+    # A project of its own, because pyright leaves out folders whose names begin with a dot.
+    pages = {"extends": str(PROJECT_FILE), "include": ["pages"]}
+    (folder / "pyrightconfig.json").write_text(json.dumps(pages))
+    session.run("pyright", "--pythonpath", python_of(session), "--project", str(folder))
     # A report: names that a dependency leaves untyped count against the interface, so it does not fail the
     # session.
     session.run(

@@ -2,7 +2,9 @@
 
 import signal
 import socket
+from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib import import_module
 from typing import Literal, TypeAlias
 
 import anyio
@@ -41,10 +43,8 @@ def serve_with_hypercorn(service: ASGIApp, listener: socket.socket, backend: Bac
     """
     from hypercorn.config import Config
 
-    if backend == "trio":
-        from hypercorn.trio import serve  # pyright: ignore[reportUnknownVariableType]
-    else:
-        from hypercorn.asyncio import serve  # pyright: ignore[reportUnknownVariableType]
+    # Hypercorn's own type of an application fits none of Starlette's.
+    serve: Callable[..., Awaitable[None]] = import_module(f"hypercorn.{backend}").serve
     config = Config()
     config.bind = [f"fd://{listener.detach()}"]
     config.graceful_timeout = GRACE_SECONDS

@@ -2,7 +2,8 @@
 
 The house, ground floor first; a room imports only from lower floors (`tests/architecture/test_floors.py`):
 
-    0  errors, pickling, types, configuration, observation, executions, threads, trace_context, lazy_exports
+    0  errors, pickling, types, secret_names, configuration, observation, executions, threads, trace_context,
+       lazy_exports
     1  natural, prompt, wire, catalog, actors, parallel
     2  ports
     3  runtime

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_serializer, field_validator, model_validator
 
 from .errors import UnknownModelError
+from .secret_names import is_masked, masked
 from .types.model import OutcomeTransport
 
 __all__ = [
@@ -170,12 +171,15 @@ class StepExecutorConfiguration(BaseModel):
         model_settings: Settings for the model's endpoint (`temperature`, `max_tokens`, `seed`, `base_url`,
             `api_key`, …). A pydantic model is converted to a dictionary, the defaults that it declares
             included. A field that is None only by default is left out; None that was given stays, since it
-            means something for some settings: no limit, for `timeout_seconds`.
+            means something for some settings: no limit, for `timeout_seconds`. A dump holds `**********` in
+            the place of secrets, and is refused as a configuration until they are put back.
         tokenizer_encoding: Name of the tokenizer encoding for token budgets. None resolves it from the
             model's name, then falls back to `o200k_base`.
         prompts: The prompt templates.
         context_limits: The limits of rendered context.
         json_renderer_style: How previews show what they leave out.
+        show_secrets: Whether models are shown values whose names say that they are secrets, `password` or
+            `api_key` for example; `<hidden>` stands in their place otherwise.
         system_prompt_suffix_fragments: Texts appended to every system prompt.
         user_prompt_suffix_fragments: Texts appended to every user prompt.
         outcome_transport: How outcomes travel; `auto` takes what suits the model.
@@ -189,7 +193,7 @@ class StepExecutorConfiguration(BaseModel):
         step_timeout_seconds: Seconds a step may take in all; None for no limit.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)
 
     model: str = DEFAULT_MODEL
     # Not shown: it may hold a key.
@@ -198,6 +202,7 @@ class StepExecutorConfiguration(BaseModel):
     prompts: StepPromptTemplates = Field(default_factory=StepPromptTemplates)
     context_limits: StepContextLimits = Field(default_factory=StepContextLimits)
     json_renderer_style: JsonRendererStyle = "default"
+    show_secrets: bool = False
     system_prompt_suffix_fragments: tuple[str, ...] = ()
     user_prompt_suffix_fragments: tuple[str, ...] = ()
     outcome_transport: OutcomeTransport | Literal["auto"] = "auto"
@@ -215,6 +220,21 @@ class StepExecutorConfiguration(BaseModel):
         if value is None:
             return {}
         return value.model_dump(exclude=_defaults_of_none(value)) if isinstance(value, BaseModel) else value
+
+    @field_validator("model_settings")
+    @classmethod
+    def _refuse_masked_settings(cls, value: Mapping[str, Any]) -> Mapping[str, Any]:
+        if is_masked(value):
+            raise ValueError(
+                "they come from a dump, which holds ********** in the place of secrets such as api_key; put "
+                "the secrets back, or leave them out so that the environment's are used (model_copy keeps "
+                "them)"
+            )
+        return value
+
+    @field_serializer("model_settings")
+    def _without_secrets(self, value: Mapping[str, Any]) -> object:
+        return masked(value)
 
 
 def _defaults_of_none(settings: BaseModel) -> dict[str, Any]:

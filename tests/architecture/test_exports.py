@@ -14,7 +14,7 @@ import pytest
 from .source_tree import PACKAGE, SOURCE, Module, parse_package
 
 PUBLIC_ROOMS = (
-    *("resilience", "hooks", "human", "oversight", "testing", "asgi", "evals", "actors", "parallel"),
+    *("resilience", "hooks", "human", "oversight", "testing", "asgi", "actors", "parallel"),
     "observe",
 )
 """The rooms whose exports are public, beside the package itself."""

@@ -1,5 +1,6 @@
 """The floors of the house: a room imports from lower floors only, and no modules form a circle."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ FLOORS: Mapping[str, int] = {
     "configuration": 0,
     "lazy_exports": 0,
     "observation": 0,
+    "secret_names": 0,
     "threads": 0,
     "trace_context": 0,
     "executions": 0,
@@ -27,7 +29,6 @@ FLOORS: Mapping[str, int] = {
     "runtime": 3,
     "models": 4,
     "executors": 4,
-    "journal": 4,
     "observe": 4,
     "functions": 5,
     "resilience": 5,
@@ -36,8 +37,6 @@ FLOORS: Mapping[str, int] = {
     "oversight": 5,
     "testing": 5,
     "asgi": 5,
-    "evals": 5,
-    "distributed": 5,
     "cli": 5,
     "__init__": 5,
     "__main__": 5,
@@ -45,7 +44,8 @@ FLOORS: Mapping[str, int] = {
 """The floor of every room."""
 
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
-    {("configuration", "errors"), ("configuration", "types"), ("cli", "__init__"), ("__main__", "cli")}
+    {("configuration", "errors"), ("configuration", "secret_names"), ("configuration", "types")}
+    | {("cli", "__init__"), ("__main__", "cli")}
     | {("observation", "types"), ("errors", "pickling"), ("threads", "executions")}
     | {("executors", "models")}  # the agent executor makes the model that its configuration names
     | {("__init__", room) for room in ("asgi", "hooks", "human", "oversight", "resilience")}  # joins them
@@ -54,6 +54,8 @@ SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
 """The arrows allowed between rooms of one floor."""
 
 NEVER_IMPORTED = "testing"
+
+DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
 
 
 def room_of(module: str) -> str:
@@ -91,7 +93,21 @@ def modules() -> dict[str, Module]:
 def test_every_room_has_a_floor(modules: dict[str, Module]) -> None:
     rooms = {room_of(name) for name in modules}
     assert "types" in rooms, "the source tree was not found"
-    assert not rooms - FLOORS.keys()
+    assert rooms == FLOORS.keys()
+
+
+def test_the_page_about_the_design_shows_every_room_on_its_floor() -> None:
+    page = DESIGN.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([0-9]) \| (.*) \|$", page, re.MULTILINE)
+    shown = {room: int(floor) for floor, rooms in rows for room in re.findall(r"`(\w+)`", rooms)}
+    assert shown == FLOORS
+
+
+def test_the_page_about_the_design_says_what_every_room_holds() -> None:
+    _, _, table = DESIGN.read_text(encoding="utf-8").partition("| room | holds |\n|---|---|\n")
+    names = [row.split("|")[1] for row in table.partition("\n\n")[0].splitlines()]
+    described = [room for name in names for room in re.findall(r"`(\w+)`", name)]
+    assert sorted([*described, "__init__", "__main__"]) == sorted(FLOORS)
 
 
 def test_every_arrow_goes_to_a_lower_floor(modules: dict[str, Module]) -> None:

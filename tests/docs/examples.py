@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -162,7 +162,7 @@ def _block_of(token: Token, directives: _Directives, place: str) -> Block | None
     return Block(kind="example", text=token.content, line=line, setups=setups, reason_not_to_run=reason)
 
 
-def _compile(block: Block, *, filename: str):
+def _compile(block: Block, *, filename: str) -> CodeType:
     """Compile an example whose source `inspect` can read, as natural functions need."""
     lines = block.text.splitlines(keepends=True)
     linecache.cache[filename] = (len(block.text), None, lines, filename)

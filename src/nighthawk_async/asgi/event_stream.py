@@ -1,7 +1,7 @@
 """`stream_response`, `stream_node`: what goes on and what comes of it as server-sent events. Floor 5."""
 
 from http import HTTPStatus
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from ..errors import NighthawkError
 from ..observe import TaskTree, find_tree
@@ -11,7 +11,7 @@ from .event_stream_delivery import HEADERS
 from .event_stream_frameworks import find_response_class
 from .event_stream_node import NodeStreams
 from .event_stream_serving import CallStreams
-from .protocol import AsgiScope, Receive, Send
+from .protocol import Receive, Send
 from .request_in_force import find_request
 from .settings import checked_count, checked_seconds
 
@@ -46,7 +46,7 @@ class StreamResponse:
             (name.encode("latin-1"), value.encode("latin-1")) for name, value in HEADERS.items()
         ]
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve one request.
 
         Args:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from ..errors import NighthawkError
 from ..observe.tree import TaskTree
@@ -164,7 +165,7 @@ class NighthawkMiddleware:
         """How many wait to be let in."""
         return self._service.admission.queued
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve a connection, or go through the lifespan.
 
         Args:

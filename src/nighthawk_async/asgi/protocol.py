@@ -6,7 +6,16 @@ Source: https://asgi.readthedocs.io/en/latest/specs/
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, TypeAlias
 
-__all__ = ["Application", "AsgiScope", "Message", "Receive", "Send", "header_values", "says_client_left"]
+__all__ = [
+    "Application",
+    "AsgiScope",
+    "Message",
+    "Receive",
+    "Send",
+    "ServedApplication",
+    "header_values",
+    "says_client_left",
+]
 
 AsgiScope: TypeAlias = MutableMapping[str, Any]
 """What ASGI calls a scope: what is known of a connection. Not a scope of this library."""
@@ -14,10 +23,13 @@ AsgiScope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]
 """An event that a server gives, or is given."""
 
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
+Receive: TypeAlias = Callable[[], Awaitable[Any]]
+Send: TypeAlias = Callable[[Any], Awaitable[None]]
 Application: TypeAlias = Callable[[Any, Any, Any], Awaitable[object]]
-"""Any ASGI application; frameworks have types of their own for its three arguments."""
+"""Any ASGI application; servers and frameworks have types of their own for what they hand to it."""
+
+ServedApplication: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
+"""An application of this library, for any server and framework."""
 
 _DISCONNECTS = ("ClientDisconnect", "WebSocketDisconnect")
 """What Starlette and its kin call it."""

@@ -74,6 +74,7 @@ class AgentStepExecutor:
             counter=self.token_encoding,
             tool_result_max_tokens=configuration.context_limits.tool_result_max_tokens,
             json_renderer_style=configuration.json_renderer_style,
+            show_secrets=configuration.show_secrets,
         )
 
     @classmethod
@@ -89,7 +90,9 @@ class AgentStepExecutor:
             ConfigurationError: Another setting is wrong.
         """
         if not isinstance(cast("object", configuration), StepExecutorConfiguration):
-            raise ConfigurationError(f"{configuration!r} is no StepExecutorConfiguration.")
+            raise ConfigurationError(
+                f"from_configuration takes a StepExecutorConfiguration, not {type(configuration).__name__!r}."
+            )
         model = create_model(configuration.model, settings=configuration.model_settings)
         executor = cls(agent=ModelAgent(model), configuration=configuration, agent_is_managed=True)
         _check_transport(executor.outcome_transport, model, offers_tools=bool(configuration.provided_tools))

@@ -1,5 +1,6 @@
 """The tools that every step offers: nh_eval, nh_assign, nh_exec (specification 8.3). Floor 4."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -7,16 +8,25 @@ import msgspec
 from msgspec import Struct
 
 from ..errors import ToolBoundaryError
-from ..runtime.commands import Assign, Command, Execute
+from ..runtime.commands import Assign, Command, Evaluate, Execute
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tools.registry import OUTCOME_TOOL_NAME
 from ..runtime.validation import type_name
+from ..secret_names import HIDDEN
 from ..types.tools import ToolDefinition
 from ..wire.response_json import NOT_JSON, check_depth
 
 __all__ = ["OUTCOME_TOOL_NAME", "PROVIDED_TOOLS", "ProvidedTool", "describe_reply", "outcome_tool_definition"]
 
 Arguments = TypeVar("Arguments")
+
+_MAX_READ_CHARACTERS = 1_000
+
+_READ = re.compile(
+    r"\s*(?:.*\.\s*)?(?P<name>[^\W\d]\w*)\s*"  # a name, or an attribute of anything
+    r"|.*\[\s*(?P<quote>['\"])(?P<key>[^'\"]*)(?P=quote)\s*\]\s*",  # an item under a key
+    re.DOTALL,
+)
 
 
 class _EvalArguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -69,20 +79,31 @@ def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
     return actor.post_execute(_decode(arguments, _ExecArguments).statements)
 
 
-def describe_reply(command: Command, value: object) -> object:
-    """What the model sees of a reply: the value itself, or a diagnostic object for a change of state."""
+def describe_reply(command: Command, value: object, *, hides: Callable[[str, object], bool]) -> object:
+    """What the model sees of a reply: the value itself, or a diagnostic object for a change of state.
+
+    Args:
+        command: The command.
+        value: What it gave.
+        hides: Whether what a name holds is not shown, for an expression that only reads it.
+    """
+    shown = value
+    if isinstance(command, Assign | Evaluate):
+        read = _READ.fullmatch(command.expression[-_MAX_READ_CHARACTERS:])
+        if read is not None and hides(read["name"] or read["key"], value):
+            shown = HIDDEN
     match command:
         case Assign():
             return {
                 "succeeded": True,
                 "target_path": str(command.target),
                 "type": type_name(type(value)),
-                "value": value,
+                "value": shown,
             }
         case Execute():
             return {"changed": value}
         case _:
-            return value
+            return shown
 
 
 def _definition(name: str, description: str, **parameters: str) -> ToolDefinition:

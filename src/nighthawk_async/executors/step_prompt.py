@@ -95,6 +95,7 @@ class StepPrompt(Struct, frozen=True, kw_only=True, eq=False):
             limits=self.configuration.context_limits,
             references=self.context.references,
             style=self.configuration.json_renderer_style,
+            show_secrets=self.configuration.show_secrets,
             counter=self.counter,
         )
 

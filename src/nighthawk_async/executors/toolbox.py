@@ -12,6 +12,7 @@ from ..runtime.environment import Environment
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tools.function import ToolFunction
 from ..runtime.tools.outcome import ToolOutcome, ToolResultRenderingPolicy, outcome_of_failure, render_outcome
+from ..secret_names import hides_value
 from ..types.messages import ToolCall, ToolResult
 from ..types.tools import ToolDefinition
 from .host_errors import find_host_error
@@ -171,7 +172,14 @@ class Toolbox:
             if (host_error := find_host_error(error)) is not None:
                 raise host_error from host_error.__cause__
             return self._result(call, outcome_of_failure(error))
-        return self._result(call, ToolOutcome(payload=describe_reply(pending.command, value)))
+        shown = describe_reply(pending.command, value, hides=self._hides)
+        return self._result(call, ToolOutcome(payload=shown))
+
+    def _hides(self, name: str, value: object) -> bool:
+        """Whether what a name holds is not shown: a secret that the program does not mention."""
+        if self._policy.show_secrets or name in self._actor.context.references:
+            return False
+        return hides_value(name, value)
 
     async def _failed(self, call: ToolCall, error: ToolBoundaryError) -> ToolResult:
         return self._result(call, outcome_of_failure(error))

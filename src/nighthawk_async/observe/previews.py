@@ -19,6 +19,7 @@ from ..prompt.introspection import find_class_attribute, has_base, type_name
 from ..prompt.plain_text import clean_text, single_line
 from ..prompt.scalars import BIG_INTEGER_MARK
 from ..runtime.error_text import describe_validation_error
+from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
 from .views import NO_VALUES, ErrorView
 
@@ -61,7 +62,7 @@ def preview_values(values: Mapping[str, object] | None, max_characters: int) -> 
     if not values:
         return NO_VALUES
     shown = {
-        preview_name(name): _preview(value, max_characters)
+        preview_name(name): _preview(HIDDEN if hides_value(name, value) else value, max_characters)
         for name, value in islice(values.items(), MAX_NAMES)
     }
     if len(values) > MAX_NAMES:

@@ -15,7 +15,7 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..observation import NodeWriter
-from .calling import AnyFunction, call_any
+from .calling import call_any
 from .deadlines import Deadline
 from .errors import CallCancelledError, DeadlineExceededError
 from .failures import errors_in, raise_bare, without_cancellations
@@ -95,7 +95,7 @@ class Calls(Generic[Item, Result]):
 
     def __init__(
         self,
-        function: AnyFunction[Item, Result],
+        function: Callable[[Item], Any],
         items: Iterable[Item] | AsyncIterable[Item],
         take: Callable[[int, Outcome[Result]], None],
         options: CallOptions,

@@ -1,9 +1,8 @@
 """`map`, `settle` and `race`: the common shapes of calling one function many times. Floor 1."""
 
-from collections.abc import AsyncIterable, Iterable
-from typing import TypeVar
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from typing import Any, TypeVar, overload
 
-from .calling import AnyFunction
 from .calls import CallOptions, Calls
 from .errors import NothingToRaceError
 from .outcomes import Failed, Outcome, Settled
@@ -15,14 +14,32 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+@overload
 async def map(
-    function: AnyFunction[Item, Result],
+    function: Callable[[Item], Awaitable[Result]],
     items: Iterable[Item] | AsyncIterable[Item],
     *,
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
-) -> list[Result]:
+) -> list[Result]: ...
+@overload
+async def map(
+    function: Callable[[Item], Result],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> list[Result]: ...
+async def map(
+    function: Callable[[Item], Any],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> list[Any]:
     """Call a function for every item, many at a time.
 
     The first failure cancels the calls in flight, starts no more, and arrives as it is. An exception group
@@ -52,9 +69,9 @@ async def map(
         DeadlineExceededError: The calls did not end in time.
         Exception: What the first failing call raised, or what the iterable raised.
     """
-    results: dict[int, Result] = {}
+    results: dict[int, Any] = {}
 
-    def take(index: int, outcome: Outcome[Result]) -> None:
+    def take(index: int, outcome: Outcome[Any]) -> None:
         if isinstance(outcome, Failed):
             calls.fail(outcome.error)
         else:
@@ -68,14 +85,32 @@ async def map(
     return [results[index] for index in range(len(results))]
 
 
+@overload
 async def settle(
-    function: AnyFunction[Item, Result],
+    function: Callable[[Item], Awaitable[Result]],
     items: Iterable[Item] | AsyncIterable[Item],
     *,
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
-) -> Settled[Result]:
+) -> Settled[Result]: ...
+@overload
+async def settle(
+    function: Callable[[Item], Result],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> Settled[Result]: ...
+async def settle(
+    function: Callable[[Item], Any],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> Settled[Any]:
     """Call a function for every item, many at a time, and say of each call how it ended.
 
     No failing call raises here. The cancellation of the caller is no failure of a call: it goes on, and there
@@ -98,7 +133,7 @@ async def settle(
         DeadlineExceededError: The calls did not end in time.
         Exception: What the iterable or the progress callback raised.
     """
-    outcomes: dict[int, Outcome[Result]] = {}
+    outcomes: dict[int, Outcome[Any]] = {}
     options = CallOptions(
         title="parallel.settle", max_concurrent=max_concurrent, deadline=deadline, progress=progress
     )
@@ -106,14 +141,32 @@ async def settle(
     return Settled(outcomes=tuple(outcomes[index] for index in range(len(outcomes))))
 
 
+@overload
 async def race(
-    function: AnyFunction[Item, Result],
+    function: Callable[[Item], Awaitable[Result]],
     items: Iterable[Item] | AsyncIterable[Item],
     *,
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
-) -> Result:
+) -> Result: ...
+@overload
+async def race(
+    function: Callable[[Item], Result],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> Result: ...
+async def race(
+    function: Callable[[Item], Any],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> Any:
     """Call a function for every item, many at a time, and give the first result.
 
     A call that fails leaves the race to the others. Once a call has returned, the others are cancelled and
@@ -137,10 +190,10 @@ async def race(
         DeadlineExceededError: No call succeeded in time.
         Exception: What the iterable or the progress callback raised.
     """
-    winners: list[Result] = []
+    winners: list[Any] = []
     errors: dict[int, Exception] = {}
 
-    def take(index: int, outcome: Outcome[Result]) -> None:
+    def take(index: int, outcome: Outcome[Any]) -> None:
         if isinstance(outcome, Failed):
             errors[index] = outcome.error
         else:

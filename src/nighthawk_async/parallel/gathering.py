@@ -16,13 +16,14 @@ Third = TypeVar("Third")
 Fourth = TypeVar("Fourth")
 
 
-# Heterogeneous awaitables have the types of a tuple, as in the type stubs of asyncio.gather.
+# Heterogeneous awaitables have the types of a tuple, as in the type stubs of asyncio.gather. These ignore the
+# overlaps too: `return_exceptions=True` fits the last alone.
 @overload
-async def gather(
+async def gather(  # type: ignore[overload-overlap]
     first: Awaitable[First], second: Awaitable[Second], /, *, return_exceptions: Literal[False] = False
 ) -> tuple[First, Second]: ...
 @overload
-async def gather(
+async def gather(  # type: ignore[overload-overlap]
     first: Awaitable[First],
     second: Awaitable[Second],
     third: Awaitable[Third],
@@ -31,7 +32,7 @@ async def gather(
     return_exceptions: Literal[False] = False,
 ) -> tuple[First, Second, Third]: ...
 @overload
-async def gather(
+async def gather(  # type: ignore[overload-overlap]
     first: Awaitable[First],
     second: Awaitable[Second],
     third: Awaitable[Third],

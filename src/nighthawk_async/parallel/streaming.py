@@ -1,15 +1,14 @@
 """`stream`: results in the order in which the calls end. Floor 1."""
 
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from types import TracebackType
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, overload
 
 import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from .calling import AnyFunction
 from .calls import CallOptions, Calls
 from .outcomes import Failed, Outcome
 from .progress import ProgressTarget
@@ -21,14 +20,32 @@ Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
 
 
+@overload
 def stream(
-    function: AnyFunction[Item, Result],
+    function: Callable[[Item], Awaitable[Result]],
     items: Iterable[Item] | AsyncIterable[Item],
     *,
     max_concurrent: int | None = None,
     deadline: float | None = None,
     progress: ProgressTarget | None = None,
-) -> "Stream[Result]":
+) -> "Stream[Result]": ...
+@overload
+def stream(
+    function: Callable[[Item], Result],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> "Stream[Result]": ...
+def stream(
+    function: Callable[[Item], Any],
+    items: Iterable[Item] | AsyncIterable[Item],
+    *,
+    max_concurrent: int | None = None,
+    deadline: float | None = None,
+    progress: ProgressTarget | None = None,
+) -> "Stream[Any]":
     """Call a function for every item, many at a time, and give each result as soon as it is there.
 
         async with parallel.stream(fetch, urls, max_concurrent=8) as results:
@@ -71,7 +88,7 @@ class Stream(Generic[Result_co]):
 
     def __init__(
         self,
-        function: AnyFunction[Item, Result_co],
+        function: Callable[[Item], Any],
         items: Iterable[Item] | AsyncIterable[Item],
         options: CallOptions,
     ) -> None:

@@ -77,7 +77,7 @@ class TaskNode:
         self.id = id
         self.name = name
         self.parent_id = None if parent is None else parent.id
-        self.root_id = id if parent is None else parent.root_id
+        self.root_id: str = id if parent is None else parent.root_id
         self.positions = Positions(id)
         self.request: CancelRequest | None = None
         self.writer: NodeWriter | None = None  # where somebody watches the task

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
+from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
 from .fields import object_fields
 from .introspection import find_class_attribute, resolution_order, type_name
@@ -45,19 +46,22 @@ class BoundedValue(Struct, frozen=True, kw_only=True):
     is_complete: bool
 
 
-def to_bounded_value(value: object, *, cells: int, with_marks: bool) -> BoundedValue:
+def to_bounded_value(
+    value: object, *, cells: int, with_marks: bool, show_secrets: bool = False
+) -> BoundedValue:
     """Convert a value, all of it when it is small and else an even selection of its parts.
 
     Args:
         value: Any value.
         cells: About how many parts to visit.
         with_marks: Whether to put marks where parts are missing.
+        show_secrets: Whether to show what stands under names of secrets.
     """
     try:
-        walk = _Walk(is_selective=False, with_marks=with_marks)
+        walk = _Walk(is_selective=False, with_marks=with_marks, show_secrets=show_secrets)
         converted, _ = walk.convert(value, cells, 0)
     except _TooLarge:
-        walk = _Walk(is_selective=True, with_marks=with_marks)
+        walk = _Walk(is_selective=True, with_marks=with_marks, show_secrets=show_secrets)
         converted, _ = walk.convert(value, cells, 0)
     return BoundedValue(value=converted, is_complete=walk.is_complete)
 
@@ -89,12 +93,13 @@ class _Walk:
     A selective pass gives every part its share of the cells; the other kind stops when there are too few.
     """
 
-    __slots__ = ("_is_selective", "_path", "_with_marks", "is_complete")
+    __slots__ = ("_is_selective", "_path", "_show_secrets", "_with_marks", "is_complete")
 
-    def __init__(self, *, is_selective: bool, with_marks: bool) -> None:
+    def __init__(self, *, is_selective: bool, with_marks: bool, show_secrets: bool) -> None:
         self.is_complete = True
         self._is_selective = is_selective
         self._with_marks = with_marks
+        self._show_secrets = show_secrets
         self._path: set[int] = set()
 
     def convert(self, value: object, cells: int, depth: int) -> tuple[JsonableValue, int]:
@@ -135,6 +140,8 @@ class _Walk:
             if opened.has_keys:
                 keys.append(_key_text(key))
                 remaining -= len(keys[-1]) // _CHARACTERS_PER_CELL
+                if not self._show_secrets and hides_value(key, item):
+                    item = HIDDEN
             converted, cost = self.convert(item, share, depth + 1)
             values.append(converted)
             remaining -= cost

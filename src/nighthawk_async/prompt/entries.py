@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, cast
 from msgspec import Struct
 
 from ..configuration import JsonRendererStyle, StepContextLimits
+from ..secret_names import HIDDEN, hides_value
 from ..types.content import UserContent
 from .annotations import annotation_text, is_type_alias, is_type_expression
 from .callables import CallableDescription, callable_line, describe_callable
@@ -75,9 +76,10 @@ class EntryRenderer:
         limits: Token limits of previews.
         style: The style of previews.
         counter: Counts tokens.
+        show_secrets: Whether to show what stands under names of secrets.
     """
 
-    __slots__ = ("_ambiguous", "_counter", "_limits", "_references", "_style")
+    __slots__ = ("_ambiguous", "_counter", "_limits", "_named", "_references", "_show_secrets", "_style")
 
     def __init__(
         self,
@@ -87,12 +89,15 @@ class EntryRenderer:
         limits: StepContextLimits,
         style: JsonRendererStyle,
         counter: TokenCounter,
+        show_secrets: bool = False,
     ) -> None:
         self._limits = limits
         self._style: JsonRendererStyle = style
         self._counter = counter
+        self._show_secrets = show_secrets
         self._references = _by_root(references)
         counts = Counter(signature for entry in entries for signature in _signatures(entry))
+        self._named = frozenset(references)
         self._ambiguous = frozenset(signature for signature, count in counts.items() if count > 1)
 
     def render(self, entry: Entry) -> Iterator[UserContent]:
@@ -119,6 +124,7 @@ class EntryRenderer:
                 limits=self._limits,
                 style=self._style,
                 counter=self._counter,
+                show_secrets=self._show_secrets,
             )
         elif isinstance(kind, EnumerationDescription):
             yield self._preview_line(entry.name, kind.kind, kind.member_names)
@@ -128,8 +134,13 @@ class EntryRenderer:
             yield from _inline(".".join((entry.name, *path)), leaf, as_user_content(leaf) or ())
 
     def _preview_line(self, name: str, kind: str, value: object) -> str:
+        is_hidden = not self._show_secrets and name not in self._named and hides_value(name, value)
         preview = render_preview(
-            value, max_tokens=self._limits.value_max_tokens, style=self._style, counter=self._counter
+            HIDDEN if is_hidden else value,
+            max_tokens=self._limits.value_max_tokens,
+            style=self._style,
+            counter=self._counter,
+            show_secrets=self._show_secrets,
         )
         return f"{name}: {kind} = {preview}"
 

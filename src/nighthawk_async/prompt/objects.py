@@ -8,6 +8,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ..configuration import JsonRendererStyle, StepContextLimits
+from ..secret_names import HIDDEN, hides_value
 from .callables import CallableDescription, callable_line, describe_callable
 from .fields import (
     class_fields,
@@ -81,6 +82,7 @@ def object_lines(
     limits: StepContextLimits,
     style: JsonRendererStyle,
     counter: TokenCounter,
+    show_secrets: bool = False,
 ) -> Iterator[str]:
     """Render the block of an object, line by line.
 
@@ -94,6 +96,7 @@ def object_lines(
         limits: The limit of a field's preview.
         style: The style of previews.
         counter: Counts tokens.
+        show_secrets: Whether to show what stands under names of secrets.
     """
     yield f"{name}: object = {type_name(type(value))}"
     for method, description in members.methods:
@@ -103,8 +106,13 @@ def object_lines(
         yield f"{name}.<methods>: <snipped {members.omitted_methods} public methods>"
     for field, content in members.fields:
         if field not in hoisted_fields:
+            is_hidden = not show_secrets and hides_value(field, content)
             preview = render_preview(
-                content, max_tokens=limits.object_field_value_max_tokens, style=style, counter=counter
+                HIDDEN if is_hidden else content,
+                max_tokens=limits.object_field_value_max_tokens,
+                style=style,
+                counter=counter,
+                show_secrets=show_secrets,
             )
             yield f"{name}.{field}: {type_name(type(content))} = {preview}"
     if members.omitted_fields:

@@ -42,7 +42,14 @@ _BEFORE_CLOSING = re.compile(r"\n\s*([\]}])")
 _BETWEEN_LINES = re.compile(r"\n\s*")
 
 
-def render_preview(value: object, *, max_tokens: int, style: JsonRendererStyle, counter: TokenCounter) -> str:
+def render_preview(
+    value: object,
+    *,
+    max_tokens: int,
+    style: JsonRendererStyle,
+    counter: TokenCounter,
+    show_secrets: bool = False,
+) -> str:
     """Render a value as JSON on one line, within a number of tokens.
 
     No code of the value runs, and the cost depends on the limit, not on the value's size. Text that looks
@@ -54,11 +61,12 @@ def render_preview(value: object, *, max_tokens: int, style: JsonRendererStyle, 
         style: How to show what is left out: `strict` not at all, in valid JSON; `default` by `…`; `detailed`
             by comments that count.
         counter: Counts the tokens.
+        show_secrets: Whether to show what stands under names of secrets, at any depth.
 
     Source: specification 5.2 (`json_renderer_style`), 8.2.2 and 8.3.
     """
     cells = _CELLS_PER_TOKEN * max_tokens + _LEAST_CELLS
-    bounded = to_bounded_value(value, cells=cells, with_marks=style != "strict")
+    bounded = to_bounded_value(value, cells=cells, with_marks=style != "strict", show_secrets=show_secrets)
     text = _finished(_to_json(bounded.value), bounded, style)
     if not counter.exceeds(text, max_tokens):
         return text

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from ..secret_names import HIDDEN, hides_value
 from .annotations import annotation_text, default_text
 from .introspection import find_class_attribute, has_base, instance_dictionary, is_one_of
 
@@ -185,7 +186,7 @@ def _parameter_text(parameter: inspect.Parameter) -> str:
     if is_annotated:
         text += f": {annotation_text(parameter.annotation)}"
     if parameter.default is not parameter.empty:
-        text += (
-            f" = {default_text(parameter.default)}" if is_annotated else f"={default_text(parameter.default)}"
-        )
+        is_hidden = hides_value(parameter.name, parameter.default)
+        default = HIDDEN if is_hidden else default_text(parameter.default)
+        text += f" = {default}" if is_annotated else f"={default}"
     return text

@@ -51,6 +51,7 @@ def render_section(
     references: Collection[str],
     style: JsonRendererStyle,
     counter: TokenCounter,
+    show_secrets: bool = False,
 ) -> RenderedSection:
     """Render the names of a section and what they hold.
 
@@ -66,6 +67,7 @@ def render_section(
             their own.
         style: How previews show what they leave out.
         counter: Counts tokens.
+        show_secrets: Whether to show what stands under names of secrets that the program does not mention.
 
     Source: specification 8.2.2 and 8.2.3.
     """
@@ -73,7 +75,12 @@ def render_section(
     selected = select_locals(entries)
     shown = [classify_entry(name, selected[name], limits=limits) for name in list(selected)[:max_items]]
     renderer = EntryRenderer(
-        entries=shown, references=references, limits=limits, style=style, counter=counter
+        entries=shown,
+        references=references,
+        limits=limits,
+        style=style,
+        counter=counter,
+        show_secrets=show_secrets,
     )
     content = _BudgetedContent(max_tokens, counter)
     reason: Literal["tokens", "items"] | None = None

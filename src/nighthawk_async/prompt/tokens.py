@@ -35,12 +35,15 @@ class TokenCounter:
 
     Args:
         encoding_name: A name that tiktoken knows.
+        is_own: Whether the encoding was asked for, or is the model's own, so that its absence is worth a
+            warning. Counts for other models are estimates with any tokenizer.
     """
 
-    __slots__ = ("_count", "_is_exact", "_lock", "encoding_name")
+    __slots__ = ("_count", "_is_exact", "_is_own", "_lock", "encoding_name")
 
-    def __init__(self, *, encoding_name: str) -> None:
+    def __init__(self, *, encoding_name: str, is_own: bool = True) -> None:
         self.encoding_name = encoding_name
+        self._is_own = is_own
         self._lock = threading.Lock()
         self._count: CountTokens | None = None
         self._is_exact = False
@@ -58,8 +61,10 @@ class TokenCounter:
 
         Source: specification 5.2, `tokenizer_encoding`.
         """
-        name = _encoding_for_model(model_name) if encoding_name is None else _known_encoding(encoding_name)
-        return _counter(name)
+        if encoding_name is not None:
+            return _counter(_known_encoding(encoding_name), is_own=True)
+        own_name = _encoding_for_model(model_name)
+        return _counter(own_name or DEFAULT_ENCODING_NAME, is_own=own_name is not None)
 
     @property
     def is_loaded(self) -> bool:
@@ -133,8 +138,21 @@ class TokenCounter:
                 if count is None:
                     exact = load_offline_tokenizer(self.encoding_name)
                     self._is_exact = exact is not None
-                    count = self._count = exact or _estimate_for(self.encoding_name)
+                    count = self._count = exact or self._estimate()
         return count
+
+    def _estimate(self) -> CountTokens:
+        """The estimate in place of a tokenizer; warns once per process, about whichever is missing first."""
+        from .token_estimate import estimate_tokens  # here: its pattern takes 2 ms, and small texts need none
+
+        if self._is_own and not _estimate_was_announced.is_set():
+            _estimate_was_announced.set()
+            _logger.warning(
+                "The tokenizer %r is not on this machine; token budgets use an estimate. "
+                "Install the extra 'tokenizers', or fill tiktoken's cache directory.",
+                self.encoding_name,
+            )
+        return estimate_tokens
 
     def _longest_fit(self, window: str, limit: int) -> int:
         count = self._loaded()
@@ -155,12 +173,12 @@ class TokenCounter:
 
 
 @lru_cache(maxsize=64)
-def _counter(encoding_name: str) -> TokenCounter:
-    return TokenCounter(encoding_name=encoding_name)
+def _counter(encoding_name: str, *, is_own: bool) -> TokenCounter:
+    return TokenCounter(encoding_name=encoding_name, is_own=is_own)
 
 
 @lru_cache(maxsize=256)
-def _encoding_for_model(model_name: str) -> str:
+def _encoding_for_model(model_name: str) -> str | None:
     from tiktoken.model import encoding_name_for_model
 
     for name in (model_name, model_name.partition(":")[2]):
@@ -168,7 +186,7 @@ def _encoding_for_model(model_name: str) -> str:
             return encoding_name_for_model(name)
         except KeyError:
             continue
-    return DEFAULT_ENCODING_NAME
+    return None
 
 
 @lru_cache(maxsize=64)
@@ -181,20 +199,6 @@ def _known_encoding(encoding_name: str) -> str:
             f"Tokenizer encoding {encoding_name!r} is unknown. Known encodings: {', '.join(sorted(names))}."
         )
     return encoding_name
-
-
-def _estimate_for(encoding_name: str) -> CountTokens:
-    """The estimate in place of a tokenizer; warns once per process, about whichever is missing first."""
-    from .token_estimate import estimate_tokens  # here: its pattern takes 2 ms, and small texts need none
-
-    if not _estimate_was_announced.is_set():
-        _estimate_was_announced.set()
-        _logger.warning(
-            "The tokenizer %r is not on this machine; token budgets use an estimate. "
-            "Install the extra 'tokenizers', or fill tiktoken's cache directory.",
-            encoding_name,
-        )
-    return estimate_tokens
 
 
 def _has_at_most_bytes(text: str, limit: int) -> bool:

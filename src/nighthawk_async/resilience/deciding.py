@@ -23,7 +23,7 @@ class Deciding(Protocol[Value_contra, Decided_co]):
     ) -> "staticmethod[Parameters, Coroutine[Any, Any, Decided_co]]": ...
 
     @overload
-    def __call__(
+    def __call__(  # type: ignore[overload-overlap]  # a static method is taken for a plain function too
         self, function: "staticmethod[Parameters, Value_contra]", /
     ) -> "staticmethod[Parameters, Decided_co]": ...
 

@@ -363,9 +363,7 @@ def _is_alike(held: object, result: object) -> bool:
         return all(_is_alike(*pair) for pair in zip(one, other, strict=True))
     if issubclass(kind, dict):
         one, other = cast("tuple[dict[object, object], dict[object, object]]", (held, result))
-        return _is_alike(list(one), list(other)) and _is_alike(
-            list(one.values()), list(other.values())
-        )
+        return _is_alike(list(one), list(other)) and _is_alike(list(one.values()), list(other.values()))
     if issubclass(kind, set | frozenset):
         one, other = ({(type(item), item) for item in cast("set[object]", each)} for each in (held, result))
         return one == other

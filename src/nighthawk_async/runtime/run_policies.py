@@ -12,7 +12,15 @@ from .permissions.permissions import Permissions, added_permissions
 from .policies import Policies
 from .step_executor import StepExecutor
 
-__all__ = ["policies_of_run"]
+__all__ = [
+    "Budget",
+    "Hooks",
+    "HumanHandler",
+    "Permissions",
+    "StepBaseline",
+    "Verify",
+    "policies_of_run",
+]
 
 
 def policies_of_run(

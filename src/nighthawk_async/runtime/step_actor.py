@@ -129,7 +129,7 @@ class StepActor(Steering):
         self._is_over = False
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
-        self.progress = StepProgress(None if outer is None else outer.progress)
+        self.progress: StepProgress = StepProgress(None if outer is None else outer.progress)
         self.place: Place | None = None
         self._has_begun = False
         self._start: tuple[TaskGroup, Context] | None = None

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..pickling import reduced_with_mappings
 from ..prompt.plain_text import single_line
+from ..secret_names import HIDDEN, hides_value
 from ..types.messages import ToolCall
 from ..types.usage import Usage
 from .usage_meter import UsageMeter
@@ -33,7 +34,7 @@ class StepProgress:
 
     def __init__(self, outer: "StepProgress | None" = None) -> None:
         self.turns = 0
-        self.usage_meter = UsageMeter(None if outer is None else outer.usage_meter)
+        self.usage_meter: UsageMeter = UsageMeter(None if outer is None else outer.usage_meter)
         self._calls: dict[object, ToolCall] = {}
 
     @property
@@ -84,7 +85,9 @@ class StepSnapshot:
 
 def preview_values(values: Mapping[str, object]) -> Mapping[str, str]:
     """One short line of text for each value, at most 200 characters."""
-    return MappingProxyType({name: _preview(value) for name, value in values.items()})
+    return MappingProxyType(
+        {name: HIDDEN if hides_value(name, value) else _preview(value) for name, value in values.items()}
+    )
 
 
 def _preview(value: object) -> str:

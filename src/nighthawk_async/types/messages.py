@@ -89,12 +89,22 @@ class AssistantMessage:
     tool_calls: tuple[ToolCall, ...] = ()
     provider_content: ProviderContent | None = None
 
+    @property
+    def content(self) -> tuple[UserContent, ...]:
+        """The visible text, if there is any: other messages have their items here."""
+        return (self.text,) if self.text else ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResultsMessage:
     """The results of all calls of one response, in the order of the calls."""
 
     results: tuple[ToolResult, ...]
+
+    @property
+    def content(self) -> tuple[UserContent, ...]:
+        """What the model sees of all results, in order."""
+        return tuple(item for result in self.results for item in result.content)
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | ToolResultsMessage

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from ..secret_names import is_secret_field, is_secret_name
+
 __all__ = ["credential_forms", "excerpt", "find_secrets", "is_secret_name", "redact"]
 
 MAX_EXCERPT_CHARACTERS = 500
@@ -17,72 +19,7 @@ _LOOKS_SECRET = re.compile(
     r"|\bAIza[\w-]{10,}"
 )
 
-_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_SECRET_WORD = re.compile(
-    r"\w*(?:auth|authentication|authori[sz]ation|bearer|cookie|credential|jwt|passphrase|password|passwd|secret)s?"
-    r"|\w*(?:access|api|auth|private|secret)keys?"
-    r"|\w+token"
-)
-_CREDENTIAL_KINDS = frozenset(
-    {"access", "api", "auth", "id", "private", "refresh", "secret", "session", "user"}
-)
-# What these words come right before is no secret: `prompt_cache_key`, `eos_token`.
-_HARMLESS_KINDS = frozenset(
-    {
-        "bos",
-        "cache",
-        "eos",
-        "foreign",
-        "idempotency",
-        "max",
-        "min",
-        "pad",
-        "page",
-        "primary",
-        "public",
-        "sort",
-    }
-    | {"special", "stop", "unk"}
-)
-# A name that ends in one of these tells something about a secret, not the secret itself.
-_ABOUT_SECRETS = frozenset(
-    {
-        "bias",
-        "budget",
-        "count",
-        "endpoint",
-        "expiry",
-        "id",
-        "ids",
-        "length",
-        "limit",
-        "method",
-        "mode",
-        "name",
-    }
-    | {"names", "provider", "scheme", "style", "ttl", "type", "uri", "url", "usage"}
-)
 _SCHEME = re.compile(r"(?:basic|bearer|digest|negotiate|token|(?:api-?)?key)\s+(?=\S)", re.IGNORECASE)
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether the name of a header, a setting or a field says that its value is a secret.
-
-    Args:
-        name: The name, in any style: `api_key`, `apiKey`, `X-Api-Key`.
-    """
-    words = [word.lower() for word in _NAME_WORD.findall(name)]
-    if not words or words[-1] in _ABOUT_SECRETS:
-        return False
-    return any(map(_is_secret_word, ["", *words], words))
-
-
-def _is_secret_word(before: str, word: str) -> bool:
-    if word in ("key", "token"):
-        return before not in _HARMLESS_KINDS
-    if word in ("keys", "tokens"):
-        return before in _CREDENTIAL_KINDS
-    return _SECRET_WORD.fullmatch(word) is not None
 
 
 def find_secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
@@ -97,14 +34,10 @@ def find_secrets(value: object, *, is_secret: bool = False) -> Iterator[str]:
             yield from (value,) if is_secret else _secrets_of_url(value)
     elif isinstance(value, Mapping):
         for name, each in cast("Mapping[object, object]", value).items():
-            yield from find_secrets(each, is_secret=_is_secret_field(str(name), is_secret))
+            yield from find_secrets(each, is_secret=is_secret_field(str(name), is_secret))
     elif isinstance(value, list | tuple):
         for each in cast("Iterable[object]", value):
             yield from find_secrets(each, is_secret=is_secret)
-
-
-def _is_secret_field(name: str, is_inside_secret: bool) -> bool:
-    return is_secret_name(name) or (is_inside_secret and name.lower() not in _ABOUT_SECRETS)
 
 
 def _secrets_of_url(text: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -23,6 +25,7 @@ from nighthawk_async.cli.demo_functions import Review, load_reviews
 from nighthawk_async.cli.demo_record import DemoRecord
 from nighthawk_async.cli.demo_view import DemoView, live_view
 from nighthawk_async.models.weights import PullProgress
+from nighthawk_async.prompt import tokens
 from nighthawk_async.testing import (
     CallbackExecutor,
     ModelReply,
@@ -275,6 +278,24 @@ def test_another_model_runs_the_same_demonstration(capsys: Captured, monkeypatch
     assert "accuracy           2 of 4 labels right (50%)" in output
     assert "raised AdvertisingError: watches" in output
     assert "135 million parameters" in output
+
+
+def test_a_missing_tokenizer_is_nothing_to_tell_a_newcomer(
+    capsys: Captured, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    looked_for: list[str] = []
+    monkeypatch.setattr("nighthawk_async.prompt.tokens.load_offline_tokenizer", looked_for.append)
+    tokens._counter.cache_clear()
+    tokens._estimate_was_announced.clear()
+    long_reviews = [replace(load_reviews(1)[0], review="I love it. " * 50)]
+    monkeypatch.setattr("nighthawk_async.cli.demo_functions.load_reviews", lambda count: long_reviews)
+    with ModelServer.in_thread(over_the_wire) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        assert run_command_line(["demo", "--model", "openai-chat:any", "--reviews", "1"]) == 0
+    tokens._counter.cache_clear()
+    assert looked_for == ["o200k_base"]
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("is_small", [True, False])

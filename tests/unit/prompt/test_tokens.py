@@ -216,6 +216,20 @@ def test_missing_tokenizer_is_announced_once_per_process(
     assert "first" in caplog.text
 
 
+def test_no_tokenizer_is_missed_for_a_model_whose_own_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tokens, "load_offline_tokenizer", lambda encoding_name: None)
+    tokens._estimate_was_announced.clear()
+    tokens._counter.cache_clear()
+    with caplog.at_level(logging.WARNING, logger="nighthawk"):
+        TokenCounter.resolve(encoding_name=None, model_name="local:smollm2-135m").load()
+        assert caplog.records == []
+        TokenCounter.resolve(encoding_name=None, model_name="openai-chat:gpt-5").load()
+        assert len(caplog.records) == 1
+    tokens._counter.cache_clear()
+
+
 def _cache_file(directory: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     address = "https://vocabulary.example/r50k"
     digest = hashlib.sha256(b"vocabulary").hexdigest()

@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Collection, Mapping
 from contextlib import suppress
+from typing import Any
 
 from anyio import to_thread
 
@@ -14,7 +15,7 @@ from ...observe.in_force import find_node_id
 from ...observe.tree import TaskTree, find_tree
 from ...runtime.human.handler import HumanHandler
 from ...types.json import JsonableValue
-from ..protocol import Application, AsgiScope, Receive, Send, header_values
+from ..protocol import Application, AsgiScope, Receive, Send, ServedApplication, header_values
 from ..settings import checked_seconds
 from .actions import ACTIONS, carry_out
 from .approvals import DashboardHandler
@@ -96,7 +97,7 @@ class Dashboard:
         """Asks the people at the dashboard; for `run(…, human=…)` and `NighthawkMiddleware(…, human=…)`."""
         return self._handler
 
-    def beside(self, app: Application, *, path: str = "/dashboard") -> Application:
+    def beside(self, app: Application, *, path: str = "/dashboard") -> ServedApplication:
         """The application with the dashboard under a path of its own, and with everything it does recorded.
 
             app = Dashboard(token=token).beside(app)
@@ -122,7 +123,7 @@ class Dashboard:
         """
         self._streams.end()
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve a request.
 
         Args:

@@ -1,10 +1,12 @@
 """An application with a dashboard beside it: recorded, and with people to ask. Floor 5."""
 
+from typing import Any
+
 from ...errors import NighthawkError
 from ...observe.tree import TaskTree
 from ...runtime.human.handler import HumanHandler
 from ...runtime.human.stand_in import standing_in
-from ..protocol import Application, AsgiScope, Receive, Send
+from ..protocol import Application, Receive, Send
 
 __all__ = ["Beside"]
 
@@ -34,7 +36,7 @@ class Beside:
         self._human = human
         self._path = path
 
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         """Serve a connection, or go through the lifespan of the application.
 
         Args:

@@ -223,8 +223,8 @@ class BeforeCommit(HookEvent):
     """
 
     outcome: StepOutcome
-    bindings: Mapping[str, object]
-    return_value: object = None
+    bindings: Mapping[str, Any]
+    return_value: Any = None
 
     if not TYPE_CHECKING:
         __getattr__ = raise_unknown

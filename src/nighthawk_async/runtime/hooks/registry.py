@@ -4,18 +4,22 @@ It holds no state of a run, so one object may be in force in many runs at once. 
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeAlias, TypeVar, cast, overload
 
 from ...errors import NighthawkError
 from ...parallel import is_async_callable
-from .answers import HookFunction
+from .answers import HookAnswer, HookFunction
 from .rules import EVENT_RULES
 
 __all__ = ["Hooks", "combined_hooks", "hook_name"]
 
 Event = TypeVar("Event")
+Second = TypeVar("Second")
+Third = TypeVar("Third")
+Answer = TypeVar("Answer", bound=HookAnswer | Awaitable[HookAnswer])
+_Hook: TypeAlias = Callable[[Event], Answer]
 
 
 class Hooks:
@@ -40,13 +44,27 @@ class Hooks:
         self._functions: dict[type, tuple[HookFunction[Any], ...]] = {}
         self._lock = threading.Lock()
 
+    # mypy takes several types for one that they have in common, so each of the first three has its own.
     @overload
-    def on(
-        self, event_type: type[Event], /, *more: type[Event]
-    ) -> Callable[[HookFunction[Event]], HookFunction[Event]]: ...
+    def on(self, event_type: type[Event], /) -> Callable[[_Hook[Event, Answer]], _Hook[Event, Answer]]: ...
 
     @overload
-    def on(self, event_type: type[Event], function: HookFunction[Event], /) -> HookFunction[Event]: ...
+    def on(  # type: ignore[overload-overlap]  # the class of an event is no hook
+        self, event_type: type[Event], second: type[Second], /
+    ) -> Callable[[_Hook[Event | Second, Answer]], _Hook[Event | Second, Answer]]: ...
+
+    @overload
+    def on(
+        self, event_type: type[Event], second: type[Second], third: type[Third], /
+    ) -> Callable[[_Hook[Event | Second | Third, Answer]], _Hook[Event | Second | Third, Answer]]: ...
+
+    @overload
+    def on(  # type: ignore[overload-overlap]
+        self, event_type: type[object], /, *more: type[object]
+    ) -> Callable[[_Hook[Any, Answer]], _Hook[Any, Answer]]: ...
+
+    @overload
+    def on(self, event_type: type[Event], function: _Hook[Event, Answer], /) -> _Hook[Event, Answer]: ...
 
     def on(self, event_type: type, /, *more: Any) -> Any:
         """Register a hook.

@@ -60,8 +60,8 @@ class StepCommit:
 
     step_id: str
     outcome: StepOutcome
-    bindings: Mapping[str, object]
-    return_value: object = None
+    bindings: Mapping[str, Any]
+    return_value: Any = None
 
     if not TYPE_CHECKING:
         __getattr__ = raise_unknown

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from ...errors import NighthawkError, VerificationError
 from ...types.outcomes import StepOutcome
@@ -35,8 +35,8 @@ class Proposal:
     step_id: str
     program: str
     outcome: StepOutcome
-    bindings: Mapping[str, object]
-    return_value: object = None
+    bindings: Mapping[str, Any]
+    return_value: Any = None
 
 
 @dataclass(frozen=True, slots=True)

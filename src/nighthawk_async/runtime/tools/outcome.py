@@ -66,11 +66,13 @@ class ToolResultRenderingPolicy(Struct, frozen=True, kw_only=True):
         counter: Counts tokens.
         tool_result_max_tokens: Tokens of one result's preview.
         json_renderer_style: How the preview shows what it leaves out.
+        show_secrets: Whether it shows what stands under names of secrets.
     """
 
     counter: TokenCounter
     tool_result_max_tokens: int
     json_renderer_style: JsonRendererStyle = "default"
+    show_secrets: bool = False
 
     @property
     def tokenizer_encoding_name(self) -> str:
@@ -132,6 +134,7 @@ def project_outcome(outcome: ToolOutcome, policy: ToolResultRenderingPolicy) -> 
         max_tokens=policy.tool_result_max_tokens,
         style=policy.json_renderer_style,
         counter=policy.counter,
+        show_secrets=policy.show_secrets,
     )
     return f'{{"value": {preview}, "error": null}}'
 

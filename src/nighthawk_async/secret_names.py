@@ -1,0 +1,181 @@
+"""Which names say that what they hold is a secret, and hiding that. Floor 0."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import cast
+from urllib.parse import unquote_plus
+
+from pydantic import SecretBytes, SecretStr
+
+__all__ = ["HIDDEN", "MASK", "hides_value", "is_masked", "is_secret_field", "is_secret_name", "masked"]
+
+HIDDEN = "<hidden>"
+"""What is shown in the place of a secret."""
+
+MASK = "**********"
+"""What stands in the place of a secret in a dump, as it does for pydantic's `SecretStr`."""
+
+_MAX_NAME_CHARACTERS = 100
+_VALUES = frozenset({"bytes", "header", "raw", "string", "text", "value"})
+_URL_CREDENTIALS = re.compile(r"(?P<scheme>://)[^/?#@]*@")
+_QUERY_FIELD = re.compile(r"(?P<name>[^&=#]+)=(?P<value>[^&#]*)")
+
+_NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_SECRET_WORD = re.compile(
+    r"\w*(?:auth|authentication|authori[sz]ation|bearer|cookie|credential|jwt|passphrase|password|passwd|secret)s?"
+    r"|\w*(?:access|api|auth|private|secret)keys?"
+    r"|\w+token"
+)
+_CREDENTIAL_KINDS = frozenset(
+    {"access", "api", "auth", "id", "private", "refresh", "secret", "session", "user"}
+)
+# What these words come right before is no secret: `prompt_cache_key`, `eos_token`.
+_HARMLESS_KINDS = frozenset(
+    {
+        "bos",
+        "cache",
+        "continuation",
+        "eos",
+        "foreign",
+        "group",
+        "idempotency",
+        "max",
+        "min",
+        "next",
+        "pad",
+        "page",
+        "partition",
+        "primary",
+        "public",
+        "sort",
+    }
+    | {"special", "stop", "unk"}
+)
+# A name that ends in one of these tells something about a secret, not the secret itself.
+_ABOUT_SECRETS = frozenset(
+    {
+        "bias",
+        "budget",
+        "count",
+        "endpoint",
+        "expiry",
+        "id",
+        "ids",
+        "length",
+        "limit",
+        "method",
+        "mode",
+        "name",
+    }
+    | {"names", "provider", "scheme", "style", "ttl", "type", "uri", "url", "usage"}
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether the name of a header, a setting or a field says that its value is a secret.
+
+    Args:
+        name: The name, in any style: `api_key`, `apiKey`, `X-Api-Key`.
+    """
+    words = [word.lower() for word in _NAME_WORD.findall(name)]
+    if not words or words[-1] in _ABOUT_SECRETS:
+        return False
+    return any(map(_is_secret_word, ["", *words], words))
+
+
+def is_secret_field(name: str, is_inside_secret: bool) -> bool:
+    """Whether a field of a structure is a secret.
+
+    Args:
+        name: Its name.
+        is_inside_secret: Whether the structure itself stands under a secret name.
+    """
+    return is_secret_name(name) or (is_inside_secret and name.lower() not in _ABOUT_SECRETS)
+
+
+def hides_value(name: object, value: object) -> bool:
+    """Whether what stands under a name is not shown to models and people, because it is a secret that is set.
+
+    This takes fewer names for secrets than `is_secret_name` does, because a program cannot work with what is
+    hidden by mistake: `key` and `key_points` are shown, and so is `token_counter`.
+
+    Args:
+        name: The name of a variable, an attribute or a parameter, or a key of a mapping.
+        value: What it holds.
+    """
+    if type(name) is not str or len(name) > _MAX_NAME_CHARACTERS or value is None:
+        return False
+    return type(value) is not bool and _names_secret_value(name)
+
+
+@lru_cache(maxsize=4_096)
+def _names_secret_value(name: str) -> bool:
+    words = [word.lower() for word in _NAME_WORD.findall(name)]
+    while words and words[-1] in _VALUES:
+        words.pop()
+    if not words or words[-1] in _ABOUT_SECRETS:
+        return False
+    pairs = list(zip(["", *words], words, strict=False))
+    before, last = pairs[-1]
+    return (
+        (last == "token" and before not in _HARMLESS_KINDS)
+        or (last == "key" and before not in ("", *_HARMLESS_KINDS))
+        or (last == "tokens" and before in _CREDENTIAL_KINDS)
+        or any(word in ("key", "keys") and kind in _CREDENTIAL_KINDS for kind, word in pairs)
+        or any(_SECRET_WORD.fullmatch(word) for word in words)
+    )
+
+
+def masked(value: object, *, is_secret: bool = False) -> object:
+    """The same settings with `MASK` in the place of secrets at any depth, credentials in URLs included.
+
+    Args:
+        value: Texts, numbers, lists, mappings, and anything else that settings hold.
+        is_secret: Whether the value itself stands under a secret name.
+    """
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[object, object]", value)
+        return {
+            name: masked(each, is_secret=is_secret_field(str(name), is_secret))
+            for name, each in fields.items()
+        }
+    if isinstance(value, list | tuple):
+        return [masked(each, is_secret=is_secret) for each in cast("Iterable[object]", value)]
+    if isinstance(value, str):
+        return (MASK if is_secret else _masked_url(value)) if value else value
+    return MASK if isinstance(value, SecretStr | SecretBytes) or (is_secret and value is not None) else value
+
+
+def is_masked(value: object) -> bool:
+    """Whether settings hold `MASK` somewhere.
+
+    Args:
+        value: The settings.
+    """
+    if isinstance(value, Mapping):
+        return any(map(is_masked, cast("Mapping[object, object]", value).values()))
+    if isinstance(value, list | tuple):
+        return any(map(is_masked, cast("Iterable[object]", value)))
+    return isinstance(value, str) and MASK in value
+
+
+def _masked_url(text: str) -> str:
+    if "://" not in text:
+        return text
+    start, separator, query = text.partition("?")
+    start = _URL_CREDENTIALS.sub(rf"\g<scheme>{MASK}@", start)
+    return start + separator + _QUERY_FIELD.sub(_masked_field, query)
+
+
+def _masked_field(match: re.Match[str]) -> str:
+    is_secret = is_secret_name(unquote_plus(match["name"]))
+    return f"{match['name']}={MASK}" if is_secret and match["value"] else match[0]
+
+
+def _is_secret_word(before: str, word: str) -> bool:
+    if word in ("key", "token"):
+        return before not in _HARMLESS_KINDS
+    if word in ("keys", "tokens"):
+        return before in _CREDENTIAL_KINDS
+    return _SECRET_WORD.fullmatch(word) is not None

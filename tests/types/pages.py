@@ -1,0 +1,72 @@
+"""The examples of the README and of `docs/` as modules, for type checkers.
+
+`python -m tests.types.pages FOLDER` writes them. Every page is one module, as the tests run it, and an
+example stands on the lines that it has on its page. What a page may do and a module may not is allowed in the
+first lines of the module, and nowhere else.
+"""
+
+import sys
+from pathlib import Path
+
+from tests.docs.examples import Page, pages_of
+
+__all__ = ["module_of", "write_pages"]
+
+PROJECT = Path(__file__).parents[2]
+
+# A page defines its `main` anew and imports what it has imported. The other settings are those that
+# docs/natural-blocks.md advises: a type checker does not see that a block sets and reads variables, and
+# returns. What functions return is checked by mypy.
+HEADER = (
+    "# pyright: reportDuplicateImport=false, reportRedeclaration=false, "
+    "reportUnboundVariable=false, reportUnusedVariable=false, reportReturnType=false",
+    '# mypy: disable-error-code="no-redef"',
+)
+
+
+def module_of(page: Page) -> str:
+    """The text of a page's module.
+
+    Args:
+        page: The page, with examples.
+
+    Raises:
+        ValueError: An example begins in the lines that the header needs.
+    """
+    lines = list(HEADER)
+    for block in page.blocks:
+        if block.kind == "example":
+            if block.line <= len(lines):
+                raise ValueError(f"{page.name}:{block.line}: the example begins above line {len(lines) + 1}")
+            lines += [""] * (block.line - 1 - len(lines))
+            lines += block.text.splitlines()
+    return "\n".join(lines) + "\n"
+
+
+def write_pages(folder: Path) -> list[Path]:
+    """Write the modules of all pages with examples, and remove those of earlier pages.
+
+    Args:
+        folder: Where to; it is made when it is not there.
+
+    Returns:
+        The modules' files.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = [page for page in pages_of(PROJECT) if any(block.kind == "example" for block in page.blocks)]
+    texts = {folder / _file_name(page): module_of(page) for page in pages}
+    for path in set(folder.glob("*.py")).difference(texts):
+        path.unlink()
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def _file_name(page: Page) -> str:
+    """The page's path as the name of a module, so that an error names the page."""
+    name = page.name.removesuffix(".md").replace("/", "_").replace("-", "_")
+    return f"page_{name}.py"
+
+
+if __name__ == "__main__":
+    write_pages(Path(sys.argv[1]))

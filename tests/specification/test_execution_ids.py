@@ -157,7 +157,7 @@ async def test_parents_are_known_through_tasks_combinators_scopes_and_actors() -
         await nh.parallel.map(lambda _: leaf(), range(2))
         async with anyio.create_task_group() as task_group:
             task_group.start_soon(leaf)
-        async with nh.parallel.open_tasks() as tasks:
+        async with nh.parallel.open_tasks(at_end="wait") as tasks:
             tasks.start(leaf)
         async with nh.scope():
             await leaf()

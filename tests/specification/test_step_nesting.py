@@ -287,7 +287,7 @@ async def test_synchronous_functions_of_tasks_have_threads_at_every_level() -> N
     levels: list[int] = []
 
     async def below(level: int) -> None:
-        async with nh.open_tasks() as tasks:
+        async with nh.open_tasks(at_end="wait") as tasks:
             tasks.start(in_thread, level)
 
     def in_thread(level: int) -> None:

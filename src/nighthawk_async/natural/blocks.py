@@ -36,7 +36,7 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
         write_names: The names of its write bindings `<:name>`.
         local_names: The local variables of the function, captured ones included.
         free_names: The variables of enclosing functions that the transformed function closes over.
-        annotations: For a binding that the function's body annotates, the compiled annotation.
+        annotations: For a write binding that the function's body annotates, the compiled annotation.
     """
 
     filename: str
@@ -127,7 +127,7 @@ def annotation_expression(name: str, annotation: ast.expr, *, filename: str) -> 
     """Return the expression of an annotation; one that is written as a string is parsed.
 
     Args:
-        name: The annotated binding, for errors.
+        name: The annotated write binding, for errors.
         annotation: The annotation.
         filename: The source file, for errors.
 

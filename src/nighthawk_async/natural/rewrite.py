@@ -189,9 +189,9 @@ def _mentioned_names(node: FunctionNode) -> set[str]:
     literals = [literal for statement in own_statements(node.body) if (literal := natural_literal(statement))]
     tokens = [token for literal in literals for text in literal_parts(literal) for token in find_tokens(text)]
     names = {root_name(token.path) for token in tokens if token.is_reference and not token.is_write}
-    bound = {root_name(token.path) for token in tokens if token.is_reference}
-    annotations = function_scope(node).annotations if bound else {}
-    for name in bound & annotations.keys():
+    written = {token.path for token in tokens if token.is_reference and token.is_write}
+    annotations = function_scope(node).annotations if written else {}
+    for name in written & annotations.keys():
         names.update(annotation_names(annotations[name]))
     return names
 

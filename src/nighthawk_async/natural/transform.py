@@ -208,7 +208,7 @@ def _transform(function: FunctionType) -> TransformedFunction:
     scope.bound_names.update(name for parsed in rewritten.literals for name in parsed.bindings.write_names)
     local_names = frozenset(mangle(name, source.class_name) for name in scope.local_names)
     free_names = frozenset(code.co_freevars).difference(CLOSURE_NAMES)
-    annotations = _binding_annotations(rewritten.literals, scope, filename=original.co_filename)
+    annotations = _write_annotations(rewritten.literals, scope, filename=original.co_filename)
     blocks = tuple(
         _make_block(
             function, parsed, number, local_names=local_names, free_names=free_names, annotations=annotations
@@ -247,20 +247,16 @@ def _no_block(function: FunctionType, nested: Sequence[NestedBlock]) -> NaturalP
     return NaturalParseError(message, filename=code.co_filename, line=code.co_firstlineno)
 
 
-def _binding_annotations(
+def _write_annotations(
     literals: Iterable[ParsedLiteral], scope: FunctionScope, *, filename: str
 ) -> dict[str, ast.expr]:
-    """Return the annotations of the variables that the blocks bind, in the function's own body."""
-    annotations: dict[str, ast.expr] = {}
-    written = {name for parsed in literals for name in parsed.bindings.write_names}
-    read = {root_name(path) for parsed in literals for path in parsed.bindings.references}
-    for name in scope.annotations.keys() & (written | read):
-        try:
-            annotations[name] = annotation_expression(name, scope.annotations[name], filename=filename)
-        except NaturalParseError:
-            if name in written:
-                raise
-    return annotations
+    """Return the annotations of the function's write bindings, in its own body."""
+    names = {name for parsed in literals for name in parsed.bindings.write_names}
+    return {
+        name: annotation_expression(name, annotation, filename=filename)
+        for name, annotation in scope.annotations.items()
+        if name in names
+    }
 
 
 def _mentioned_names(literals: Iterable[ParsedLiteral], annotations: Iterable[ast.expr]) -> frozenset[str]:
@@ -295,9 +291,7 @@ def _make_block(
         free_names=free_names,
         annotations={
             name: compile_expression(annotations[name], original=code)
-            for name in dict.fromkeys(
-                (*parsed.bindings.write_names, *map(root_name, parsed.bindings.references))
-            )
+            for name in parsed.bindings.write_names
             if name in annotations
         },
     )

@@ -9,7 +9,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..errors import (
-    AnnotationError,
     ExecutionError,
     ToolBoundaryError,
     ToolEvaluationError,
@@ -25,7 +24,7 @@ from ..types.outcomes import (
     ReturnStepOutcome,
     StepOutcome,
 )
-from .annotations import resolve_annotation, return_type
+from .annotations import return_type
 from .expression import calls_something
 from .returns import validated_return
 from .step_actor import StepActor
@@ -215,7 +214,7 @@ def _validate_bindings(
 
 
 def _check_changed_objects(context: StepContext, bindings: Mapping[str, object], *, note: str = "") -> None:
-    """Find out whether what the step's code changed in place still is what its variables are annotated as.
+    """Find out whether objects of write bindings that code changed in place still match their types.
 
     Args:
         context: The state of the step.
@@ -223,20 +222,14 @@ def _check_changed_objects(context: StepContext, bindings: Mapping[str, object],
         note: What the error says besides.
 
     Raises:
-        ExecutionError: It is not; names the variable.
+        ExecutionError: One does not; names the write binding.
     """
     for name, value in context.changes.changed():
         if name in bindings:
             continue
-        annotation = context.binding_types.get(name, UNSET)
-        subject = f"variable '{name}', which was changed in place,"
+        subject = f"write binding '{name}', whose object was changed in place,"
         try:
-            if annotation is UNSET:
-                written = context.variable_annotations[name]
-                annotation = resolve_annotation(written, context, subject=subject)
-            validate_value(value, annotation, subject=subject)
-        except AnnotationError:  # of a variable that is only read; nothing can be said about it
-            continue
+            validate_value(value, context.binding_types[name], subject=subject)
         except ToolValidationError as error:
             raise _not_valid(context, error, note) from error
         context.changes.confirm(name)

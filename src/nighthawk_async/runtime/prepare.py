@@ -105,7 +105,6 @@ def prepare_step(
     context.binding_types = _binding_types(block, annotations, context)
     if "return" in context.allowed_kinds:
         check_type(return_type(context), subject=f"step {context.step_id}: the return value")
-    context.variable_annotations = _variable_annotations(block, annotations, python_locals)
     context.changes.objects = _objects_to_keep_valid(context)
     context.raise_error_types = _raise_error_types(program, site, context)
     context.referenced_globals = _referenced_globals(program, context, implicit_references)
@@ -229,22 +228,12 @@ def _inferred_type(name: str, context: StepContext) -> object:
     return object if value is None or not can_validate(type(value)) else type(value)
 
 
-def _variable_annotations(
-    block: NaturalBlock, parameters: Mapping[str, object], python_locals: Mapping[str, object]
-) -> dict[str, object]:
-    """The annotations of parameters and of what the body annotates, without the write bindings."""
-    annotations = {name: each for name, each in parameters.items() if name in python_locals}
-    annotations.update((name, each) for name, each in block.annotations.items() if name in python_locals)
-    return {name: each for name, each in annotations.items() if name not in block.write_names}
-
-
 def _objects_to_keep_valid(context: StepContext) -> dict[str, object]:
-    """What variables with a type hold as the step begins."""
-    names = [name for name, annotation in context.binding_types.items() if annotation is not object]
+    """What write bindings with a type hold as the step begins."""
     return {
         name: context.step_locals[name]
-        for name in (*names, *context.variable_annotations)
-        if name in context.step_locals
+        for name, annotation in context.binding_types.items()
+        if annotation is not object and name in context.step_locals
     }
 
 

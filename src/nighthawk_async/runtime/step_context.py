@@ -40,7 +40,6 @@ class StepContext:
         initial_values: What the write bindings were bound to when the step began.
         assigned_names: Write bindings assigned by a tool, or dirty because a field of theirs was.
         changes: What the step's code has changed in place.
-        variable_annotations: The annotations of the variables that are no write bindings, unresolved.
     """
 
     step_id: str
@@ -62,7 +61,6 @@ class StepContext:
     initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
     assigned_names: set[str] = field(default_factory=set[str])
     changes: ChangedRoots = field(default_factory=ChangedRoots)
-    variable_annotations: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def changed_bindings(self) -> dict[str, object]:
         """The write bindings that were assigned, rebound or made dirty, with their present values."""

@@ -29,7 +29,8 @@ __all__ = [
 BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 """The types of bound methods: each access makes another object."""
 
-_ALIAS_TYPES: tuple[type, ...] = (types.GenericAlias, type(cast("object", Generic[TypeVar("T")])))
+_TYPING_ALIAS: object = cast("Any", Generic)[TypeVar("T")]
+_ALIAS_TYPES: tuple[type, ...] = (types.GenericAlias, type(_TYPING_ALIAS))
 """The types of `list[int]`, and of `Order[int]` where `typing` makes it."""
 
 _PLAIN = frozenset({types.FunctionType, types.BuiltinFunctionType, type})

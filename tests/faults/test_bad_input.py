@@ -335,5 +335,5 @@ def test_a_transport_that_the_model_cannot_serve_is_refused_at_construction(
 def test_what_is_no_model_and_no_configuration_is_refused_at_construction() -> None:
     with pytest.raises(nh.ConfigurationError, match="no model"):
         nh.AgentStepExecutor.from_model(model=None)  # type: ignore[arg-type]
-    with pytest.raises(nh.ConfigurationError, match="takes a StepExecutorConfiguration, not .NoneType"):
+    with pytest.raises(nh.ConfigurationError, match=r"takes a StepExecutorConfiguration, not .NoneType"):
         nh.AgentStepExecutor.from_configuration(configuration=None)  # type: ignore[arg-type]

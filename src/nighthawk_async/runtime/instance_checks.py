@@ -335,8 +335,8 @@ class _Fields:
 
     def _held(self, value: Any) -> dict[str, object]:
         if self._is_model:
-            variables: dict[str, object] = vars(value)
-            extra: dict[str, object] = value.__pydantic_extra__ or {}
+            variables = cast("dict[str, object]", vars(value))
+            extra = cast("dict[str, object]", value.__pydantic_extra__ or {})
             if not extra and variables.keys() <= self._defaults.keys():
                 return variables
             variables = {**variables, **extra}

@@ -17,7 +17,6 @@ from operator import is_
 from typing import Any, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
-from pydantic.warnings import ArbitraryTypeWarning
 from pydantic_core import SchemaValidator
 
 from .mutation.mutable_state import copy_attributes
@@ -36,10 +35,39 @@ _OPAQUE = frozenset(
 _UNSET = object()
 _NO_DEFAULT = object()
 
-_checked: ContextVar[dict[tuple[int, int], object] | None] = ContextVar(
-    "nighthawk_async_checked_instances", default=None
-)
-"""What came of each instance in the validation in progress, so that cycles end."""
+_MAX_NESTED = 30
+"""How deep checks stand within each other; what is nested deeper, in a linked list say, is checked after."""
+
+
+class _Progress:
+    """The instances that the validation in progress met.
+
+    Attributes:
+        results: What came of each, so that cycles end.
+        depth: How many checks are going on within each other.
+        postponed: The checks that come after, with their instances.
+    """
+
+    __slots__ = ("depth", "postponed", "results")
+
+    def __init__(self) -> None:
+        self.results: dict[tuple[int, int], object] = {}
+        self.depth = 0
+        self.postponed: list[tuple[_InstanceCheck, object]] = []
+
+    def finish(self) -> None:
+        """Carry out the checks that were postponed.
+
+        Raises:
+            Exception: What they raise; ValueError when an instance would have to be replaced.
+        """
+        while self.postponed:
+            check, value = self.postponed.pop()
+            if check.checked(value) is not value:
+                raise ValueError(f"a field of {check.name} has another type than it should, too deep inside")
+
+
+_in_progress: ContextVar[_Progress | None] = ContextVar("nighthawk_async_checked_instances", default=None)
 
 
 def compiled(annotation: object) -> "Validator":
@@ -63,7 +91,7 @@ def _build(annotation: object) -> "Validator":
     # Inside of a tuple the configuration also holds for dataclasses that have none of their own.
     holder = cast("type[tuple[object]]", tuple.__class_getitem__((annotation,)))
     with warnings.catch_warnings():  # of types that say nothing about values, such as LiteralString
-        warnings.simplefilter("ignore", ArbitraryTypeWarning)
+        warnings.filterwarnings("ignore", r"(?s).* is not a Python type", UserWarning)
         adapter = TypeAdapter(holder, config=ConfigDict(arbitrary_types_allowed=True))
         if not adapter.pydantic_complete:
             adapter.rebuild(raise_errors=True)  # says which name is missing
@@ -105,11 +133,13 @@ class Validator:
             pydantic.ValidationError: It does not match.
             Exception: A validator of the user's raised something else.
         """
-        token = _checked.set({})
+        progress = _Progress()
+        token = _in_progress.set(progress)
         try:
             result = self.validate_python(value)
+            progress.finish()
         finally:
-            _checked.reset(token)
+            _in_progress.reset(token)
         return kept(value, result)
 
 
@@ -212,20 +242,28 @@ class _InstanceCheck:
     def __call__(self, value: object, handler: Validate) -> object:
         if not issubclass(type(value), self._class):
             return handler(value)
-        checked = _checked.get()
-        if checked is None:  # a validator of the user's keeps a handler for later
-            checked = {}
-        key = id(self), id(value)
-        if key not in checked:
-            checked[key] = value
-            try:
-                checked[key] = self._check(value)
-            except BaseException:
-                del checked[key]
-                raise
-        return checked[key]
+        progress = _in_progress.get()
+        if progress is None:  # a validator of the user's keeps a handler for later
+            progress = _Progress()
+        results, key = progress.results, (id(self), id(value))
+        if key in results:
+            return results[key]
+        results[key] = value
+        if progress.depth >= _MAX_NESTED:
+            progress.postponed.append((self, value))
+            return value
+        progress.depth += 1
+        try:
+            results[key] = result = self.checked(value)
+        except BaseException:
+            del results[key]
+            raise
+        finally:
+            progress.depth -= 1
+        return result
 
-    def _check(self, value: object) -> object:
+    def checked(self, value: object) -> object:
+        """An instance that has not been met yet, or the copy that takes its place."""
         own = type(value)
         if own is not self._class and (validate := _find_validator(own)) is not None:
             return validate(value)  # a subclass has fields and validators of its own
@@ -283,16 +321,25 @@ class _Fields:
             return {} if _is_alike(value.root, result) else {"root": result}
         if not self._is_known:  # a class that makes its schema itself
             return {}
-        held = self._held(value)
-        given = {name: each for name, each in held.items() if each is not self._defaults.get(name, _UNSET)}
-        results = cast("tuple[dict[str, object], ...]", self._validator.validate_python(given))
-        fields = results[0] | (results[1] or {}) if self._is_model else results[0]
-        return {name: each for name, each in fields.items() if not _is_alike(held.get(name, _UNSET), each)}
+        held, defaults = self._held(value), self._defaults
+        given = {name: each for name, each in held.items() if each is not defaults.get(name, _UNSET)}
+        results: Any = self._validator.validate_python(given)
+        fields: dict[str, object] = results[0]
+        if self._is_model and results[1]:
+            fields = fields | results[1]
+        return {
+            name: each
+            for name, each in fields.items()
+            if (before := held.get(name, _UNSET)) is not each and not _is_alike(before, each)
+        }
 
     def _held(self, value: Any) -> dict[str, object]:
         if self._is_model:
+            variables = cast("dict[str, object]", vars(value))
             extra = cast("dict[str, object]", value.__pydantic_extra__ or {})
-            variables: dict[str, object] = {**vars(value), **extra}
+            if not extra and variables.keys() <= self._defaults.keys():
+                return variables
+            variables = {**variables, **extra}
             return {name: each for name, each in variables.items() if name in self._defaults or name in extra}
         held = {name: getattr(value, name, _UNSET) for name in self._defaults}
         return {name: each for name, each in held.items() if each is not _UNSET}

@@ -7,13 +7,13 @@ everybody who decides without the value has decided before the expression does a
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NoReturn, TypeVar, cast
 
 from ..errors import NighthawkError
 from .unset import UNSET, Unset
 
-__all__ = ["ask_early", "raise_unknown", "reveal", "shown", "wants_value", "with_changes"]
+__all__ = ["ask_early", "described", "raise_unknown", "reveal", "shown", "wants_value", "with_changes"]
 
 Answer = TypeVar("Answer")
 Subject = TypeVar("Subject")
@@ -90,6 +90,15 @@ def raise_unknown(subject: object, name: str) -> NoReturn:
     raise NighthawkError(
         "The return expression of this commit is not evaluated; see commit.outcome.return_expression."
     )
+
+
+def described(subject: object) -> str:
+    """What objects with a late return value have for `__repr__`: who logs them does not want the value."""
+    names = [each.name for each in fields(cast("Any", subject)) if each.repr]
+    texts = [f"{name}={getattr(subject, name)!r}" for name in names if name != _FIELD]
+    value = repr(getattr(subject, _FIELD)) if _has_value(subject) else "<not evaluated>"
+    texts.append(f"{_FIELD}={value}")
+    return f"{type(subject).__qualname__}({', '.join(texts)})"
 
 
 def wants_value() -> bool:

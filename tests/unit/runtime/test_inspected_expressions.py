@@ -73,6 +73,18 @@ def vetoing(*events: Any) -> nh.Hooks:
     return hooks
 
 
+def logging(told: list[str]) -> nh.Hooks:
+    """Hooks that take down what they see, and say no."""
+    hooks = nh.Hooks()
+
+    @hooks.on(BeforeCommit)
+    def log(event: BeforeCommit) -> Veto:
+        told.append(f"{event}")
+        return Veto("no")
+
+    return hooks
+
+
 EXPRESSION = "bank.transfer(5)"
 NATIVE = '{"result": {"kind": "return", "return_expression": "bank.transfer(5)"}}'
 
@@ -125,6 +137,18 @@ async def test_what_is_rejected_was_not_done(executor: Any, rejecting: Any) -> N
         with nh.scope(**rejecting()), pytest.raises(nh.StepRejectedError):
             await pay(bank)
     assert bank.transfers == []
+
+
+async def test_whoever_logs_a_commit_and_rejects_it_did_not_want_its_value() -> None:
+    bank, told = Bank(), list[str]()
+    overseeing = Overseeing(lambda commit: nh.Reject(reason=f"no: {commit!r}"))
+    for policies in ({"oversight": overseeing}, {"hooks": logging(told)}):
+        async with nh.run(tool_executor()):
+            with nh.scope(**policies), pytest.raises(nh.StepRejectedError):  # type: ignore[arg-type]
+                await pay(bank)
+    assert bank.transfers == []
+    assert told[0].endswith("return_value=<not evaluated>)")
+    assert repr(overseeing.commits[0]).endswith(", return_value=None)")
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)

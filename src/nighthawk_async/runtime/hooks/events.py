@@ -14,7 +14,7 @@ from ...types.execution import ExecutionRef
 from ...types.model import FinishReason, ModelRequest
 from ...types.outcomes import StepOutcome
 from ...types.usage import Usage
-from ..late_value import raise_unknown
+from ..late_value import described, raise_unknown
 from ..permissions.call import CallKind
 from ..permissions.permissions import Verdict
 
@@ -228,6 +228,7 @@ class BeforeCommit(HookEvent):
 
     if not TYPE_CHECKING:
         __getattr__ = raise_unknown
+        __repr__ = described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

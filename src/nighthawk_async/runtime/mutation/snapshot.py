@@ -86,7 +86,7 @@ class Snapshot:
         self._room = MAX_REMEMBERED_ITEMS
         for root in roots:
             self._add(root, is_root=True)
-        while self._pending:
+        while self._pending and len(self._remembered) < MAX_REMEMBERED_OBJECTS:
             holder = self._pending.popleft()
             for shape, state in zip(holder.shapes, holder.states or (), strict=False):
                 for _, child in shape.children(state):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checka
 
 from ...errors import NighthawkError
 from ...types.outcomes import StepOutcome
-from ..late_value import raise_unknown
+from ..late_value import described, raise_unknown
 from ..unset import UNSET
 from .abort import Abort
 
@@ -65,6 +65,7 @@ class StepCommit:
 
     if not TYPE_CHECKING:
         __getattr__ = raise_unknown
+        __repr__ = described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,6 +149,7 @@ def test_what_is_no_number_that_a_machine_knows_is_a_protocol_error(
         (Usage(requests=1, cost=Decimal("sNaN")), Usage(requests=1, unpriced_requests=1)),
         (Usage(requests=1, cost=Decimal("Infinity")), Usage(requests=1, unpriced_requests=1)),
         (Usage(requests=1, cost=Decimal(-1)), Usage(requests=1, unpriced_requests=1)),
+        (Usage(requests=1, cost=10**5_000), Usage(requests=1, unpriced_requests=1)),  # type: ignore[arg-type]
         (Usage(requests=1, cost="much"), Usage(requests=1, unpriced_requests=1)),  # type: ignore[arg-type]
         (Usage(requests=-1, retries=-1, unpriced_requests=-1), Usage()),
         (Usage(input_tokens=float("nan"), output_tokens=2.5), Usage()),  # type: ignore[arg-type]

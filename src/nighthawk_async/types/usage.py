@@ -137,6 +137,6 @@ def _amount(value: object) -> Decimal | None:
     """An amount of money; None for what is none."""
     try:
         amount = Decimal(value if isinstance(value, Decimal) else str(value))
-    except InvalidOperation:
+    except (InvalidOperation, ValueError):  # Python spells no integer of thousands of digits
         return None
     return amount if amount.is_finite() and 0 <= amount <= MAX_COUNT else None

@@ -58,8 +58,8 @@ def may_be_retried(error: BaseException) -> bool:
 
     Not after a cancellation, an interrupt or an exit; and not after errors that somebody's decision stands
     behind: a budget, a step that was aborted, refused (`StepRejectedError`) or stopped, a hook, a person, or
-    whoever asked the task of the caller to end; nor after a mistake in the program. What such an error caused
-    counts as one itself.
+    whoever asked the task of the caller to end; nor after a mistake in the program, or too many steps within
+    steps. What such an error caused counts as one itself.
 
     Args:
         error: The error; of a group, every error counts.

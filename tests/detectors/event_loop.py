@@ -4,7 +4,8 @@ Trio tells its steps through an instrument, asyncio through `Handle._run`. A wat
 steps at a fixed interval and takes the stack of one that lasts too long. It counts its own looks and not the
 clock alone, so a machine that stalls the whole process blames nobody; code that holds the interpreter's lock
 cannot be looked at, and is noticed by the processor time its step took. Garbage collection counts for no
-step: it goes through everything that all tests before have left.
+step: it goes through everything that all tests before have left. Neither does the time for which a thread
+could run and a busy machine lets others run, where the system says how long that is.
 """
 
 import asyncio
@@ -13,25 +14,40 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 
 import trio
 
-__all__ = ["EventLoopWatch", "TrioSteps", "watching_asyncio"]
+__all__ = ["EventLoopWatch", "TrioSteps", "seconds_in_run_queue", "watching_asyncio"]
 
 
 @dataclass(slots=True, eq=False)
 class _Step:
     began: float = field(default_factory=time.monotonic)
     processor_began: float = field(default_factory=time.thread_time)
+    native_id: int = field(default_factory=threading.get_native_id)
+    queued_before: float = 0.0
     collecting_began: float = 0.0
     collecting_seconds: float = 0.0
     looks: int = 0
     stack: str = ""
     outer: "_Step | None" = None
+
+
+def seconds_in_run_queue(native_id: int) -> float:
+    """How long a thread of this process could run and was not running, in seconds; 0 where nothing tells.
+
+    Args:
+        native_id: The thread, as the system names it.
+    """
+    try:
+        return int(Path(f"/proc/self/task/{native_id}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
 
 
 class EventLoopWatch:
@@ -40,10 +56,18 @@ class EventLoopWatch:
     Args:
         bound_seconds: How long a step may take, in seconds.
         interval_seconds: How often the watchdog looks, in seconds.
+        queued: How long a thread has waited for a processor, in seconds.
     """
 
-    def __init__(self, *, bound_seconds: float, interval_seconds: float = 0.1) -> None:
+    def __init__(
+        self,
+        *,
+        bound_seconds: float,
+        interval_seconds: float = 0.1,
+        queued: Callable[[int], float] = seconds_in_run_queue,
+    ) -> None:
         self.bound_seconds = bound_seconds
+        self._queued = queued
         self._interval_seconds = interval_seconds
         self.looks_needed = max(1, int(bound_seconds / interval_seconds))
         self._running_steps: dict[int, _Step] = {}
@@ -107,11 +131,16 @@ class EventLoopWatch:
         while not self._stop.wait(self._interval_seconds):
             for thread_id, step in list(self._running_steps.items()):
                 step.looks += 1
-                overdue = (
-                    step.looks >= self.looks_needed and time.monotonic() - step.began >= self.bound_seconds
-                )
-                if overdue and not step.stack:
+                if step.looks == 1:
+                    step.queued_before = self._queued(step.native_id)
+                if not step.stack and self._is_overdue(step):
                     step.stack = _stack_of(sys._current_frames().get(thread_id))
+
+    def _is_overdue(self, step: _Step) -> bool:
+        elapsed = time.monotonic() - step.began
+        if step.looks < self.looks_needed or elapsed < self.bound_seconds:
+            return False
+        return elapsed - (self._queued(step.native_id) - step.queued_before) >= self.bound_seconds
 
 
 def _stack_of(frame: FrameType | None) -> str:

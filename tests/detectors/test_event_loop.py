@@ -1,6 +1,7 @@
 """The watch over event loops: it sees what blocks, says where, and leaves the rest alone."""
 
 import gc
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import anyio.lowlevel
 import pytest
 import trio
 
-from .event_loop import EventLoopWatch, TrioSteps, watching_asyncio
+from .event_loop import EventLoopWatch, TrioSteps, seconds_in_run_queue, watching_asyncio
 
 BOUND_SECONDS = 0.2
 PATIENCE_SECONDS = 30.0
@@ -55,6 +56,34 @@ def test_a_step_that_waits_without_awaiting_is_reported_with_its_stack(
     reports = run_watched(watch, backend, lambda: block_until_seen(watch))
     assert len(reports) == 1
     assert "block_until_seen" in reports[0]
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_step_is_not_blamed_for_a_busy_machine(backend: str) -> None:
+    looked = threading.Event()
+    looks: list[float] = []
+
+    def waiting_for_a_processor(native_id: int) -> float:
+        looks.append(time.monotonic())
+        if looks[-1] - looks[0] > 1.5 * BOUND_SECONDS:
+            looked.set()
+        return looks[-1] - looks[0]
+
+    watch = EventLoopWatch(bound_seconds=BOUND_SECONDS, interval_seconds=0.01, queued=waiting_for_a_processor)
+    watch.start()
+    try:
+        assert run_watched(watch, backend, lambda: looked.wait(PATIENCE_SECONDS)) == []
+    finally:
+        watch.stop()
+    assert looked.is_set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
+def test_the_time_in_the_run_queue_is_told_and_grows() -> None:
+    before = seconds_in_run_queue(threading.get_native_id())
+    time.sleep(0)
+    assert 0 <= before <= seconds_in_run_queue(threading.get_native_id())
+    assert seconds_in_run_queue(-1) == 0
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -41,7 +41,7 @@ def _is_of_step(declared: object) -> bool:
 
 
 def functions_in(declared: object) -> tuple[object, ...]:
-    """The functions in what a class declares: those of a property, and itself when it is none of the usual."""
+    """The functions in what a class declares; what is none of the usual stands for itself."""
     if isinstance(declared, classmethod | staticmethod):
         return (cast("staticmethod[Any, Any]", declared).__func__,)
     if isinstance(declared, property):

@@ -148,15 +148,15 @@ def called_by_name(
             yield from (getattr(file, name, None) for name in names)
         return
     owner = getattr(function, "__self__", None)
-    if getattr(function, "__name__", None) in _DESCRIPTOR_SLOTS:  # `__get__` of a property calls its function
-        yield from (owner, *args[:1])
+    if getattr(function, "__name__", None) in _DESCRIPTOR_SLOTS:  # those of a property call its functions
+        yield from (each for each in (owner, *args[:1]) if not callable(each))
     for each in (*args, *kwargs.values(), owner):
         if type(each) not in _PLAIN_TYPES and (own := own_attributes(each)):
             yield from (own[name] for name in _ASKED_BY_NAME if name in own)
 
 
 def assigned_by(function: object, args: tuple[object, ...]) -> tuple[object, str, object] | None:
-    """The object, the attribute and the value that a call of `setattr`, `__setattr__` or `__set__` assigns."""
+    """The object, the attribute and the value that `setattr`, `__setattr__` or `__set__` assigns."""
     called = called_function(function)
     if isinstance(called, types.MethodWrapperType):
         args = (called.__self__, *args)

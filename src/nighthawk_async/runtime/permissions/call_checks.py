@@ -36,7 +36,7 @@ _UNSEEN = (eval, exec, compile, types.FunctionType, types.CodeType)
 """Nothing sees what the code calls that they are given, or make."""
 
 _TITLES = frozenset(
-    {"__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__", "__wrapped__"}
+    {"__defaults__", "__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__", "__wrapped__"}
 )
 _CALL_NAMES = frozenset({"__call__", "__init__", "__new__"})
 """Special methods that are decided about when the object or class is called."""

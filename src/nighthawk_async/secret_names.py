@@ -52,13 +52,24 @@ _HARMLESS_KINDS = frozenset(
     }
     | {"special", "stop", "unk"}
 )
+# Of data that is shown, these are keys and tokens like others: `row_key`, `last_token`.
+_PLAIN_KEYS = frozenset(
+    {"answer", "composite", "dict", "event", "hot", "index", "lookup", "map", "natural", "object"}
+    | {"routing", "row", "shortcut", "unique"}
+)
+_PLAIN_TOKENS = frozenset({"first", "last"})
 # A name that ends in one of these tells something about a secret, not the secret itself.
 _ABOUT_SECRETS = frozenset(
     {
+        "age",
+        "at",
         "bias",
         "budget",
         "count",
+        "created",
+        "date",
         "endpoint",
+        "expires",
         "expiry",
         "id",
         "ids",
@@ -67,6 +78,11 @@ _ABOUT_SECRETS = frozenset(
         "method",
         "mode",
         "name",
+        "policy",
+        "required",
+        "rotated",
+        "strength",
+        "updated",
     }
     | {"names", "provider", "scheme", "style", "ttl", "type", "uri", "url", "usage"}
 )
@@ -119,8 +135,8 @@ def _names_secret_value(name: str) -> bool:
     pairs = list(zip(["", *words], words, strict=False))
     before, last = pairs[-1]
     return (
-        (last == "token" and before not in _HARMLESS_KINDS)
-        or (last == "key" and before not in ("", *_HARMLESS_KINDS))
+        (last == "token" and before not in _HARMLESS_KINDS | _PLAIN_TOKENS)
+        or (last == "key" and before not in {""} | _HARMLESS_KINDS | _PLAIN_KEYS)
         or (last == "tokens" and before in _CREDENTIAL_KINDS)
         or any(word in ("key", "keys") and kind in _CREDENTIAL_KINDS for kind, word in pairs)
         or any(_SECRET_WORD.fullmatch(word) for word in words)

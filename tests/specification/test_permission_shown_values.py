@@ -197,3 +197,47 @@ async def test_an_argument_that_changes_after_the_approval_is_not_used() -> None
     result = await tried("KEPT[:] = ['bob']\ntransfer(5, KEPT)", ASKING, deciding(decide))
     assert "not what was approved" in result.error["message"]
     assert DONE == []
+
+
+COMPUTING = [
+    "from collections import defaultdict\nx = defaultdict(lambda: 'EVE', a=1)",
+    "from collections import defaultdict\nx = defaultdict(['EVE'].pop, a=1)",
+    "from collections import defaultdict\nclass S: pass\nx = defaultdict(None)\n"
+    "x.default_factory = lambda: 'EVE'",
+]
+
+
+@pytest.mark.parametrize("code", COMPUTING)
+async def test_a_mapping_that_makes_what_it_does_not_hold_is_not_approved(code: str) -> None:
+    result = await tried(f"{code}\ntransfer(5, x)", ASKING, approving(["ada"]))
+    assert result.error["kind"] == "oversight"
+    allowing = nh.permissions(allow=nh.rule("transfer", to=lambda to: True), default="deny")
+    assert (await tried(f"{code}\ntransfer(5, x)", allowing)).error["kind"] == "oversight"
+    assert DONE == []
+
+
+async def test_a_mapping_that_makes_empty_lists_is_approved() -> None:
+    code = "from collections import defaultdict\ntransfer(5, defaultdict(list, a=[1]))"
+    assert (await tried(code, ASKING, approving(["ada"]))).error is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = type('S', (str,), {'__int__': (500).__int__})('5')",
+        "x = type('S', (int,), {'__bytes__': (500).__float__})(5)",
+        "x = type('S', (dict,), {'__missing__': {'to': 'EVE'}.__getitem__})(a=1)",
+    ],
+)
+async def test_a_value_that_becomes_other_data_is_shown_with_its_type(code: str) -> None:
+    handler = approving(["ada"])
+    assert (await tried(f"{code}\ntransfer(x)", ASKING, handler)).error is None
+    shown = handler.requests[0].arguments["amount"]
+    assert isinstance(shown, dict)
+    assert shown["type"] == "S"
+
+
+async def test_what_a_function_is_called_with_by_default_is_not_assigned() -> None:
+    result = await tried("transfer.__defaults__ = ('EVE',)\ntransfer(5)", ASKING, approving(["ada"]))
+    assert result.error["kind"] == "oversight"
+    assert DONE == []

@@ -168,6 +168,21 @@ FIRING = [
     "class G:\n  async def f(self): self.write: object = fire\ng = G()\nawait g.f()\nprint('eve', file=g)",
     "class G: write = None\ng = G()\ng.write = [] or fire\nprint('eve', file=g)",
     "LOG.x = LOG\nLOG.x.write = fire\ntry: print('eve', file=LOG)\nfinally: vars(LOG).clear()",
+    "@property\n@(lambda f: fire)\ndef p(self): pass\np.__get__(1)",
+    "@property\n@(lambda f: fire)\ndef p(self): pass\nproperty.__get__(p, 1)",
+    "@property\n@(lambda f: fire)\ndef p(self): pass\nlist(map(property.__get__, [p], [1]))",
+    "list(p.__get__(1) for p in map(property, (f for f in [fire])))",
+    "class P:\n  @property\n  @(lambda f: fire)\n  def p(self): pass\nP().p",
+    "p = list(map(classmethod, (f for f in [fire])))[0]\nclass P: __str__ = p\nstr(P())",
+    "def f(*args, **kwargs): pass\ntype(f).__dict__['__code__'].__set__(f, fire.__code__)\n"
+    "DONE = transfer.__globals__['DONE']\nf()",
+    "def f(*args, **kwargs): pass\nlist(map(type(f).__code__.__set__, [f], (c for c in [fire.__code__])))\n"
+    "DONE = transfer.__globals__['DONE']\nf()",
+    "from collections import defaultdict\nd = defaultdict()\n"
+    "list(map(defaultdict.default_factory.__set__, [d], (f for f in [fire])))\nd['x']",
+    "class P: pass\np = P()\nclass G: __str__ = p\nP.__call__ = fire\nstr(G())",
+    "class P:\n  def __call__(self, x): pass\nm = map(P(), [1])\nP.__call__ = fire\nlist(m)",
+    "class P:\n  def __call__(self, x): pass\nm = map(P(), [1])\nsetattr(P, '__call__', fire)\nlist(m)",
 ]
 
 

@@ -21,6 +21,8 @@ NO_SECRETS = [
     *("max_output_tokens", "key", "keys", "key_points", "keyword", "primary_key", "sort_key"),
     *("cache_key", "next_token", "page_token", "author", "authors", "passed", "secretary"),
     *("token_type", "password_length", "api_key_name", "eos_token"),
+    *("password_changed_at", "password_policy", "secret_expires", "token_created_at", "authorization_date"),
+    *("unique_key", "object_key", "lookup_key", "row_key", "routing_key", "answer_key", "first_token"),
 ]
 
 

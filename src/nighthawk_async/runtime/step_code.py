@@ -5,7 +5,7 @@ import re
 import types
 from typing import Any, cast
 
-__all__ = ["EXPRESSION", "runs_step_code", "statements_filename"]
+__all__ = ["EXPRESSION", "functions_in", "is_step_function", "runs_step_code", "statements_filename"]
 
 EXPRESSION = "<expression>"
 _OF_STEP = re.compile(r"<(?:expression|statements(?: \d+)?)>")
@@ -35,13 +35,17 @@ _HEAP_TYPE = 1 << 9
 
 def _is_of_step(declared: object) -> bool:
     return any(
-        isinstance(each, types.FunctionType) and _OF_STEP.fullmatch(each.__code__.co_filename) is not None
-        for each in _functions_in(declared)
+        isinstance(each, types.FunctionType) and is_step_function(each) for each in functions_in(declared)
     )
 
 
-def _functions_in(declared: object) -> tuple[object, ...]:
-    """The functions in what a class declares."""
+def is_step_function(function: types.FunctionType) -> bool:
+    """Whether the model wrote a function."""
+    return _OF_STEP.fullmatch(function.__code__.co_filename) is not None
+
+
+def functions_in(declared: object) -> tuple[object, ...]:
+    """The functions in what a class declares; what is none of the usual stands for itself."""
     if isinstance(declared, classmethod | staticmethod):
         return (cast("staticmethod[Any, Any]", declared).__func__,)
     if isinstance(declared, property):

@@ -37,6 +37,7 @@ from .plain_data import (
     base_of,
     exact,
     is_computed,
+    makes_items,
     redeclared,
     stored,
     texts_of,
@@ -114,7 +115,7 @@ def _form(value: object, path: str) -> JsonableValue:
     if redeclared(kind, base) is None:
         return form
     return {
-        "type": f"{kind.__module__}.{kind.__qualname__}",
+        "type": ".".join(filter(None, (getattr(kind, "__module__", None), kind.__qualname__))),
         "data": form,
         "shows": cast("Any", _texts(value, path)),
     }
@@ -123,6 +124,10 @@ def _form(value: object, path: str) -> JsonableValue:
 def _form_of_data(value: object, base: type, path: str) -> JsonableValue:
     """The JSON form of data, read as its base type reads it."""
     of: Any = base
+    if makes_items(value):
+        raise UndigestibleArgumentError(
+            f"{path} makes items that it does not hold, which nobody can see: give plain data"
+        )
     if base is dict:
         return _form_of_mapping(list(of.items(value)), path)
     if base in (list, tuple, deque):

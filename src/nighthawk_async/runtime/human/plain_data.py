@@ -8,7 +8,7 @@ anew, is no plain data.
 import gc
 import sys
 import types
-from collections import ChainMap, UserDict, deque
+from collections import ChainMap, UserDict, defaultdict, deque
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -20,7 +20,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from ..step_code import runs_step_code
+from ..step_code import is_step_function, runs_step_code
 
 __all__ = [
     "MISSING",
@@ -29,6 +29,7 @@ __all__ = [
     "exact",
     "is_computed",
     "is_plain",
+    "makes_items",
     "redeclared",
     "stored",
     "texts_of",
@@ -53,6 +54,12 @@ __dir__ __setattr__ __delattr__ __annotations__
 _HARMLESS = frozenset(_DECLARED_BY_MOST.split())
 """What a subclass may declare anew without being other data."""
 
+_READ_BY = frozenset(
+    {"__bool__", "__bytes__", "__complex__", "__float__", "__fspath__", "__getitem__", "__index__"}
+    | {"__int__", "__iter__", "__len__", "__missing__", "__round__", "__trunc__"}
+)
+"""What makes other data of a value, also where its base has none of it: `int(text)` asks for `__int__`."""
+
 _HEAP_TYPE = 1 << 9
 """The flag of classes that are made at run time, by `class` for example."""
 
@@ -73,7 +80,7 @@ def redeclared(kind: type, base: type) -> str | None:
             continue
         for name, declared in tuple(vars(each).items()):
             is_of_base = name not in _HARMLESS and any(name in vars(inherited) for inherited in base.__mro__)
-            if is_of_base and not _is_same(name, declared, base):
+            if (is_of_base or name in _READ_BY) and not _is_same(name, declared, base):
                 return name
     return None
 
@@ -139,6 +146,16 @@ def is_computed(value: object) -> bool:
     )
 
 
+def makes_items(value: object) -> bool:
+    """Whether a mapping gives what it does not hold, other than by a class or a function of the program."""
+    if not isinstance(value, defaultdict):
+        return False
+    factory = cast("object", cast("Any", defaultdict.default_factory).__get__(value))
+    if isinstance(factory, type):
+        return runs_step_code(factory)
+    return factory is not None and (not isinstance(factory, types.FunctionType) or is_step_function(factory))
+
+
 def stored(value: object, name: str) -> object:
     """What an object has stored as an attribute, without asking it; `MISSING` for nothing.
 
@@ -189,6 +206,8 @@ def is_plain(value: object) -> bool:
         base = base_of(kind)
         if base is not None and not issubclass(kind, Enum) and redeclared(kind, base) is not None:
             return False
+        if makes_items(each):
+            return False
         left.extend(_parts_of(each, base))
     return True
 
@@ -212,7 +231,7 @@ def _parts_of(value: object, base: type | None) -> Iterable[object]:
 
 
 def _is_iterator(kind: type) -> bool:
-    return hasattr(kind, "__next__") and kind.__module__ in ("builtins", "itertools")
+    return hasattr(kind, "__next__") and getattr(kind, "__module__", None) in ("builtins", "itertools")
 
 
 def _is_same(name: str, declared: object, base: type) -> bool:
@@ -233,7 +252,7 @@ def _is_function_of_library(function: types.FunctionType) -> bool:
 
 
 def _is_of_standard_library(kind: type) -> bool:
-    module = kind.__module__
+    module = str(getattr(kind, "__module__", ""))  # `type` makes classes without one
     return module.partition(".")[0] in sys.stdlib_module_names - {"__main__"} and (
         getattr(sys.modules.get(module), kind.__qualname__, None) is kind
     )

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, cast
 
 from ...errors import HookError
+from ..step_code import functions_in
 from ..step_context import StepContext
 from ..tools.registry import ToolScope
 from .call import (
@@ -35,7 +36,7 @@ _UNSEEN = (eval, exec, compile, types.FunctionType, types.CodeType)
 """Nothing sees what the code calls that they are given, or make."""
 
 _TITLES = frozenset(
-    {"__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__", "__wrapped__"}
+    {"__defaults__", "__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__", "__wrapped__"}
 )
 _CALL_NAMES = frozenset({"__call__", "__init__", "__new__"})
 """Special methods that are decided about when the object or class is called."""
@@ -131,6 +132,10 @@ class CallChecks:
         if callable(function):
             for each in (function, *smuggled_by(function)):
                 self._check_handing_over(cast("Callable[..., object]", each))
+        else:  # whoever reads a property calls its functions
+            for each in functions_in(function):
+                if each is not function:
+                    self.hand_over(each)
         return function
 
     def hand_over_keys(self, mapping: object) -> None:
@@ -148,8 +153,7 @@ class CallChecks:
         is_title = name in _TITLES and is_function and not self._is_of_step(owner)
         if name == "__code__" or is_title or isinstance(owner, CallChecks):
             raise refusal_of_disguise(name, owner)
-        if not (name in _CALL_NAMES and isinstance(owner, type)):
-            self._keep(value)
+        self._keep(value)
 
     def keep_in_class(self, variables: Mapping[str, object]) -> None:
         """Admit what the body of a class has defined."""

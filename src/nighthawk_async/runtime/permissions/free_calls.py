@@ -54,7 +54,9 @@ _CALLING = (
 """
 
 _SLOT_TYPES = (types.WrapperDescriptorType, types.MethodWrapperType, types.BuiltinFunctionType)
-_CALLING_SLOTS = frozenset({"__call__", "__init__", "__new__", "__setattr__"})
+_SETTING = "__set__"
+_DESCRIPTOR_SLOTS = frozenset({"__get__", _SETTING, "__delete__"})
+_CALLING_SLOTS = frozenset({"__call__", "__init__", "__new__", "__setattr__"}) | _DESCRIPTOR_SLOTS
 """Special methods of Python's own that call what they are given, or put it where it is called."""
 _METHOD_TYPES = (
     types.MethodDescriptorType,
@@ -145,23 +147,28 @@ def called_by_name(
             names = ("write", "flush") if kwargs.get("flush") else ("write",)
             yield from (getattr(file, name, None) for name in names)
         return
-    for each in (*args, *kwargs.values(), getattr(function, "__self__", None)):
+    owner = getattr(function, "__self__", None)
+    if getattr(function, "__name__", None) in _DESCRIPTOR_SLOTS:  # those of a property call its functions
+        yield from (each for each in (owner, *args[:1]) if not callable(each))
+    for each in (*args, *kwargs.values(), owner):
         if type(each) not in _PLAIN_TYPES and (own := own_attributes(each)):
             yield from (own[name] for name in _ASKED_BY_NAME if name in own)
 
 
 def assigned_by(function: object, args: tuple[object, ...]) -> tuple[object, str, object] | None:
-    """The object, the attribute and the value that a call of `setattr`, or `__setattr__`, assigns."""
+    """The object, the attribute and the value that `setattr`, `__setattr__` or `__set__` assigns."""
     called = called_function(function)
     if isinstance(called, types.MethodWrapperType):
         args = (called.__self__, *args)
-    if len(args) != 3 or not isinstance(args[1], str):
+    is_slot = isinstance(called, types.WrapperDescriptorType | types.MethodWrapperType)
+    name = called.__name__ if is_slot else None
+    if len(args) != 3:
         return None
-    is_setting = called is setattr or (
-        isinstance(called, types.WrapperDescriptorType | types.MethodWrapperType)
-        and called.__name__ == "__setattr__"
-    )
-    return (args[0], args[1], args[2]) if is_setting else None
+    if name == _SETTING and isinstance(attribute := getattr(args[0], "__name__", None), str):
+        return args[1], attribute, args[2]
+    if (called is setattr or name == "__setattr__") and isinstance(args[1], str):
+        return args[0], args[1], args[2]
+    return None
 
 
 def _is_data_type(kind: type) -> bool:

@@ -37,9 +37,9 @@ def thread_limiter() -> CapacityLimiter | None:
     alone.
     """
     execution = find_execution_in_progress()
-    depth = 0 if execution is None else execution.depth
-    if depth <= 1:
+    if execution is None:
         return None
+    depth = execution.depth
     limiters = _limiters.get(None)
     if limiters is None:
         limiters = dict[int, CapacityLimiter]()

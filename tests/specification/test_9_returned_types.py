@@ -789,3 +789,25 @@ def test_a_check_does_not_keep_what_it_has_seen() -> None:
         give(Big([1]))
     gc.collect()
     assert not [each for each in gc.get_objects() if type(each) is Big]
+
+
+def test_a_valid_value_is_not_described() -> None:
+    described: list[str] = []
+
+    class Costly(list[int]):
+        def __repr__(self) -> str:
+            described.append("described")
+            return "costly"
+
+    @nh.natural_function
+    def give(value: Any) -> list[int]:
+        """natural
+        Look at <value>.
+        """
+        return value
+
+    with nh.run(passing()):
+        give(Costly([1]))
+        assert described == []
+        with pytest.raises(nh.ExecutionError, match="costly"):
+            give(Costly(["x"]))  # type: ignore[list-item]

@@ -301,6 +301,27 @@ async def test_synchronous_functions_of_tasks_have_threads_at_every_level() -> N
     assert sorted(levels) == [level for level in range(1, 6) for _ in range(3)]
 
 
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_worker_threads_that_wait_for_steps_leave_some_for_these(is_async: bool) -> None:
+    """Outside of steps as well, threads that wait are other ones than those that are waited for."""
+
+    async def call_in_thread(call: StepCall) -> StepResponse:
+        await nh.blocking(len)("abc")
+        return pass_response()
+
+    class InThread:
+        def run_step(self, **step: Any) -> tuple[nh.StepOutcome, dict[str, object]]:
+            return nh.PassStepOutcome(), {}
+
+    executor: Any = CallbackExecutor(call_in_thread) if is_async else InThread()
+    async with nh.run(executor) as run:
+        with two_threads(), anyio.fail_after(10):
+            async with nh.open_tasks(at_end="wait") as tasks:
+                for _ in range(5):
+                    tasks.start(dive_in_thread, 1, None)
+    assert run.usage_meter.steps == 5
+
+
 async def test_a_synchronous_executor_has_threads_at_every_level() -> None:
 
     class InThread:

@@ -8,7 +8,7 @@ import reprlib
 import warnings
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import Any, Never, NoReturn, cast
+from typing import Any, Never, NoReturn
 
 from ..errors import ExecutionError, ToolValidationError
 from .annotations import resolve_references, returned_type
@@ -18,7 +18,6 @@ from .validation import can_validate, type_name, validate_value
 __all__ = ["ReturnCheck", "validated_return", "variables_of"]
 
 _SUBJECT = "the return value"
-_UNCHECKED = cast("tuple[object, ...]", (object, Any))
 
 
 def validated_return(value: object, annotation: object) -> object:
@@ -94,7 +93,7 @@ class ReturnCheck:
         """Whether the function may come to its end."""
         if self._accepts_none is None:
             try:
-                self._validated(None, "")
+                self._validated(None, str)
             except ExecutionError:
                 self._accepts_none = False
             else:
@@ -112,7 +111,7 @@ class ReturnCheck:
         Raises:
             ExecutionError: It is not what the annotation promises.
         """
-        return self._validated(value, f"returned {reprlib.repr(value)}")
+        return self._validated(value, lambda: f"returned {reprlib.repr(value)}")
 
     def fell_off(self) -> object:
         """What the function returns when it comes to its end.
@@ -120,17 +119,17 @@ class ReturnCheck:
         Raises:
             ExecutionError: The annotation excludes None.
         """
-        return self._validated(None, "came to its end without a return, so it returned None")
+        return self._validated(None, lambda: "came to its end without a return, so it returned None")
 
-    def _validated(self, value: object, what_happened: str) -> object:
+    def _validated(self, value: object, what_happened: Callable[[], str]) -> object:
         annotation = self.annotation
-        if any(annotation is each for each in _UNCHECKED):
+        if annotation is object or annotation is Any:
             return value
         try:
             return validated_return(value, annotation)
         except ToolValidationError as error:
             message = (
-                f"{self._name} {what_happened}, which is not what its annotation promises: {error}; "
+                f"{self._name} {what_happened()}, which is not what its annotation promises: {error}; "
                 "return what is promised, or change the annotation"
             )
             without_content = f"{self._name}: {error.message_without_content}"
@@ -142,7 +141,7 @@ class ReturnCheck:
 
 
 def _is_never(annotation: object) -> bool:
-    return any(annotation is each for each in cast("tuple[object, ...]", (NoReturn, Never)))
+    return annotation is NoReturn or annotation is Never
 
 
 def _is_checkable(annotation: object) -> bool:

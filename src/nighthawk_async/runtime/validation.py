@@ -29,8 +29,6 @@ __all__ = [
     "validate_value",
 ]
 
-_ACCEPTING_EVERYTHING = cast("tuple[object, ...]", (object, Any, Self))
-_ACCEPTING_NOTHING = cast("tuple[object, ...]", (NoReturn, Never))
 _WITHOUT_PARTS = frozenset[object](
     {str, int, float, bool, bytes, complex, type(None), list, dict, set, frozenset, tuple, bytearray}
 )
@@ -151,7 +149,7 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
     """
     if _accepts_everything(annotation):
         return value
-    if any(annotation is each for each in _ACCEPTING_NOTHING):
+    if annotation is NoReturn or annotation is Never:
         raise _mismatch(subject, annotation, "no value is one")
     if cast("object", type(value)) is annotation and _is_without_parts(annotation):
         return value
@@ -165,7 +163,7 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
 
 
 def _accepts_everything(annotation: object) -> bool:
-    return any(annotation is each for each in _ACCEPTING_EVERYTHING)
+    return annotation is object or annotation is Any or annotation is Self
 
 
 def _is_without_parts(annotation: object) -> bool:

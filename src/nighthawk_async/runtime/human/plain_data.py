@@ -150,7 +150,7 @@ def makes_items(value: object) -> bool:
     """Whether a mapping gives what it does not hold, other than by a class or a function of the program."""
     if not isinstance(value, defaultdict):
         return False
-    factory = cast("object", cast("Any", defaultdict.default_factory).__get__(value))
+    factory: object = vars(defaultdict)["default_factory"].__get__(value)
     if isinstance(factory, type):
         return runs_step_code(factory)
     return factory is not None and (not isinstance(factory, types.FunctionType) or is_step_function(factory))

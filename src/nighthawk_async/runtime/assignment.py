@@ -112,9 +112,7 @@ def _unchanged_on_failure(
     before = Snapshot(owner, descriptor, root)
     try:
         yield
-    except (
-        BaseException
-    ) as error:  # a property, `__setattr__` or validator of the user's object raises anything
+    except BaseException as error:  # a property, `__setattr__` or validator of the user's may raise anything
         before.restore()
         if isinstance(error, KeyboardInterrupt):
             raise

@@ -104,11 +104,18 @@ def prepare_step(
     context.initial_values = _initial_values(block, context, python_locals)
     context.binding_types = _binding_types(block, annotations, context)
     if "return" in context.allowed_kinds:
-        check_type(return_type(context), subject=f"step {context.step_id}: the return value")
+        _check_return_type(site, context)
     context.changes.objects = _objects_to_keep_valid(context)
     context.raise_error_types = _raise_error_types(program, site, context)
     context.referenced_globals = _referenced_globals(program, context, implicit_references)
     return context
+
+
+def _check_return_type(site: NaturalSite, context: StepContext) -> None:
+    """Find out, before anything is asked, whether what the block may return can be validated."""
+    check = site.return_check
+    if check is None or check.annotation is object:  # else it was resolved, and fit, once and for all
+        check_type(return_type(context), subject=f"step {context.step_id}: the return value")
 
 
 def _refused_kinds(block: NaturalBlock, site: NaturalSite) -> dict[OutcomeKind, str]:

@@ -139,12 +139,12 @@ def test_an_asked_for_suspension_is_seen_and_can_be_taken_back(
     details.locator(".facts .state", has_text="waits before its next turn").wait_for()
     page.keyboard.press("p")
     details.get_by_role("button", name="Suspend").wait_for()
-    assert row(page, "draft reply").locator(".badge").is_hidden()
+    row(page, "draft reply").locator(".badge").wait_for(state="hidden")
     page.keyboard.press("p")
     details.get_by_role("button", name="Do not suspend").wait_for()
     step.change_state("suspended")
     details.get_by_role("button", name="Resume").wait_for()
-    assert row(page, "draft reply").locator(".badge").is_hidden()
+    row(page, "draft reply").locator(".badge").wait_for(state="hidden")
     assert [name for name, _ in site.control.asked] == ["suspend", "resume", "suspend"]
 
 

@@ -414,10 +414,10 @@ def _is_alike(held: object, result: object) -> bool:
     if issubclass(kind, set | frozenset):
         one, other = ({(type(item), item) for item in cast("set[object]", each)} for each in (held, result))
         return one == other
-    return _is_of_same_type(held)
+    return _may_stay(held)
 
 
-def _is_of_same_type(held: object) -> bool:
+def _may_stay(held: object) -> bool:
     """Whether an item may stay whose result has its type; what validators made of it does not count.
 
     An object was validated when it was made, and validators that are not meant to see their own results,

@@ -310,7 +310,7 @@ async def test_cancelled_responses_free_the_servers_slots(access: ServerAccess, 
 async def test_models_check_finds_what_the_server_can_do(
     access: ServerAccess, protocol: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whether so small a model calls a tool when asked is a matter of luck; all else is the server's doing."""
+    """Whether so small a model calls a tool when asked is luck; all else is the doing of the server."""
     options = ["--base-url", f"{access.address}/v1", "--setting", f"api_key={access.key}", "--json"]
     arguments = ["models", "check", f"{protocol}:llama", "--capabilities", *options]
     await anyio.to_thread.run_sync(run_command_line, arguments)

@@ -15,7 +15,14 @@ from typing import Any, ForwardRef, cast
 
 import typing_extensions
 
-from .introspection import class_dictionary, has_base, instance_dictionary, is_one_of, type_name
+from .introspection import (
+    class_dictionary,
+    has_base,
+    instance_dictionary,
+    is_one_of,
+    type_module,
+    type_name,
+)
 from .plain_text import clean_text, single_line
 from .scalars import find_scalar_text
 from .type_names import TypeNames, own_name
@@ -30,7 +37,6 @@ _MAX_DEPTH = 12
 _MAX_PARTS = 32
 _MAX_LITERALS = 256
 
-_module_of_type = type.__dict__["__module__"].__get__
 _qualified_name_of_type = type.__dict__["__qualname__"].__get__
 
 _PARAMETERIZED_EXAMPLES: tuple[Any, ...] = (
@@ -105,7 +111,7 @@ class _TypeWriter:
         return self._special(annotation, kind, depth + 1)
 
     def _of_class(self, cls: type, depth: int) -> str:
-        if _module_of_type(cls) in _UNQUALIFIED_MODULES:
+        if type_module(cls) in _UNQUALIFIED_MODULES:
             return single_line(_qualified_name_of_type(cls), _TEXT_CHARACTERS)
         generic = class_dictionary(cls).get("__pydantic_generic_metadata__")
         if type(generic) is dict and (arguments := cast("dict[str, Any]", generic).get("args")):

@@ -23,7 +23,7 @@ from .plain_text import single_line
 from .signatures import find_function, find_signature, signature_text, without_first_parameter
 from .type_names import TypeNames
 
-__all__ = ["CallableDescription", "callable_line", "describe_callable"]
+__all__ = ["CallableDescription", "callable_line", "describe_callable", "summary_of"]
 
 _DOCUMENTATION_CHARACTERS = 160
 _DOCUMENTATION_READ = 4_000
@@ -150,7 +150,7 @@ def _describe(value: Callable[..., object], is_bound: bool, names: TypeNames) ->
         signature=signature_text(
             without_first_parameter(signature) if is_bound else signature, names, _namespace(value)
         ),
-        summary=_summary(value),
+        summary=summary_of(value),
         asynchrony=_asynchrony(value),
     )
 
@@ -179,7 +179,12 @@ def _is_marked_async(value: object) -> bool:
     return instance_dictionary(value).get(_ASYNC_CALL_MARK) is True
 
 
-def _summary(value: Callable[..., object]) -> str:
+def summary_of(value: Callable[..., object]) -> str:
+    """Return the first line of a callable's docstring; empty when it has none that somebody wrote.
+
+    Args:
+        value: The callable.
+    """
     documentation, automatic_start = _documentation(value)
     # A natural function's docstring is its program, and a data class's own is its signature once more.
     if documentation.startswith(_NATURAL_SENTINEL) or (

@@ -2,7 +2,7 @@
 
 import functools
 import types
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, cast
 
 from msgspec import Struct
@@ -69,7 +69,9 @@ def find_members(
     fields = sorted(readable_fields(value).items(), key=_by_name)
     methods = sorted(_methods(value).items(), key=_by_name)
     return ObjectMembers(
-        methods=tuple((name, describe(names=names)) for name, describe in methods[: limits.object_max_methods]),
+        methods=tuple(
+            (name, describe(names=names)) for name, describe in methods[: limits.object_max_methods]
+        ),
         omitted_methods=max(0, len(methods) - limits.object_max_methods),
         fields=tuple(fields[: limits.object_max_fields]),
         omitted_fields=max(0, len(fields) - limits.object_max_fields),
@@ -137,16 +139,19 @@ def _methods(value: object) -> dict[str, Callable[..., CallableDescription]]:
     return methods
 
 
-def class_methods(cls: type, *, hidden: Collection[str] = ()) -> dict[str, Callable[..., CallableDescription]]:
+def class_methods(
+    cls: type, *, hidden: Collection[str] = (), bases: Iterable[type] | None = None
+) -> dict[str, Callable[..., CallableDescription]]:
     """Find the public methods of the instances of a class by name, with what describes each.
 
     Args:
         cls: The class.
         hidden: Names that mean something else on an instance.
+        bases: The classes whose methods count; None for all from which it inherits.
     """
     methods: dict[str, Callable[..., CallableDescription]] = {}
     seen = set(hidden)
-    for base in resolution_order(cls):
+    for base in resolution_order(cls) if bases is None else bases:
         if is_framework_base(base):
             continue
         for name, attribute in class_dictionary(base).items():

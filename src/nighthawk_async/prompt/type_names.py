@@ -1,21 +1,22 @@
 """How types are written in one block: by the names that its expressions can use. Floor 1."""
 
 import builtins
+import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Any, cast
 
-from .introspection import class_dictionary, has_base, instance_dictionary
+from .introspection import class_dictionary, has_base, instance_dictionary, type_module
 from .plain_text import single_line
 
-__all__ = ["TypeNames", "is_standard", "own_name"]
+__all__ = ["TypeNames", "is_of_library", "is_standard", "own_name"]
 
 _NAME_CHARACTERS = 120
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _MISSING = object()
 
-_module_of_type = type.__dict__["__module__"].__get__
 _qualified_name_of_type = type.__dict__["__qualname__"].__get__
 
 
@@ -165,10 +166,24 @@ def is_standard(named: object) -> bool:
 
 def _module_name(named: object) -> str:
     if has_base(type(named), type):
-        module = _module_of_type(cast("type", named))
-    else:
-        module = cast(Any, named).__module__
+        return type_module(cast("type", named))
+    module = cast(Any, named).__module__
     return module if type(module) is str else ""
+
+
+def is_of_library(named: object) -> bool:
+    """Whether a type belongs to the standard library or to an installed one.
+
+    Args:
+        named: A class, a `NewType` or a type alias.
+    """
+    name = _module_name(named)
+    return is_standard(named) or _INSTALLED.search(_file_of(sys.modules.get(name))) is not None
+
+
+def _file_of(module: types.ModuleType | None) -> str:
+    file = None if module is None else instance_dictionary(module).get("__file__")
+    return file if type(file) is str else ""
 
 
 def _is_type(value: object) -> bool:
@@ -186,4 +201,3 @@ def _path_to(named: object, root: str, value: object, path: list[str]) -> str:
         else:
             return ""
     return ".".join((root, *path)) if value is named else ""
-

@@ -117,7 +117,8 @@ class _TypeWriter:
         if type(generic) is dict and (arguments := cast("dict[str, Any]", generic).get("args")):
             if self._names.find(cls) is not None:
                 return self._names.written(cls)
-            return f"{self.text(generic['origin'], depth)}[{self._arguments(arguments, depth + 1)}]"
+            origin = cast("dict[str, object]", generic)["origin"]
+            return f"{self.text(origin, depth)}[{self._arguments(arguments, depth + 1)}]"
         return self._names.written(cls)
 
     def _parameterized(self, annotation: object, depth: int) -> str:

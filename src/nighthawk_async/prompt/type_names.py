@@ -82,7 +82,7 @@ class TypeNames:
             named: The class, `NewType` or alias.
         """
         path = own_name(named).split(".")
-        if self._value(path[-1]) is named:
+        if self._value(path[-1]) is named and path[-1].isidentifier():
             return path[-1]
         if self._by_identity is None:
             self._index()
@@ -133,6 +133,8 @@ class TypeNames:
 
     def _dotted(self, named: object, path: list[str]) -> Iterator[str]:
         """The ways to a type through a class or a module, empty texts among them."""
+        if not all(map(str.isidentifier, path)):
+            return  # a generic model with arguments, or a class made by a call with such a name
         yield _path_to(named, path[0], self._value(path[0]), path[1:])
         module = _module_name(named).split(".")
         for name, reached in self._modules.items():

@@ -122,12 +122,12 @@ class _Facts:
 
     def _add_discriminator(self, discriminator: object) -> None:
         if type(discriminator) is Discriminator:
-            discriminator = discriminator.discriminator
-        if type(discriminator) is str:
+            discriminator = cast("object", discriminator.discriminator)
+        if isinstance(discriminator, str):
             self._others.append(f"told apart by {single_line(discriminator, 80)}")
 
     def _add_constraint(self, item: Any) -> None:
-        if has_base(type(item), cast("type", annotated_types.GroupedMetadata)):
+        if has_base(type(cast("object", item)), _GROUPED):
             for each in item:
                 self.add(each)
             return
@@ -179,6 +179,7 @@ _KNOWN_MODULES = frozenset(
 
 _READABLE_MODULES = _KNOWN_MODULES | {"msgspec", "msgspec._core", "re"}
 
+_GROUPED: type = cast("type", annotated_types.GroupedMetadata)
 _NAMED_IN_C = (types.BuiltinFunctionType, types.MethodDescriptorType)
 
 

@@ -6,6 +6,7 @@ evaluated, as every library does that validates against them; where that fails t
 
 import dataclasses
 import sys
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar, cast
 
@@ -33,12 +34,14 @@ NO_DEFAULT = object()
 """The default of a field that must be given."""
 
 _EMPTY_FACTORIES = (list, dict, set, tuple, frozenset)
-_FIELD_QUALIFIERS = tuple(
-    getattr(module, name)
-    for module in (sys.modules["typing"], typing_extensions)
-    for name in ("Required", "NotRequired", "ReadOnly", "Final")
-    if hasattr(module, name)
+_FIELD_QUALIFIERS: tuple[Any, ...] = (
+    *(typing.Required, typing.NotRequired, typing.Final),
+    *(typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly),
 )
+_OPTIONAL: dict[Any, bool] = {
+    **{typing.Required: False, typing.NotRequired: True},
+    **{typing_extensions.Required: False, typing_extensions.NotRequired: True},
+}
 
 
 class RecordField(Struct, frozen=True, kw_only=True):
@@ -163,16 +166,19 @@ def _struct_fields(cls: type) -> Iterator[RecordField]:
             default = ...
         elif type(default).__name__ == "Factory":
             default = _of_factory(cast("Any", default).factory)
+        annotation = _without_unset(annotation)
         yield _field(name, annotation, default, *(() if key == name else (DataKey(key),)))
 
 
 def _typed_dict_fields(cls: type) -> Iterator[RecordField]:
     _, optional = find_class_attribute(cls, "__optional_keys__")
     for name, annotation in type_hints(cls).items():
-        while typing_extensions.get_origin(annotation) in _FIELD_QUALIFIERS:
+        is_optional = name in cast("frozenset[str]", optional)
+        while (qualifier := typing_extensions.get_origin(annotation)) in _FIELD_QUALIFIERS:
+            # Where annotations are texts, the class itself has not seen what stands in them.
+            is_optional = _OPTIONAL.get(qualifier, is_optional)
             annotation = typing_extensions.get_args(annotation)[0]
-        field = _field(name, annotation, NO_DEFAULT)
-        yield msgspec.structs.replace(field, is_optional=name in cast("frozenset[str]", optional))
+        yield msgspec.structs.replace(_field(name, annotation, NO_DEFAULT), is_optional=is_optional)
 
 
 def _named_tuple_fields(cls: type) -> Iterator[RecordField]:
@@ -181,6 +187,13 @@ def _named_tuple_fields(cls: type) -> Iterator[RecordField]:
     hints = type_hints(cls)
     for name in cast("tuple[str, ...]", names):
         yield _field(name, hints.get(name, Any), cast("dict[str, Any]", defaults).get(name, NO_DEFAULT))
+
+
+def _without_unset(annotation: object) -> object:
+    """The type without what msgspec puts in the place of a missing value."""
+    arguments = typing_extensions.get_args(annotation)
+    kept = tuple(each for each in arguments if each is not msgspec.UnsetType)
+    return annotation if len(kept) == len(arguments) else typing.Union[kept]  # noqa: UP007
 
 
 class DataKey(Struct, frozen=True):
@@ -224,7 +237,7 @@ def _of_factory(factory: object) -> object:
 
 
 def type_hints(cls: type) -> dict[str, Any]:
-    """The annotations of a class, with type variables of its bases replaced; texts where they cannot be evaluated.
+    """The annotations of a class, with the type variables of its bases replaced where they are known.
 
     Args:
         cls: The class.

@@ -1,5 +1,6 @@
 """The stub of one type: a few lines of Python that say how to make a value of it. Floor 1."""
 
+import dataclasses
 import typing
 from collections.abc import Iterator
 from enum import Enum
@@ -21,6 +22,7 @@ from ..introspection import (
     has_base,
     instance_dictionary,
     resolution_order,
+    type_module,
 )
 from ..objects import class_methods
 from ..plain_text import break_delimiters, clean_text
@@ -75,7 +77,7 @@ def stub_lines(named: object, names: TypeNames) -> list[str]:
     cls = cast("type[Any]", named)
     if describe_enumeration(cls) is not None:
         return _enumeration_lines(cls, names)
-    if class_dictionary(cls).get("__pydantic_root_model__") is True:
+    if find_class_attribute(cls, "__pydantic_root_model__")[1] is True:
         return [_root_model_line(cls, names)]
     records = find_records(cls)
     if records is not None:
@@ -195,7 +197,9 @@ def _method_lines(cls: type, names: TypeNames) -> Iterator[str]:
 def _validators(cls: type) -> set[str]:
     """The names of methods that pydantic calls."""
     decorators = class_dictionary(cls).get("__pydantic_decorators__")
-    kinds = () if decorators is None else vars(decorators).values()
+    if type_module(type(decorators)).partition(".")[0] != "pydantic":
+        return set()
+    kinds = [getattr(decorators, field.name) for field in dataclasses.fields(cast(Any, decorators))]
     return {name for kind in kinds if type(kind) is dict for name in cast("dict[str, Any]", kind)}
 
 

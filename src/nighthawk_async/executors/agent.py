@@ -28,11 +28,12 @@ from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, objection_to_agent
-from .direct import answer_at_once, answer_piecemeal
+from .direct import answer_at_once
 from .foreign_turns import foreign_task
 from .instructions import outcome_instructions, tool_instructions, variable_instructions
 from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
+from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
 from .step_prompt import StepPrompt, binding_type_names, return_type_name

@@ -32,7 +32,7 @@ from .answer_bindings import AnswerBindings
 from .answer_form import answer_form_of
 from .direct import answer_at_once
 from .foreign_turns import foreign_task
-from .instructions import answer_instructions, tool_instructions
+from .instructions import answer_instructions, tool_instructions, visibility_instructions
 from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
 from .piecemeal import answer_piecemeal
@@ -251,6 +251,7 @@ class AgentStepExecutor:
     ) -> tuple[StepOutcome, dict[str, object]]:
         step = get_current_step()
         step.rejections_left = self.configuration.max_corrective_turns
+        _check_visibility(self.configuration, step.context)
         prompt = StepPrompt(
             configuration=self.configuration,
             counter=self.token_encoding,
@@ -331,9 +332,7 @@ class AgentStepExecutor:
         return AgentTask(
             step_id=context.step_id,
             system_prompt=prompt.system(
-                tools=tool_instructions(
-                    configuration.provided_tools, configuration.context_limits.tool_result_max_tokens
-                ),
+                tools=self._tool_instructions(context),
                 outcome=answer_instructions(
                     transport,
                     form,
@@ -359,6 +358,14 @@ class AgentStepExecutor:
             answer_form=form,
             set_bindings=AnswerBindings(step.actor, environment, self.tool_result_rendering_policy).set,
         )
+
+    def _tool_instructions(self, context: StepContext) -> str:
+        limit = self.configuration.context_limits.tool_result_max_tokens
+        parts = (
+            tool_instructions(self.configuration.provided_tools, limit),
+            visibility_instructions(context.visible_builtins),
+        )
+        return "\n".join(part for part in parts if part)
 
 
 def _usage_report(
@@ -396,6 +403,19 @@ def _check_mentioned_tools(step: Step, offered: Sequence[str]) -> None:
     context = step.context
     known = ChainMap(context.step_locals, context.step_globals)
     check_mentioned_tools(step.program, step_id=context.step_id, offered=offered, known=known)
+
+
+def _check_visibility(configuration: StepExecutorConfiguration, context: StepContext) -> None:
+    """Refuse to show everything where an executor around this one does not say that it must not be.
+
+    Raises:
+        ConfigurationError: The step sees more than the configuration says.
+    """
+    if configuration.context_limits.visible_names == "named" and context.visible_builtins is None:
+        raise ConfigurationError(
+            "visible_names='named' is not in force, because the run's executor is another one: give it the "
+            "attribute `configuration` of the AgentStepExecutor that it calls."
+        )
 
 
 def _is_short(value: object, limit: int) -> bool:

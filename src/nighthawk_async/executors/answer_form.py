@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from ..errors import AnnotationError, ExecutionError
 from ..runtime.annotations import return_type
+from ..runtime.plain_data import data_schemas
 from ..runtime.step_context import StepContext
-from ..runtime.validation import json_schemas, reason_without_schema, type_name
+from ..runtime.validation import reason_without_schema, type_name
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
 from ..wire.strict_schema import is_strict_schema
@@ -154,7 +155,7 @@ def _schemas_of(
             refused[subject] = reason
             _tell_refused(site, subject, annotation, reason)
     left = {subject: annotation for subject, annotation in types.items() if subject not in refused}
-    together = json_schemas(tuple(left.values()))
+    together = data_schemas(tuple(left.values()))
     schemas = {
         subject: compact_schema(schema) for subject, schema in zip(left, together.schemas, strict=True)
     }
@@ -165,7 +166,7 @@ def _schemas_of(
 def _reason_against(annotation: object, endpoint: Endpoint) -> str | None:
     """Why a value of a type cannot be given as data; None when it can."""
     try:
-        alone = json_schemas((annotation,))
+        alone = data_schemas((annotation,))
     except Exception as error:  # code of the user's types may raise anything
         return f"it has no JSON Schema: {reason_without_schema(error)}".rstrip(".")
     definitions = {name: compact_schema(schema) for name, schema in alone.definitions.items()}

@@ -1,12 +1,12 @@
 """What the system prompt says about tools and answers, alike for every outcome transport. Floor 4."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
 from .answer_form import AnswerForm
 
-__all__ = ["answer_instructions", "tool_instructions"]
+__all__ = ["answer_instructions", "tool_instructions", "visibility_instructions"]
 
 _ANY_TYPE = "object"
 
@@ -39,6 +39,19 @@ def tool_instructions(provided_tools: Sequence[str], tool_result_max_tokens: int
         "other's results into one response."
     )
     return " ".join(lines)
+
+
+def visibility_instructions(visible_builtins: Collection[str] | None) -> str:
+    """Which names there are, where only those that the block names are visible."""
+    if visible_builtins is None:
+        return ""
+    listed = ", ".join(sorted(visible_builtins))
+    builtins = f"of Python's builtins only {listed}" if listed else "none of Python's builtins"
+    fails = "" if {"__build_class__", "__import__"} & set(visible_builtins) else "; import and class fail"
+    return (
+        "Your expressions and statements see the names under LOCALS and GLOBALS, what they bind themselves, and "
+        f"{builtins}{fails}."
+    )
 
 
 def answer_instructions(

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard, cast
 from msgspec import Struct
 
 from ..errors import ExecutionError, ToolValidationError
-from ..runtime.validation import validate_data
+from ..runtime.plain_data import validate_data
 from ..types.outcomes import (
     OUTCOME_KINDS,
     BreakStepOutcome,

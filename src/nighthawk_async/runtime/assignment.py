@@ -14,8 +14,9 @@ from pydantic import BaseModel, ValidationError
 from ..errors import ToolBoundaryError, ToolValidationError
 from .error_text import describe_error, describe_validation_error
 from .mutation.snapshot import Snapshot
+from .plain_data import validate_data
 from .step_context import StepContext
-from .validation import can_validate, validate_data, validate_value
+from .validation import can_validate, validate_value
 
 __all__ = ["AssignmentTarget", "assign", "parse_target_path"]
 

@@ -26,7 +26,6 @@ __all__ = [
     "reason_without_schema",
     "type_adapter",
     "type_name",
-    "validate_data",
     "validate_value",
 ]
 
@@ -161,11 +160,6 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
         raise _mismatch(subject, annotation, describe_validation_error(error)) from error
     except Exception as error:  # a validator of the user's type may raise anything
         raise _mismatch(subject, annotation, describe_error(error)) from error
-
-
-def validate_data(value: object, annotation: object, *, subject: str) -> object:
-    """Validate a decoded JSON value against a type. Arguments and errors are those of `validate_value`."""
-    return validate_value(value, annotation, subject=subject)
 
 
 def _accepts_everything(annotation: object) -> bool:

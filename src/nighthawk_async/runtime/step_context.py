@@ -30,6 +30,7 @@ class StepContext:
         write_names: The names of the `<:name>` bindings.
         binding_types: The type of each write binding, `object` where none is known.
         references: Every `<name>` and dotted `<name.field>` of the program, in order of appearance.
+        mentions: The same, each as often as the program mentions it.
         referenced_globals: The values of referenced names that are not step locals.
         allowed_kinds: The outcome kinds the block may end with.
         refused_kinds: Outcome kinds that the function's return annotation takes away, and why.
@@ -52,6 +53,7 @@ class StepContext:
     write_names: tuple[str, ...] = ()
     binding_types: Mapping[str, object] = field(default_factory=dict[str, object])
     references: tuple[str, ...] = ()
+    mentions: tuple[str, ...] = ()
     referenced_globals: Mapping[str, object] = field(default_factory=dict[str, object])
     allowed_kinds: tuple[OutcomeKind, ...] = ()
     refused_kinds: Mapping[OutcomeKind, str] = field(default_factory=dict[OutcomeKind, str])

@@ -20,6 +20,7 @@ from .introspection import find_class_attribute, has_base, resolution_order, typ
 from .parts import BIG_INTEGER_MARK, Noun, Part, Parts, Text, fair_level
 from .plain_text import clean_text
 from .scalars import find_scalar_text
+from .tables import find_table
 
 __all__ = ["BoundedValue", "is_container_type", "some_parts", "to_bounded_value", "whole_value"]
 
@@ -47,6 +48,18 @@ class BoundedValue(Struct, frozen=True, kw_only=True):
     is_complete: bool
 
 
+class WholeValue(Struct, frozen=True, kw_only=True):
+    """All of a value.
+
+    Args:
+        part: The value.
+        is_json: Whether it is plain JSON, because there is no table in it.
+    """
+
+    part: Part
+    is_json: bool
+
+
 def to_bounded_value(value: object, *, cells: int, show_secrets: bool = False) -> BoundedValue:
     """Convert a value, all of it when it is small and else an even selection of its parts.
 
@@ -55,38 +68,42 @@ def to_bounded_value(value: object, *, cells: int, show_secrets: bool = False) -
         cells: About how many parts to visit.
         show_secrets: Whether to show what stands under names of secrets.
     """
-    whole = whole_value(value, cells=cells, show_secrets=show_secrets)
+    whole = whole_value(value, cells=cells, with_tables=False, show_secrets=show_secrets)
     if whole is not None:
-        return whole
-    some = some_parts(value, cells=cells, show_secrets=show_secrets)
+        return BoundedValue(value=cast("JsonableValue", whole.part), is_complete=True)
+    some = some_parts(value, cells=cells, with_tables=False, show_secrets=show_secrets)
     return BoundedValue(value=_as_json(some), is_complete=False)
 
 
-def whole_value(value: object, *, cells: int, show_secrets: bool = False) -> BoundedValue | None:
+def whole_value(
+    value: object, *, cells: int, with_tables: bool, show_secrets: bool = False
+) -> WholeValue | None:
     """Convert all of a value; return None when it has more parts than there are cells.
 
     Args:
         value: Any value.
         cells: The number of parts that may be visited.
+        with_tables: Whether like records become tables.
         show_secrets: Whether to show what stands under names of secrets.
     """
+    walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets)
     try:
-        walk = _Walk(is_selective=False, show_secrets=show_secrets)
-        converted, _ = walk.convert(value, cells, 0)
+        part, _ = walk.convert(value, cells, 0)
     except _TooLarge:
         return None
-    return BoundedValue(value=cast("JsonableValue", converted), is_complete=True)
+    return WholeValue(part=part, is_json=not walk.has_tables)
 
 
-def some_parts(value: object, *, cells: int, show_secrets: bool = False) -> Part:
+def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bool = False) -> Part:
     """Convert an even selection of the parts of a value that is too large.
 
     Args:
         value: Any value.
         cells: About how many parts to visit.
+        with_tables: Whether like records become tables.
         show_secrets: Whether to show what stands under names of secrets.
     """
-    walk = _Walk(is_selective=True, show_secrets=show_secrets)
+    walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets)
     return walk.convert(value, cells, 0)[0]
 
 
@@ -121,10 +138,12 @@ class _Walk:
     A selective pass gives every part its share of the cells; the other kind stops when there are too few.
     """
 
-    __slots__ = ("_is_selective", "_path", "_show_secrets")
+    __slots__ = ("_is_selective", "_path", "_show_secrets", "_with_tables", "has_tables")
 
-    def __init__(self, *, is_selective: bool, show_secrets: bool) -> None:
+    def __init__(self, *, is_selective: bool, with_tables: bool, show_secrets: bool) -> None:
+        self.has_tables = False
         self._is_selective = is_selective
+        self._with_tables = with_tables
         self._show_secrets = show_secrets
         self._path: set[int] = set()
 
@@ -181,6 +200,11 @@ class _Walk:
                 raise _TooLarge
             if remaining < 0:
                 break
+        if self._with_tables and not opened.has_keys:
+            table = find_table(parts, values, opened.length)
+            if table is not None:
+                self.has_tables = True
+                return table, cells - remaining
         named = list(_told_apart(keys)) if opened.has_keys else None
         return self._assembled(opened, named, values), cells - remaining
 
@@ -230,7 +254,7 @@ def _as_json(part: Part) -> JsonableValue:
     if isinstance(part, Text):
         return part.beginning + "…"
     if not isinstance(part, Parts):
-        return part
+        return cast("JsonableValue", part)  # to make a table was not asked for
     values = [_as_json(value) for value in part.values]
     return values if part.keys is None else dict(zip(part.keys, values, strict=True))
 

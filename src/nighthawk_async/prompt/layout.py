@@ -8,7 +8,8 @@ import json
 from collections.abc import Callable
 
 from ..configuration import JsonRendererStyle
-from .parts import Noun, Part, Parts, Text, fair_level
+from .parts import Noun, Part, Parts, Table, Text, fair_level
+from .tables import table_heading
 
 __all__ = ["Layout", "encode"]
 
@@ -36,6 +37,21 @@ class Layout:
         self._style = style
         self._sizes: dict[int, list[int]] = {}
 
+    def write(self, part: Part) -> str:
+        """Write all of a part.
+
+        Args:
+            part: What `whole_value` gave.
+        """
+        if isinstance(part, Table):
+            rows = (", ".join(map(self.write, row)) for row in part.rows)
+            return f"[{'; '.join((table_heading(part), *rows))}]"
+        if isinstance(part, list):
+            return f"[{', '.join(map(self.write, part))}]"
+        if isinstance(part, dict):
+            return f"{{{', '.join(f'{encode(key)}: {self.write(value)}' for key, value in part.items())}}}"
+        return encode(part)
+
     def size(self, part: Part) -> int:
         """The number of characters that all of a part takes, as far as it is at hand."""
         if isinstance(part, Text):
@@ -43,6 +59,8 @@ class Layout:
             return at_hand if part.length == len(part.beginning) else at_hand + _MARK_CHARACTERS
         if isinstance(part, Parts):
             return 2 + sum(self._child_sizes(part)) + (0 if _is_whole(part) else _MARK_CHARACTERS)
+        if isinstance(part, Table):
+            return len(table_heading(part)) + 2 + sum(self._row_sizes(part)) + _MARK_CHARACTERS
         return len(encode(part))
 
     def show(self, part: Part, room: int) -> str:
@@ -56,6 +74,8 @@ class Layout:
             return self._show_text(part, room)
         if isinstance(part, Parts):
             return self._show_parts(part, room)
+        if isinstance(part, Table):
+            return self._show_table(part, room)
         if type(part) is str and len(part) > _SHORTEST_CUT_TEXT:
             return self._show_text(Text(beginning=part, length=len(part)), room)
         return encode(part)
@@ -76,12 +96,48 @@ class Layout:
         count = len(sizes)
         if not _is_whole(parts) or 2 + sum(sizes) > room:
             room -= _MARK_CHARACTERS
-            count = _count_shown(parts, sizes, room)
+            count = self._count_shown(parts, sizes, room)
         level = fair_level(sizes[:count], room - 2)
         shown = [self._show_item(parts, index, min(sizes[index], level)) for index in range(count)]
         if count < parts.length:
             shown.extend(self._mark(count, parts.length, parts.noun))
         return f"[{', '.join(shown)}]" if parts.keys is None else f"{{{', '.join(shown)}}}"
+
+    def _count_shown(self, parts: Parts, sizes: list[int], room: int) -> int:
+        is_record = parts.keys is not None and parts.length <= _MOST_FIELDS
+        fair = room // (_LEAST_FIELDS if is_record else _LEAST_ITEMS)
+        stumps = [
+            _SHORTEST_CUT_PARTS if isinstance(value, Parts | Table) else _SHORTEST_CUT_TEXT
+            for value in parts.values
+        ]
+        return _count_that_fit(
+            [min(size, max(stump, fair)) for size, stump in zip(sizes, stumps, strict=True)], room
+        )
+
+    def _row_sizes(self, table: Table) -> list[int]:
+        sizes = self._sizes.get(id(table))
+        if sizes is None:
+            sizes = self._sizes[id(table)] = [sum(self.size(cell) + 2 for cell in row) for row in table.rows]
+        return sizes
+
+    def _show_table(self, table: Table, room: int) -> str:
+        sizes, heading = self._row_sizes(table), table_heading(table)
+        room -= len(heading) + 2
+        count = len(sizes)
+        if count < table.length or sum(sizes) > room:
+            room -= _MARK_CHARACTERS
+            least = max(_SHORTEST_CUT_PARTS, room // _LEAST_ITEMS)
+            count = _count_that_fit([min(size, least) for size in sizes], room)
+        level = fair_level(sizes[:count], room)
+        shown = [self._show_row(table.rows[index], min(sizes[index], level)) for index in range(count)]
+        if count < table.length:
+            shown.extend(self._mark(count, table.length, "rows"))
+        return f"[{'; '.join((heading, *shown))}]"
+
+    def _show_row(self, row: list[Part], room: int) -> str:
+        sizes = [self.size(cell) + 2 for cell in row]
+        level = fair_level(sizes, room)
+        return ", ".join(self.show(cell, min(size, level) - 2) for cell, size in zip(row, sizes, strict=True))
 
     def _show_item(self, parts: Parts, index: int, room: int) -> str:
         if parts.keys is None:
@@ -116,14 +172,11 @@ class Layout:
         return f"{encode(beginning)} {mark}{'' if self._style == 'detailed' else ' …'} {encode(ending)}"
 
 
-def _count_shown(parts: Parts, sizes: list[int], room: int) -> int:
-    """How many items to show so that none is a stump, except one that is small."""
-    is_record = parts.keys is not None and parts.length <= _MOST_FIELDS
-    fair = room // (_LEAST_FIELDS if is_record else _LEAST_ITEMS)
+def _count_that_fit(sizes: list[int], room: int) -> int:
+    """How many fit, so that none of those that are shown is a stump, except one that is small."""
     room -= 2
-    for index, (value, size) in enumerate(zip(parts.values, sizes, strict=True)):
-        least = _SHORTEST_CUT_PARTS if isinstance(value, Parts) else _SHORTEST_CUT_TEXT
-        room -= min(size, max(least, fair))
+    for index, size in enumerate(sizes):
+        room -= size
         if room < 0:
             return index
     return len(sizes)

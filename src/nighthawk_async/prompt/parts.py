@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from ..types.json import JsonableValue
 
-__all__ = ["BIG_INTEGER_MARK", "Noun", "Part", "Parts", "Text", "fair_level"]
+__all__ = ["BIG_INTEGER_MARK", "Noun", "Part", "Parts", "Table", "Text", "fair_level"]
 
 BIG_INTEGER_MARK = "\ufdd1"
 """Begins digits that stand for an integer of more than 64 bits; a noncharacter, absent from ordinary text."""
 
-Noun: TypeAlias = Literal["items", "keys", "fields"]
+Noun: TypeAlias = Literal["items", "keys", "fields", "rows", "columns"]
 
 
 class Text(Struct, frozen=True, kw_only=True):
@@ -48,7 +48,25 @@ class Parts(Struct, frozen=True, kw_only=True):
     noun: Noun
 
 
-Part: TypeAlias = Union[JsonableValue, Text, Parts]  # noqa: UP007  (pydantic never sees it)
+class Table(Struct, frozen=True, kw_only=True):
+    """Records with the same fields, whose names are said once.
+
+    Args:
+        row_type: The name of the records' class; empty where the line says it.
+        columns: The names of the columns.
+        rows: The first rows, with a value for each column.
+        length: The number of rows of the whole.
+        width: The number of columns of the whole.
+    """
+
+    row_type: str
+    columns: list[str]
+    rows: "list[list[Part]]"
+    length: int
+    width: int
+
+
+Part: TypeAlias = Union[JsonableValue, Text, Parts, Table]  # noqa: UP007  (pydantic never sees it)
 
 
 def fair_level(demands: list[int], room: int) -> int:

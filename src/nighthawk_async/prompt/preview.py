@@ -11,7 +11,7 @@ from ..configuration import JsonRendererStyle
 from .containers import some_parts, whole_value
 from .introspection import has_base
 from .layout import Layout, encode
-from .parts import BIG_INTEGER_MARK, Part, Parts, Text
+from .parts import BIG_INTEGER_MARK, Part, Parts, Table, Text
 from .plain_text import break_delimiters, clean_text
 from .tokens import TokenCounter
 
@@ -51,7 +51,7 @@ def render_preview(
 
     Source: specification 5.2 (`json_renderer_style`), 8.2.2 and 8.3.
     """
-    whole = whole_preview(value, max_tokens=max_tokens, show_secrets=show_secrets)
+    whole = whole_preview(value, max_tokens=max_tokens, style=style, show_secrets=show_secrets)
     if whole is not None and not counter.exceeds(whole, max_tokens):
         return whole
     return cut_preview(
@@ -64,16 +64,26 @@ def render_preview(
     )
 
 
-def whole_preview(value: object, *, max_tokens: int, show_secrets: bool = False) -> str | None:
+def whole_preview(
+    value: object, *, max_tokens: int, style: JsonRendererStyle, show_secrets: bool = False
+) -> str | None:
     """Render all of a value; None when it surely has more tokens, or more parts than are worth a visit.
 
     Args:
         value: Any Python value.
         max_tokens: A number of tokens. The result may have more: nothing is counted here.
+        style: `strict` for JSON; with the others, like records are a table.
         show_secrets: Whether to show what stands under names of secrets.
     """
-    whole = whole_value(value, cells=_CELLS_PER_TOKEN * max_tokens + _LEAST_CELLS, show_secrets=show_secrets)
-    return None if whole is None else _finished(encode(whole.value))
+    whole = whole_value(
+        value,
+        cells=_CELLS_PER_TOKEN * max_tokens + _LEAST_CELLS,
+        with_tables=style != "strict",
+        show_secrets=show_secrets,
+    )
+    if whole is None:
+        return None
+    return _finished(encode(whole.part) if whole.is_json else Layout(style).write(whole.part))
 
 
 def cut_preview(
@@ -89,7 +99,12 @@ def cut_preview(
     if has_base(type(value), str):
         part: Part = _long_text(cast("str", value), max_tokens, shows_ending=shows_ending)
     else:
-        part = some_parts(value, cells=max_tokens + _LEAST_CELLS, show_secrets=show_secrets)
+        part = some_parts(
+            value,
+            cells=max_tokens + _LEAST_CELLS,
+            with_tables=style != "strict",
+            show_secrets=show_secrets,
+        )
     layout = Layout(style)
     shown = _fitted(lambda room: _finished(layout.show(part, room)), layout.size(part), max_tokens, counter)
     return _last_resort(part, max_tokens, style, counter) if shown is None else shown
@@ -138,7 +153,7 @@ def _finished(text: str) -> str:
 
 def _last_resort(part: Part, max_tokens: int, style: JsonRendererStyle, counter: TokenCounter) -> str:
     """Render the least that still is a preview of the right kind."""
-    if isinstance(part, Parts) and part.keys is None:
+    if isinstance(part, Table) or (isinstance(part, Parts) and part.keys is None):
         candidates = ("[]", "0") if style == "strict" else ("[…]", "…", "")
     elif isinstance(part, Parts):
         candidates = ("{}", "0") if style == "strict" else ("{…}", "…", "")

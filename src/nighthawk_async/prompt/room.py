@@ -122,7 +122,7 @@ class SectionRoom:
         """The line with its value, where that surely fits or has a limit of its own; else to be decided."""
         if line.max_tokens is not None:
             return _line(line, self._preview(line, line.max_tokens))
-        whole = whole_preview(line.value, max_tokens=line.share, show_secrets=self._show_secrets)
+        whole = self._whole(line, line.share)
         if whole is not None and _most_tokens(whole) <= line.share:
             return _line(line, whole)
         return _OpenLine(line=line, whole=whole)
@@ -169,9 +169,7 @@ class SectionRoom:
         piece = self._pieces[index]
         assert isinstance(piece, _OpenLine)
         room = self._room_of(index)
-        whole = piece.whole or whole_preview(
-            piece.line.value, max_tokens=room, show_secrets=self._show_secrets
-        )
+        whole = piece.whole or self._whole(piece.line, room)
         if whole is not None:
             text = _line(piece.line, whole)
             if not self._is_exact and _most_tokens(text) + 1 > room:
@@ -205,6 +203,11 @@ class SectionRoom:
             # The tokens of a line are, now and then, a few more than those of its halves.
             max_tokens -= excess
         return _safe(line.start)
+
+    def _whole(self, line: ValueLine, max_tokens: int) -> str | None:
+        return whole_preview(
+            line.value, max_tokens=max_tokens, style=self._style, show_secrets=self._show_secrets
+        )
 
     def _preview(self, line: ValueLine, max_tokens: int) -> str:
         return render_preview(

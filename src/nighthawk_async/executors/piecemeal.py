@@ -1,7 +1,7 @@
 """Asks a small model one short thing at a time. Floor 4.
 
-The program is the system prompt, and the variables it reads are the user prompt. Write bindings come first, then
-the outcome when there is a choice left. `question_groups` says which bindings are asked together.
+The program is the system prompt, and the variables it reads are the user prompt. Write bindings come first,
+then the outcome when there is a choice left. `question_groups` says which bindings are asked together.
 """
 
 from collections.abc import Mapping, Sequence
@@ -80,9 +80,9 @@ async def _answer_piecemeal_once(
 def question_groups(context: StepContext) -> list[tuple[str, ...]]:
     """The write bindings, in the order of the program, those together that one question asks for.
 
-    Flags, numbers and texts are asked together, and choices behind them; a choice that would come first is
-    asked by itself, as are all other types. Measured by `benchmarks/cases/small_models.py`: a choice that comes
-    first is less often right in company, everything else is as right, and numbers more often.
+    Flags, numbers and texts are asked together, and choices behind them. A choice that would come first is
+    asked by itself, and so are all other types. `benchmarks/cases/small_models.py` shows why: with others
+    behind it, such a choice is less often right; all else is as right together, and numbers more often.
     """
     schemas, definitions = schemas_of(asked_types(context, *context.write_names), context)
     groups: list[tuple[str, ...]] = []
@@ -137,8 +137,8 @@ def _short_question(
 ) -> Question:
     """The program alone as the system prompt, and the variables it reads alone as the user prompt.
 
-    Small models attend to little: with the full prompt they classify markedly worse. One thing among several is
-    named at the end; naming several there makes answers worse.
+    Small models attend to little: with the full prompt they classify markedly worse. One thing among several
+    is named at the end; to name several there makes answers worse.
 
     Args:
         context: The state of the step.

@@ -311,8 +311,9 @@ async def test_models_check_finds_what_the_server_can_do(
     access: ServerAccess, protocol: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whether so small a model calls a tool when asked is luck; all else is the doing of the server."""
-    options = ["--base-url", f"{access.address}/v1", "--setting", f"api_key={access.key}", "--json"]
-    arguments = ["models", "check", f"{protocol}:llama", "--capabilities", *options]
+    settings = ["--setting", f"api_key={access.key}", "--setting", "max_tokens=24"]
+    options = ["--base-url", f"{access.address}/v1", *settings, "--capabilities", "--json"]
+    arguments = ["models", "check", f"{protocol}:llama", *options]
     await anyio.to_thread.run_sync(run_command_line, arguments)
     output = capsys.readouterr().out
     assert access.key not in output

@@ -92,20 +92,23 @@ class _Probe:
     otherwise: ModelRequest | None = None
 
 
-async def find_abilities(model: Model, facts: ServerFacts, report: Callable[[Ability], None]) -> None:
+async def find_abilities(
+    model: Model, facts: ServerFacts, report: Callable[[Ability], None], *, is_limited: bool
+) -> None:
     """Find out what a model can do, one thing after the other.
 
     Args:
         model: The model, with `ALL_CAPABILITIES`.
         facts: The statements of its server.
         report: Called with each ability as soon as it is known.
+        is_limited: Whether the model's own settings bound the length of responses.
 
     Raises:
         ConfigurationError: A request could not be sent as it is.
     """
     found: dict[str, object] = {}
     trouble = ""
-    limit = _limited(facts.statements.get("context_window"))
+    settings = {} if is_limited else _limit(facts.statements.get("context_window"))
     for probe in _probes():
         said = facts.statements.get(probe.name)
         if said is not None and (said.value is False or probe.name in ("images", "reasoning")):
@@ -116,24 +119,26 @@ async def find_abilities(model: Model, facts: ServerFacts, report: Callable[[Abi
         elif trouble:
             ability = Ability(name=probe.name, value=None, detail=f"not asked: {trouble}")
         else:
-            ability, trouble = await _ask(model, probe, limit)
+            ability, trouble = await _ask(model, probe, settings)
         found[probe.name] = ability.value
+        if probe.name == "sampling" and ability.value:
+            settings["temperature"] = 0.0  # the other answers should not be a matter of chance
         report(ability)
     for name, said in facts.statements.items():
         if name not in found:
             report(Ability(name=name, value=said.value, detail=said.detail))
 
 
-async def _ask(model: Model, probe: _Probe, limit: Mapping[str, Any]) -> tuple[Ability, str]:
+async def _ask(model: Model, probe: _Probe, settings: Mapping[str, Any]) -> tuple[Ability, str]:
     """One probe's ability, and why no other one should follow; empty when others may."""
-    exchange = await ask_model(model, _with_settings(probe.request, limit))
+    exchange = await ask_model(model, _with_settings(probe.request, settings))
     if probe.otherwise is not None and _is_refusal(exchange.error):
-        exchange = await ask_model(model, _with_settings(probe.otherwise, limit))
+        exchange = await ask_model(model, _with_settings(probe.otherwise, settings))
     error = exchange.error
     if error is None:
         value, detail = probe.judge(exchange)
         if value and probe.opposite is not None:
-            other = await ask_model(model, _with_settings(probe.opposite, limit))
+            other = await ask_model(model, _with_settings(probe.opposite, settings))
             if other.error is None and probe.judge(other)[0]:
                 value, detail = False, "what it is told makes no difference"
         return Ability(name=probe.name, value=value, detail=detail), ""
@@ -154,7 +159,7 @@ def _with_settings(request: ModelRequest, more: Mapping[str, Any]) -> ModelReque
     return replace(request, settings={**request.settings, **more})
 
 
-def _limited(window: Statement | None) -> dict[str, Any]:
+def _limit(window: Statement | None) -> dict[str, Any]:
     size = window.value if window is not None else None
     return {"max_tokens": min(_MOST_TOKENS, size // 2) if isinstance(size, int) else _MOST_TOKENS}
 

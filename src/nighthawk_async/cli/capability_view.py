@@ -117,7 +117,9 @@ def _subject(model_id: str, settings: Mapping[str, Any]) -> _Subject:
     description = describe_model(model_id, settings, os.environ)
     transport = TransportSettings.from_settings(settings)
     capable = {**transport.capabilities, **ALL_CAPABILITIES}
-    model = create_model(model_id, settings={**CHECK_SETTINGS, **settings, "capabilities": capable})
+    model = create_model(
+        model_id, settings={**CHECK_SETTINGS, "max_retries": 1, **settings, "capabilities": capable}
+    )
     parsed = parse_model_id(model_id)
     base_url, ask_facts = "", _no_facts
     if parsed.provider != LOCAL:
@@ -140,7 +142,10 @@ async def _no_facts() -> ServerFacts:
 
 
 async def _check_in_run(subject: _Subject, found: _Found) -> ServerFacts:
-    """Within a run, all requests share a connection. The first one loads the model where that is needed."""
+    """Within a run, all requests share a connection, which the server may close meanwhile: hence one retry.
+
+    The first request loads the model where that is needed.
+    """
     async with nh.run(nh.AgentStepExecutor.from_model(model=subject.model)):
         exchange = await ask_model(subject.model, DIRECT_QUESTION)
         for finding in judge_endpoint(subject.model, exchange, subject.key_sent):
@@ -149,7 +154,8 @@ async def _check_in_run(subject: _Subject, found: _Found) -> ServerFacts:
         for finding in _judge_server(facts, parse_model_id(subject.model_id).name, found.is_good, subject):
             found.add(finding)
         if found.is_good:
-            await find_abilities(subject.model, facts, found.add)
+            is_limited = subject.settings.get("max_tokens") is not None
+            await find_abilities(subject.model, facts, found.add, is_limited=is_limited)
             for finding in _judge_use(found.abilities):
                 found.add(finding)
     return facts

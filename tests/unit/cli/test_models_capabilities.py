@@ -110,11 +110,13 @@ def test_a_vllm_server_tells_its_context_and_requests_find_the_rest(check: Check
 
 
 def test_the_settings_that_are_printed_can_be_pasted_into_a_program(capsys: Captured) -> None:
-    with vllm(key=KEY).at_work() as url:
+    fake = vllm(key=KEY)
+    with fake.at_work() as url:
         options = ["--base-url", f"{url}/v1", "--setting", f"api_key={KEY}", "--setting", "max_tokens=4000"]
         assert run_command_line(["models", "check", VLLM, "--capabilities", *options]) == 0
     output = capsys.readouterr().out
     assert KEY not in output
+    assert {body["max_tokens"] for _, path, body in fake.seen if path.endswith("completions")} == {4000}
     source = output.partition("settings to write:\n\n")[2]
     assert "api_key" in source
     configuration = eval(source, {"nh": nh})

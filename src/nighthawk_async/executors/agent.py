@@ -15,6 +15,7 @@ from ..models.providers import create_model
 from ..models.remedies import remedy
 from ..pickling import checked_picklable
 from ..ports import Model
+from ..prompt.stubs import TypeNames
 from ..prompt.tokens import TokenCounter
 from ..runtime.bridge import run_on_own_loop
 from ..runtime.environment import Environment, get_current_step, get_environment
@@ -256,7 +257,7 @@ class AgentStepExecutor:
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
         )
-        await self._load_tokenizer(step.context)
+        await self._load_tokenizer(prompt)
         transport = self.outcome_transport
         if transport == "direct":
             _check_mentioned_tools(step, ())
@@ -267,13 +268,14 @@ class AgentStepExecutor:
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 
-    async def _load_tokenizer(self, context: StepContext) -> None:
+    async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
         if self.token_encoding.is_loaded:
             return
         limit = self.configuration.context_limits.value_max_tokens
+        context = prompt.context
         values = (*context.step_locals.values(), *context.referenced_globals.values())
-        if not all(_is_short(value, limit) for value in values):
+        if not all(_is_short(value, limit) for value in values) or prompt.needs_counting:
             await anyio.to_thread.run_sync(self.token_encoding.load, limiter=thread_limiter())
 
     async def _answer_directly(
@@ -326,9 +328,9 @@ class AgentStepExecutor:
         return AgentTask(
             step_id=context.step_id,
             system_prompt=prompt.system(
-                tools=self._tool_instructions(context),
+                tools=self._tool_instructions(context, prompt.names),
                 outcome=outcome_instructions(
-                    transport, context.allowed_kinds, error_types, return_type_name(context)
+                    transport, context.allowed_kinds, error_types, return_type_name(context, prompt.names)
                 ),
             ),
             user_prompt=prompt.user(),
@@ -348,10 +350,10 @@ class AgentStepExecutor:
             report_usage=_usage_report(environment, step, agent_span),
         )
 
-    def _tool_instructions(self, context: StepContext) -> str:
+    def _tool_instructions(self, context: StepContext, names: TypeNames) -> str:
         limit = self.configuration.context_limits.tool_result_max_tokens
         parts = (
-            variable_instructions(binding_type_names(context)),
+            variable_instructions(binding_type_names(context, names)),
             tool_instructions(self.configuration.provided_tools, limit),
         )
         return "\n\n".join(part for part in parts if part)

@@ -51,7 +51,9 @@ async def answer_at_once(
         system_prompt=prompt.system(
             tools="",
             outcome=direct_instructions(
-                context.allowed_kinds, tuple(context.raise_error_types), binding_type_names(context)
+                context.allowed_kinds,
+                tuple(context.raise_error_types),
+                binding_type_names(context, prompt.names),
             ),
         ),
         user_prompt=prompt.user(),

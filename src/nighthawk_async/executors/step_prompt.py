@@ -7,7 +7,7 @@ from typing import Literal
 
 from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ExecutionError
-from ..prompt.stubs import TypeNames, TypesSection, types_section, written_type
+from ..prompt.stubs import TypeNames, TypesSection, described_type, types_section
 from ..prompt.summary import RenderedSection, render_section
 from ..prompt.template import render_system_prompt, render_user_prompt
 from ..prompt.tokens import TokenCounter
@@ -136,7 +136,7 @@ class StepPrompt:
 def binding_type_names(context: StepContext, names: TypeNames) -> Mapping[str, str]:
     """The type of each write binding, as the block would write it."""
     return {
-        name: written_type(as_written(context.binding_types.get(name, object)), names)
+        name: described_type(as_written(context.binding_types.get(name, object)), names)
         for name in context.write_names
     }
 
@@ -144,6 +144,6 @@ def binding_type_names(context: StepContext, names: TypeNames) -> Mapping[str, s
 def return_type_name(context: StepContext, names: TypeNames) -> str:
     """The type of the return value, as the block would write it; `object` where it cannot be told."""
     try:
-        return written_type(as_written(return_type(context)), names)
+        return described_type(as_written(return_type(context)), names)
     except ExecutionError:
         return "object"  # whoever returns a value is told; a block that returns none has no need

@@ -16,7 +16,7 @@ from .stub import stub_lines
 
 __all__ = ["TypesSection", "types_section"]
 
-HEADING = "TYPES (give a value as an instance, or as plain data, dict, list or text, that validates):"
+HEADING = "TYPES: give values as instances or as plain data (dict, list, text) that validates."
 
 _MAX_TYPES = 256
 """Types that are looked at for one section; far above what a budget shows."""

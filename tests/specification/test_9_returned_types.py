@@ -636,7 +636,7 @@ async def test_no_transport_offers_it() -> None:
 
     answers = {
         "native": '{"result": {"kind": "return", "return_expression": "\'yes\'"}}',
-        "direct": '{"bindings": {}, "outcome": {"kind": "return", "return_value": "yes"}}',
+        "direct": '{"result": {"kind": "return", "return_value": "yes"}}',
     }
     for transport, answer in answers.items():
         model = ScriptedModel([model_response(text=answer)])

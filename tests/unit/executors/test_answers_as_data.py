@@ -259,7 +259,7 @@ async def test_nothing_is_committed_when_a_value_is_refused_to_the_end(transport
         ({"kind": "pass", "bindings": {"typo": 1}}, "bindings.typo: the block has no such variable to set"),
         ({"kind": "pass", "bindings": "none"}, "'bindings' must be an object, not str"),
         ({"kind": "pass", "return_value": 1}, "kind 'pass' has no field 'return_value'"),
-        ({"kind": "return"}, "needs the field 'return_value' or 'return_expression'"),
+        ({"kind": "return"}, "needs the field 'return_expression' or 'return_value'"),
         ({"kind": "return", "return_value": 1, "return_expression": "1"}, "not both"),
         ({"kind": "return", "return_value": [{}, [], None]}, "return_value: the return value must be"),
         ({"kind": "raise"}, "needs the field 'raise_message'"),

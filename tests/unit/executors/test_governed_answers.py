@@ -1,7 +1,7 @@
 """Answers as data pass hooks, oversight, permissions and the guards of a step, as assignments do."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -159,7 +159,13 @@ async def test_the_tree_shows_what_an_answer_commits_and_no_calls() -> None:
     with observe.recording() as tree:
         async with nh.run(executor):
             await rate("fine")
-    nodes = tree.snapshot().nodes
+    nodes = list(below(tree.snapshot()))
     (step,) = [node for node in nodes if node.kind == "step"]
-    assert dict(step.outputs) == {"label": "good", "stars": 5}
+    assert dict(step.outputs) == {"label": '"good"', "stars": "5"}
     assert not [node for node in nodes if node.kind == "tool_call"]
+
+
+def below(node: observe.NodeView) -> Iterator[observe.NodeView]:
+    yield node
+    for child in node.children:
+        yield from below(child)

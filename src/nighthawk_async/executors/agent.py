@@ -368,7 +368,7 @@ class AgentStepExecutor:
     def _tool_instructions(self, context: StepContext) -> str:
         limit = self.configuration.context_limits.tool_result_max_tokens
         parts = (
-            tool_instructions(self.configuration.provided_tools, limit),
+            tool_instructions(limit),
             visibility_instructions(context.visible_builtins),
         )
         return "\n".join(part for part in parts if part)

@@ -59,6 +59,10 @@ $globals
 _Count: TypeAlias = Annotated[int, Field(ge=0)]
 _Positive: TypeAlias = Annotated[int, Field(ge=1)]
 
+_TOOL_RESULT_TOKENS = 8_000
+_RESULTS_IN_CONTEXT = 8
+"""The number of tool results, each as long as it may be by default, that a model's context has room for."""
+
 
 class ModelId(BaseModel):
     """A model id taken apart.
@@ -123,7 +127,8 @@ class StepContextLimits(BaseModel):
         object_max_fields: Fields shown of one object.
         object_field_value_max_tokens: Tokens of one field's preview; None for as many as the section has
             room for.
-        tool_result_max_tokens: Tokens of one tool result's preview.
+        tool_result_max_tokens: Tokens of one tool result's preview; None for 8,000, or an eighth of the
+            model's context where that is less.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -136,7 +141,19 @@ class StepContextLimits(BaseModel):
     object_max_methods: _Count = 16
     object_max_fields: _Count = 16
     object_field_value_max_tokens: _Positive | None = None
-    tool_result_max_tokens: _Positive = 1_200
+    tool_result_max_tokens: _Positive | None = None
+
+    def tokens_of_tool_result(self, context_window: int | None) -> int:
+        """The most tokens that a tool result may have.
+
+        Args:
+            context_window: The size of the model's context in tokens, when known.
+        """
+        if self.tool_result_max_tokens is not None:
+            return self.tool_result_max_tokens
+        if context_window is None:
+            return _TOOL_RESULT_TOKENS
+        return max(1, min(_TOOL_RESULT_TOKENS, context_window // _RESULTS_IN_CONTEXT))
 
 
 class LoopGuard(BaseModel):

@@ -35,6 +35,7 @@ from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
+from .result_room import ResultRoom
 from .step_prompt import StepPrompt, binding_type_names, return_type_name
 from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
@@ -75,7 +76,7 @@ class AgentStepExecutor:
         )
         self.tool_result_rendering_policy = ToolResultRenderingPolicy(
             counter=self.token_encoding,
-            tool_result_max_tokens=configuration.context_limits.tool_result_max_tokens,
+            tool_result_max_tokens=configuration.context_limits.tokens_of_tool_result(self._context_window),
             json_renderer_style=configuration.json_renderer_style,
             show_secrets=configuration.show_secrets,
         )
@@ -183,6 +184,10 @@ class AgentStepExecutor:
         if chosen != "auto":
             return chosen
         return "tool" if self.model is None else self.model.capabilities.default_transport
+
+    @property
+    def _context_window(self) -> int | None:
+        return None if self.model is None else self.model.capabilities.context_window
 
     def with_configuration(self, configuration: StepExecutorConfiguration) -> "AgentStepExecutor":
         """The executor with another configuration; a managed agent is rebuilt for its model.
@@ -312,12 +317,14 @@ class AgentStepExecutor:
     ) -> AgentTask:
         configuration, context = self.configuration, step.context
         guard, functions = configuration.loop_guard, environment.tool_scope.visible()
+        room = ResultRoom(self.tool_result_rendering_policy, self._context_window)
         toolbox = Toolbox(
             actor=step.actor,
             environment=environment,
             provided=configuration.provided_tools,
             functions=functions,
-            policy=self.tool_result_rendering_policy,
+            room=room,
+            shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,
             guarded=guard and GuardedCalls(environment, guard),
             note_failure=None if agent_span is None else agent_span.note_tool_failure,
@@ -328,15 +335,16 @@ class AgentStepExecutor:
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         error_types = tuple(context.raise_error_types)
         begin = partial(_begin_counted, step, toolbox)
+        outcome = outcome_instructions(
+            transport, context.allowed_kinds, error_types, return_type_name(context)
+        )
+        system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
+        user_prompt = prompt.user()
+        room.hold((system_prompt, *user_prompt))
         return AgentTask(
             step_id=context.step_id,
-            system_prompt=prompt.system(
-                tools=self._tool_instructions(context),
-                outcome=outcome_instructions(
-                    transport, context.allowed_kinds, error_types, return_type_name(context)
-                ),
-            ),
-            user_prompt=prompt.user(),
+            system_prompt=system_prompt,
+            user_prompt=user_prompt,
             tools=tools,
             begin_tool_call=begin if agent_span is None else agent_span.watch_tools(begin, tools),
             outcome_transport="native" if transport == "native" else "tool",
@@ -350,11 +358,11 @@ class AgentStepExecutor:
             max_corrective_turns=configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
-            report_usage=_usage_report(environment, step, agent_span),
+            report_usage=partial(_measure_usage, room, _usage_report(environment, step, agent_span)),
         )
 
     def _tool_instructions(self, context: StepContext) -> str:
-        limit = self.configuration.context_limits.tool_result_max_tokens
+        limit = self.tool_result_rendering_policy.tool_result_max_tokens
         parts = (
             variable_instructions(binding_type_names(context)),
             tool_instructions(self.configuration.provided_tools, limit),
@@ -367,6 +375,14 @@ def _usage_report(
 ) -> Callable[[str, Usage], None]:
     report = partial(_report_usage, environment, step)
     return report if agent_span is None else agent_span.watch_usage(report)
+
+
+def _measure_usage(
+    room: ResultRoom, report: Callable[[str, Usage], None], model_name: str, usage: Usage
+) -> None:
+    """Report usage, and learn from it what the conversation holds."""
+    room.measure(usage)
+    report(model_name, usage)
 
 
 def _report_usage(environment: Environment, step: Step, model_name: str, usage: Usage) -> None:

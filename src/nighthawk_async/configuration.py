@@ -129,6 +129,8 @@ class StepContextLimits(BaseModel):
             room for.
         tool_result_max_tokens: Tokens of one tool result's preview; None for 8,000, or an eighth of the
             model's context where that is less.
+        visible_names: Which names the model is shown and its code can use: `all` of Python's, or only those
+            that are `named` by the block.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -142,6 +144,7 @@ class StepContextLimits(BaseModel):
     object_max_fields: _Count = 16
     object_field_value_max_tokens: _Positive | None = None
     tool_result_max_tokens: _Positive | None = None
+    visible_names: Literal["all", "named"] = "all"
 
     def tokens_of_tool_result(self, context_window: int | None) -> int:
         """The most tokens that a tool result may have.

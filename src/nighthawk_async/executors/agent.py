@@ -28,11 +28,14 @@ from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, objection_to_agent
-from .direct import answer_at_once, answer_piecemeal
+from .answer_bindings import AnswerBindings
+from .answer_form import answer_form_of
+from .direct import answer_at_once
 from .foreign_turns import foreign_task
-from .instructions import outcome_instructions, tool_instructions, variable_instructions
+from .instructions import answer_instructions, tool_instructions, visibility_instructions
 from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
+from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
 from .result_room import ResultRoom
@@ -256,6 +259,7 @@ class AgentStepExecutor:
     ) -> tuple[StepOutcome, dict[str, object]]:
         step = get_current_step()
         step.rejections_left = self.configuration.max_corrective_turns
+        _check_visibility(self.configuration, step.context)
         prompt = StepPrompt(
             configuration=self.configuration,
             counter=self.token_encoding,
@@ -304,8 +308,10 @@ class AgentStepExecutor:
             may_end=step.actor.may_end,
             report_usage=_usage_report(environment, step, agent_span),
         )
-        answer = answer_piecemeal if self.model.capabilities.is_small else answer_at_once
-        return await answer(asker, step, prompt)
+        if self.model.capabilities.is_small:
+            return await answer_piecemeal(asker, step, prompt)
+        bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy)
+        return await answer_at_once(asker, step, prompt, bindings)
 
     def _task(
         self,
@@ -331,12 +337,15 @@ class AgentStepExecutor:
         )
         check_tools(tuple(functions.values()), self.model)
         tools = toolbox.definitions
+        form = answer_form_of(context, transport, "" if self.model is None else self.model.name)
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
-        error_types = tuple(context.raise_error_types)
         begin = partial(_begin_counted, step, toolbox)
-        outcome = outcome_instructions(
-            transport, context.allowed_kinds, error_types, return_type_name(context)
+        outcome = answer_instructions(
+            transport,
+            form,
+            binding_types=binding_type_names(context),
+            return_type=return_type_name(context),
         )
         system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
         user_prompt = prompt.user()
@@ -349,7 +358,7 @@ class AgentStepExecutor:
             begin_tool_call=begin if agent_span is None else agent_span.watch_tools(begin, tools),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
-            raise_error_types=error_types,
+            raise_error_types=form.raise_error_types,
             conclude=partial(_conclude, step),
             settings=configuration.model_settings,
             max_turns=configuration.max_turns,
@@ -359,15 +368,17 @@ class AgentStepExecutor:
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
             report_usage=partial(_measure_usage, room, _usage_report(environment, step, agent_span)),
+            answer_form=form,
+            set_bindings=AnswerBindings(step.actor, environment, self.tool_result_rendering_policy).set,
         )
 
     def _tool_instructions(self, context: StepContext) -> str:
         limit = self.tool_result_rendering_policy.tool_result_max_tokens
         parts = (
-            variable_instructions(binding_type_names(context)),
             tool_instructions(self.configuration.provided_tools, limit),
+            visibility_instructions(context.visible_builtins),
         )
-        return "\n\n".join(part for part in parts if part)
+        return "\n".join(part for part in parts if part)
 
 
 def _usage_report(
@@ -413,6 +424,19 @@ def _check_mentioned_tools(step: Step, offered: Sequence[str]) -> None:
     context = step.context
     known = ChainMap(context.step_locals, context.step_globals)
     check_mentioned_tools(step.program, step_id=context.step_id, offered=offered, known=known)
+
+
+def _check_visibility(configuration: StepExecutorConfiguration, context: StepContext) -> None:
+    """Refuse to show everything where an executor around this one does not say that it must not be.
+
+    Raises:
+        ConfigurationError: The step sees more than the configuration says.
+    """
+    if configuration.context_limits.visible_names == "named" and context.visible_builtins is None:
+        raise ConfigurationError(
+            "visible_names='named' is not in force, because the run's executor is another one: give it the "
+            "attribute `configuration` of the AgentStepExecutor that it calls."
+        )
 
 
 def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:

@@ -15,7 +15,6 @@ from ..models.providers import create_model
 from ..models.remedies import remedy
 from ..pickling import checked_picklable
 from ..ports import Model
-from ..prompt.stubs import TypeNames
 from ..prompt.tokens import TokenCounter
 from ..runtime.bridge import run_on_own_loop
 from ..runtime.environment import Environment, get_current_step, get_environment
@@ -36,7 +35,7 @@ from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
-from .step_prompt import StepPrompt, binding_type_names, return_type_name
+from .step_prompt import StepPrompt
 from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
 
@@ -328,9 +327,9 @@ class AgentStepExecutor:
         return AgentTask(
             step_id=context.step_id,
             system_prompt=prompt.system(
-                tools=self._tool_instructions(context, prompt.names),
+                tools=self._tool_instructions(prompt),
                 outcome=outcome_instructions(
-                    transport, context.allowed_kinds, error_types, return_type_name(context, prompt.names)
+                    transport, context.allowed_kinds, error_types, prompt.return_type
                 ),
             ),
             user_prompt=prompt.user(),
@@ -350,10 +349,10 @@ class AgentStepExecutor:
             report_usage=_usage_report(environment, step, agent_span),
         )
 
-    def _tool_instructions(self, context: StepContext, names: TypeNames) -> str:
+    def _tool_instructions(self, prompt: StepPrompt) -> str:
         limit = self.configuration.context_limits.tool_result_max_tokens
         parts = (
-            variable_instructions(binding_type_names(context, names)),
+            variable_instructions(prompt.binding_types),
             tool_instructions(self.configuration.provided_tools, limit),
         )
         return "\n\n".join(part for part in parts if part)

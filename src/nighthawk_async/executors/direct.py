@@ -19,7 +19,7 @@ from ..types.outcomes import PassStepOutcome, ReturnStepOutcome, StepOutcome
 from .instructions import direct_instructions
 from .outcome_codec import outcome_from_mapping, outcome_variants
 from .question import Asker, Question
-from .step_prompt import StepPrompt, binding_type_names
+from .step_prompt import StepPrompt
 
 __all__ = ["answer_at_once", "answer_piecemeal"]
 
@@ -53,7 +53,7 @@ async def answer_at_once(
             outcome=direct_instructions(
                 context.allowed_kinds,
                 tuple(context.raise_error_types),
-                binding_type_names(context, prompt.names),
+                prompt.binding_types,
             ),
         ),
         user_prompt=prompt.user(),

@@ -40,7 +40,7 @@ class TypesSection:
         written: Every type that was looked at, how it is written, and whether the block reaches it.
     """
 
-    def __init__(self, stubs: Sequence[_Stub], written: Sequence[tuple[object, str, bool]]) -> None:
+    def __init__(self, stubs: list[_Stub], written: Sequence[tuple[object, str, bool]]) -> None:
         self._stubs = stubs
         self._written = written
         self._whole = _text(["\n".join(stub.lines) for stub in stubs]) if stubs else ""
@@ -87,7 +87,7 @@ class TypesSection:
                 shown.append(stub)
         while shown and counter.exceeds(_shown_text(shown, self._others(shown)), max_tokens):
             shown.pop()
-        if not shown:
+        if shown[:1] != self._stubs[:1]:
             shown = _cut(self._stubs, max_tokens, counter)
         return _shown_text(shown, self._others(shown)) if shown else ""
 

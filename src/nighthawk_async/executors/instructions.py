@@ -54,8 +54,8 @@ def visibility_instructions(visible_builtins: Collection[str] | None) -> str:
     builtins = f"of Python's builtins only {listed}" if listed else "none of Python's builtins"
     fails = "" if {"__build_class__", "__import__"} & set(visible_builtins) else "; import and class fail"
     return (
-        "Your expressions and statements see the names under LOCALS and GLOBALS, what they bind themselves, and "
-        f"{builtins}{fails}."
+        "Your expressions and statements see the names under LOCALS and GLOBALS, what they bind themselves, "
+        f"and {builtins}{fails}."
     )
 
 

@@ -7,9 +7,9 @@ everything that permissions deny.
 """
 
 import ast
+import functools
 import operator
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Literal, cast
 
 from msgspec import Struct
@@ -65,14 +65,15 @@ def _texts_in(values: Iterable[object]) -> Iterator[str]:
 NO_INTERNALS = permissions(
     deny=[
         *(eval, exec, compile, globals, locals, vars, str.format, str.format_map),
+        *(functools.update_wrapper, functools.wraps),
         *(
             rule(each, when=names_an_internal_attribute)
-            for each in (getattr, operator.attrgetter, operator.methodcaller)
+            for each in (getattr, setattr, operator.attrgetter, operator.methodcaller)
         ),
     ],
     default="allow",
 )
-"""What a block that names these builtins still cannot do: they see names, or attributes, in other texts."""
+"""What a block cannot do even where it names these: they find names, or attributes, in other texts."""
 
 
 class _Findings(Struct, frozen=True):
@@ -119,7 +120,7 @@ def check_internals(text: str, mode: Literal["eval", "exec"], context: StepConte
         )
 
 
-@lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)
 def _findings(text: str, mode: Literal["eval", "exec"]) -> _Findings:
     nodes = list(ast.walk(compile(text, "<text>", mode, ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)))
     attributes = (each for node in nodes for each in _attributes(node) if _is_internal(each))

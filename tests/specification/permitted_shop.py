@@ -174,7 +174,8 @@ async def work() -> object:
 async def shut() -> object:
     """natural
     Use <transfer>, <KEPT>, <LOG>, <type>, <getattr>, <setattr>, <vars>, <globals>, <eval>, <exec>, <map>,
-    <list>, <dict>, <next>, <iter>, <print>, <len>, <property>, <staticmethod>, <object> and <__build_class__>.
+    <list>, <dict>, <next>, <iter>, <print>, <len>, <property>, <staticmethod>, <object> and
+    <__build_class__>.
     """
 
 

@@ -91,6 +91,8 @@ BY_ATTRIBUTE = [
     "found = carefully('{0.__globals__[SECRET]}'.format)(look_up)",
     "found = (lambda f: f(look_up))('{0.__globals__[SECRET]}'.format)",
     "found = '{0.__closure__[0].cell_contents}'.format(IS_KEY)",
+    "found = [f(look_up) for f in (f for f in ['{0.__globals__[SECRET]}'.format])]",
+    "match '{0.__globals__[SECRET]}':\n  case object(format=f): found = f(look_up)",
     "found = '{:{f.__globals__[SECRET]}}'.format('', f=look_up) if 0 else "
     "'{0[0].__globals__[SECRET]}'.format([look_up])",
     "found = ().__class__.__base__.__subclasses__() and look_up.__globals__['SECRET']",

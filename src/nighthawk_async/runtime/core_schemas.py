@@ -8,6 +8,7 @@ import enum
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import reduce
 from inspect import cleandoc
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
@@ -233,15 +234,22 @@ class _MadeRecord:
 
 
 class _NamedMember:
-    """Validates a value for an enumeration; a text that is none of its values is taken for a name."""
+    """Validates a value for an enumeration; a text that is none of its values is taken for a name.
+
+    Flags may be several names: `READ|WRITE`.
+    """
 
     def __init__(self, kind: type[enum.Enum]) -> None:
-        self._members: Mapping[str, enum.Enum] = kind.__members__
+        self._members: Mapping[str, Any] = kind.__members__
+        self._is_flag = issubclass(kind, enum.Flag)
 
     def __call__(self, value: object, handler: Callable[[object], object]) -> object:
         try:
             return handler(value)
         except ValidationError:
-            if isinstance(value, str) and value in self._members:
-                return self._members[value]
-            raise
+            if not isinstance(value, str):
+                raise
+            names = value.split("|") if self._is_flag else [value]
+            if not all(name in self._members for name in names):
+                raise
+            return reduce(lambda one, other: one | other, (self._members[name] for name in names))

@@ -1,7 +1,9 @@
 """Values that a JSON Schema allows: of the keywords that the library writes."""
 
+import math
 from collections.abc import Mapping
-from typing import Any, cast
+from datetime import UTC
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -17,7 +19,7 @@ _DATES = st.dates().map(lambda each: each.isoformat())
 _FORMATS: Mapping[str, st.SearchStrategy[str]] = {
     "binary": st.text(max_size=5),
     "date": _DATES,
-    "date-time": st.datetimes(timezones=st.timezones()).map(lambda each: each.isoformat()),
+    "date-time": st.datetimes(timezones=st.just(UTC)).map(lambda each: each.isoformat()),
     "duration": st.integers(0, 10**6).map(lambda seconds: f"PT{seconds}S"),
     "ipv4": st.ip_addresses(v=4).map(str),
     "path": st.text("abc/. é", max_size=5),
@@ -58,9 +60,10 @@ def values(schema: _Schema, definitions: _Schema, depth: int = 0) -> st.SearchSt
             return st.integers(*_bounds(schema, 1)).map(lambda each: each * schema.get("multipleOf", 1))
         case "number":
             least, greatest = _bounds(schema, 0.5)
-            return st.floats(least, greatest, allow_nan=False, allow_infinity=False) | st.integers(
-                int(least or -5) + 1, int(greatest or 5)
+            whole = st.integers(
+                -5 if least is None else math.ceil(least), 5 if greatest is None else int(greatest)
             )
+            return st.floats(least, greatest, allow_nan=False, allow_infinity=False) | whole
         case "boolean":
             return st.booleans()
         case "null":
@@ -70,7 +73,7 @@ def values(schema: _Schema, definitions: _Schema, depth: int = 0) -> st.SearchSt
         case "object":
             return _objects(schema, definitions, depth)
         case _:
-            assert not schema.keys() - {"default", "description"}, schema
+            assert not schema.keys() - {"$defs", "default", "description"}, schema
             return _ANYTHING
 
 
@@ -97,13 +100,11 @@ def _arrays(schema: _Schema, definitions: _Schema, depth: int) -> st.SearchStrat
         return st.tuples(*(values(each, definitions, depth + 1) for each in schema["prefixItems"])).map(list)
     least = schema.get("minItems", 0)
     most = least if depth >= _DEEP else max(least, schema.get("maxItems", 2))
+    if not most:
+        return st.just([])
+    items = values(schema.get("items", {}), definitions, depth + 1)
     unique = repr if schema.get("uniqueItems") else None
-    return st.lists(
-        values(schema.get("items", {}), definitions, depth + 1),
-        min_size=least,
-        max_size=most,
-        unique_by=unique,
-    )
+    return st.lists(items, min_size=least, max_size=most, unique_by=unique)
 
 
 def _objects(schema: _Schema, definitions: _Schema, depth: int) -> st.SearchStrategy[Any]:
@@ -116,9 +117,6 @@ def _objects(schema: _Schema, definitions: _Schema, depth: int) -> st.SearchStra
     if additional is False or depth >= _DEEP:
         return named
     names = {"type": "string", **schema.get("propertyNames", {})}
-    more = st.dictionaries(
-        values(names, definitions),
-        values(cast("Any", {} if additional is True else additional), definitions, depth + 1),
-        max_size=2,
-    )
+    items = values({} if additional is True else additional, definitions, depth + 1)
+    more = st.dictionaries(values(names, definitions), items, max_size=2)
     return st.builds(lambda one, other: {**other, **one}, named, more)

@@ -18,7 +18,15 @@ from pydantic_core import PydanticCustomError, SchemaValidator, core_schema, to_
 from .error_text import describe_error
 from .records import NO_DEFAULT, Record, RecordField, record_of
 
-__all__ = ["Change", "CoreSchema", "adapted_core_schema", "changed", "schema_validator", "with_inner"]
+__all__ = [
+    "Change",
+    "CoreSchema",
+    "adapted_core_schema",
+    "changed",
+    "is_given_by_name",
+    "schema_validator",
+    "with_inner",
+]
 
 Change: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -145,8 +153,8 @@ class _Adaptation:
     def _choice(self, choice: Any) -> Any:
         if isinstance(choice, tuple):
             return changed(cast("tuple[Any, ...]", choice), self._adapted)
-        if choice["type"] == "enum":  # a text that is no value of it may be meant for another choice
-            return choice
+        if choice["type"] == "enum" and not is_given_by_name(choice["cls"]):
+            return choice  # a text that is no value of it may be meant for another choice
         adapted = self._adapted(choice)
         is_record = choice["type"] == "is-instance" and adapted is not choice
         return (adapted, choice["cls"].__name__) if is_record else adapted  # the name is for errors
@@ -231,6 +239,11 @@ class _MadeRecord:
             return self._kind(**fields)
         except Exception as error:  # code of the user's may raise anything
             raise PydanticCustomError("record", "{reason}", {"reason": describe_error(error)}) from error
+
+
+def is_given_by_name(kind: type[enum.Enum]) -> bool:
+    """Whether members of an enumeration are given by their names, because JSON cannot hold their values."""
+    return not all(isinstance(each.value, str | int | float | None) for each in kind)
 
 
 class _NamedMember:

@@ -14,6 +14,8 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
 from pydantic_core import core_schema
 
+from .core_schemas import is_given_by_name
+
 __all__ = ["JsonSchemas", "json_schemas_of"]
 
 
@@ -70,9 +72,8 @@ class _DataSchema(GenerateJsonSchema):
         kind: type[enum.Enum] = schema["cls"]
         if issubclass(kind, enum.Flag):
             return _flags(kind)
-        values: list[object] = [each.value for each in kind]  # of a member with two names once
-        if not all(isinstance(value, str | int | float | None) for value in values):
-            values = [each.name for each in kind]
+        by_name = is_given_by_name(kind)
+        values: list[object] = [each.name if by_name else each.value for each in kind]
         kinds = {_JSON_TYPES.get(type(value)) for value in values}
         json_type = kinds.pop() if len(kinds) == 1 else None
         return {"enum": values} if json_type is None else {"enum": values, "type": json_type}

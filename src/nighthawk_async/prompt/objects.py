@@ -2,12 +2,12 @@
 
 import functools
 import types
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, cast
 
 from msgspec import Struct
 
-from ..configuration import JsonRendererStyle, StepContextLimits
+from ..configuration import StepContextLimits
 from ..secret_names import HIDDEN, hides_value
 from .callables import CallableDescription, callable_line, describe_callable
 from .fields import (
@@ -19,10 +19,10 @@ from .fields import (
     object_fields,
 )
 from .introspection import class_dictionary, is_one_of, resolution_order, type_name
-from .preview import render_preview
-from .tokens import TokenCounter
+from .type_names import TypeNames
+from .value_line import FIELD_SHARE, ValueLine
 
-__all__ = ["ObjectMembers", "find_members", "object_lines", "readable_fields"]
+__all__ = ["ObjectMembers", "class_methods", "find_members", "object_lines", "readable_fields"]
 
 _CACHING_WRAPPER_TYPE = type(functools.lru_cache(lambda: None))
 
@@ -55,17 +55,22 @@ def readable_fields(value: object) -> dict[str, object]:
     return fields
 
 
-def find_members(value: object, *, limits: StepContextLimits) -> ObjectMembers:
+def find_members(
+    value: object, *, limits: StepContextLimits, names: TypeNames | None = None
+) -> ObjectMembers:
     """Find the members of an object that its block shows.
 
     Args:
         value: The object. No code of it runs; properties and other descriptors are left out.
         limits: How many methods and fields to show.
+        names: How types are written in the block; None for their own names.
     """
     fields = sorted(readable_fields(value).items(), key=_by_name)
     methods = sorted(_methods(value).items(), key=_by_name)
     return ObjectMembers(
-        methods=tuple((name, describe()) for name, describe in methods[: limits.object_max_methods]),
+        methods=tuple(
+            (name, describe(names=names)) for name, describe in methods[: limits.object_max_methods]
+        ),
         omitted_methods=max(0, len(methods) - limits.object_max_methods),
         fields=tuple(fields[: limits.object_max_fields]),
         omitted_fields=max(0, len(fields) - limits.object_max_fields),
@@ -80,10 +85,9 @@ def object_lines(
     ambiguous_signatures: Collection[str | None],
     hoisted_fields: Collection[str],
     limits: StepContextLimits,
-    style: JsonRendererStyle,
-    counter: TokenCounter,
+    references: Collection[tuple[str, ...]] = (),
     show_secrets: bool = False,
-) -> Iterator[str]:
+) -> Iterator[str | ValueLine]:
     """Render the block of an object, line by line.
 
     Args:
@@ -94,8 +98,7 @@ def object_lines(
         hoisted_fields: Fields that stand elsewhere in the section as inline content; they keep their slot
             here.
         limits: The limit of a field's preview.
-        style: The style of previews.
-        counter: Counts tokens.
+        references: The paths below the object that the program mentions.
         show_secrets: Whether to show what stands under names of secrets.
     """
     yield f"{name}: object = {type_name(type(value))}"
@@ -107,14 +110,14 @@ def object_lines(
     for field, content in members.fields:
         if field not in hoisted_fields:
             is_hidden = not show_secrets and hides_value(field, content)
-            preview = render_preview(
-                HIDDEN if is_hidden else content,
+            yield ValueLine(
+                name=f"{name}.{field}",
+                start=f"{name}.{field}: {type_name(type(content))} = ",
+                value=HIDDEN if is_hidden else content,
+                share=FIELD_SHARE,
                 max_tokens=limits.object_field_value_max_tokens,
-                style=style,
-                counter=counter,
-                show_secrets=show_secrets,
+                is_named=(field,) in references,
             )
-            yield f"{name}.{field}: {type_name(type(content))} = {preview}"
     if members.omitted_fields:
         yield f"{name}.<fields>: <snipped {members.omitted_fields} public fields>"
 
@@ -123,13 +126,29 @@ def _by_name(member: tuple[str, object]) -> str:
     return member[0]
 
 
-def _methods(value: object) -> dict[str, Callable[[], CallableDescription]]:
+def _methods(value: object) -> dict[str, Callable[..., CallableDescription]]:
     """Find the methods by name, with what describes each, so that only those shown are described."""
-    cls = type(value)
     own = object_fields(value)
-    methods: dict[str, Callable[[], CallableDescription]] = {}
-    seen = set(own)
-    for base in resolution_order(cls):
+    methods = class_methods(type(value), hidden=own)
+    for name, field in own.items():
+        if callable(field):
+            methods[name] = functools.partial(describe_callable, field)
+    return methods
+
+
+def class_methods(
+    cls: type, *, hidden: Collection[str] = (), bases: Iterable[type] | None = None
+) -> dict[str, Callable[..., CallableDescription]]:
+    """Find the public methods of the instances of a class by name, with what describes each.
+
+    Args:
+        cls: The class.
+        hidden: Names that mean something else on an instance.
+        bases: The classes whose methods count; None for all from which it inherits.
+    """
+    methods: dict[str, Callable[..., CallableDescription]] = {}
+    seen = set(hidden)
+    for base in resolution_order(cls) if bases is None else bases:
         if is_framework_base(base):
             continue
         for name, attribute in class_dictionary(base).items():
@@ -138,13 +157,10 @@ def _methods(value: object) -> dict[str, Callable[[], CallableDescription]]:
                 describe = _method_description(attribute)
                 if describe is not None:
                     methods[name] = describe
-    for name, field in own.items():
-        if callable(field):
-            methods[name] = functools.partial(describe_callable, field)
     return methods
 
 
-def _method_description(attribute: object) -> Callable[[], CallableDescription] | None:
+def _method_description(attribute: object) -> Callable[..., CallableDescription] | None:
     """Return what describes a class attribute as a method; None when it is none or a descriptor hides it."""
     kind = type(attribute)
     if is_one_of(kind, _BOUND_KINDS):

@@ -52,13 +52,20 @@ def _cached_schemas(annotations: tuple[Hashable, ...]) -> JsonSchemas:
 def _schemas(annotations: tuple[object, ...]) -> JsonSchemas:
     wholes = [cast("core_schema.CoreSchema", adapted_core_schema(each).whole) for each in annotations]
     schemas, definitions = _DataSchema().generate_definitions(
-        [(position, "validation", whole) for position, whole in enumerate(wholes)]
+        [(at, "validation", whole) for at, whole in enumerate(wholes)]
     )
     names = _readable_names(definitions)
-    return JsonSchemas(
-        schemas=tuple(_cleaned(schemas[position, "validation"], names) for position in range(len(wholes))),
-        definitions={names[name]: _cleaned(each, names) for name, each in definitions.items()},
-    )
+    try:
+        return JsonSchemas(
+            schemas=tuple(
+                _cleaned(schemas[position, "validation"], names) for position in range(len(wholes))
+            ),
+            definitions={names[name]: _cleaned(each, names) for name, each in definitions.items()},
+        )
+    except KeyError:  # a reference to what has no JSON Schema, which this way of pydantic's passes over
+        for whole in wholes:
+            _DataSchema().generate(whole)  # raises the reason
+        raise
 
 
 def validate_data(value: object, annotation: object, *, subject: str, is_whole: bool = True) -> object:
@@ -169,8 +176,7 @@ def _cleaned(schema: Any, names: Mapping[str, str]) -> Any:
     if "default" in cleaned and not _is_json(cleaned["default"]):
         del cleaned["default"]
     if isinstance(reference := cleaned.get("$ref"), str) and reference.startswith(_REFERENCE):
-        name = reference.removeprefix(_REFERENCE)
-        cleaned["$ref"] = _REFERENCE + names.get(name, name)
+        cleaned["$ref"] = _REFERENCE + names[reference.removeprefix(_REFERENCE)]
     for name in _NAMED_SCHEMAS:
         if isinstance(inner := cleaned.get(name), dict):
             named = cast("dict[str, Any]", inner)

@@ -173,4 +173,4 @@ def _openness(fields: dict[str, Any], levels: int, is_text_open: bool) -> Iterat
     last = next(reversed(fields), None) if levels > 0 else None
     for name in fields:
         is_last = name == last
-        yield name, levels - 1 if is_last else 0, is_last and levels == 1 and is_text_open
+        yield name, levels - 1 if is_last else 0, is_last and is_text_open

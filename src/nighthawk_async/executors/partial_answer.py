@@ -15,7 +15,6 @@ from ..runtime.environment import find_environment
 from ..runtime.plain_data import validate_data
 from ..runtime.step import PartialListeners
 from ..runtime.step_context import StepContext
-from ..runtime.unset import UNSET
 from ..types.model import (
     ModelEvent,
     ResponseFinished,
@@ -25,6 +24,7 @@ from ..types.model import (
     ToolCallStarted,
 )
 from ..types.partial_values import RETURN_NAME
+from ..types.unset import UNSET
 from .open_json import JsonSoFar, OpenJson
 from .partial_data import growing_type
 from .provided_tools import OUTCOME_TOOL_NAME

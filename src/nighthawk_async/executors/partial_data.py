@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, cast
 
 from ..runtime.core_schemas import CoreSchema, adapted_core_schema
-from ..runtime.unset import UNSET
+from ..types.unset import UNSET
 
 __all__ = ["GrowingType", "growing_type"]
 

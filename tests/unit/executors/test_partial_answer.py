@@ -187,7 +187,10 @@ def test_variables_the_block_does_not_set_and_nulls_are_not_shown() -> None:
     ("text", "values"),
     [
         ('{"kind": "return", "bindings": {"a": 1}, "return_value": ["x", "y', {"a": 1, "return": ["x", "y"]}),
-        ('{"result": {"kind": "return", "bindings": {"a": 1}, "return_value": ["x"', {"a": 1, "return": ["x"]}),
+        (
+            '{"result": {"kind": "return", "bindings": {"a": 1}, "return_value": ["x"',
+            {"a": 1, "return": ["x"]},
+        ),
         ('{"kind": "return", "return_value": null}', None),
         ('{"kind": "pass", "bindings": {"a": 1}, "return_value": ["x"]}', {"a": 1}),
         ('{"return_value": ["x"], "kind": "retu', None),

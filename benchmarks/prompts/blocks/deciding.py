@@ -281,7 +281,7 @@ BLOCKS = (
         call=partial(compare_versions, VERSION_ONE, VERSION_TWO),
         is_right=lambda changes: (
             {(each.section, each.kind) for each in changes}
-            == {(1, "value_changed"), (3, "reworded"), (5, "removed"), (6, "added")}
+            == {(1, "value_changed"), (3, "reworded"), (5, "removed"), (12, "added")}
         ),
         facts=(
             members("kind", "added", "removed", "reworded", "value_changed"),
@@ -295,7 +295,7 @@ BLOCKS = (
                     {"section": 1, "kind": "value_changed", "summary": "five days instead of ten"},
                     {"section": 3, "kind": "reworded", "summary": "the same limit in other words"},
                     {"section": 5, "kind": "removed", "summary": "no place of jurisdiction"},
-                    {"section": 6, "kind": "added", "summary": "mediation first"},
+                    {"section": 12, "kind": "added", "summary": "mediation first"},
                 ]
             ),
         ),

@@ -439,13 +439,13 @@ BLOCKS = (
         what="transform a table in a text into records",
         call=partial(read_price_list, PRICE_LIST),
         is_right=lambda rows: (
-            len(rows) == 6
+            len(rows) == 12
             and rows[0]["price_cents"] == 1290
-            and [row["sku"] for row in rows if not row["in_stock"]] == ["HX-200", "DR-012"]
+            and [row["sku"] for row in rows if not row["in_stock"]] == ["HX-200", "DR-012", "PL-160"]
         ),
         facts=(
             fields("Product", sku="str", title="str", price_cents="int", in_stock="bool"),
-            said("HX-100;Hex key set, 9 pieces;12.90;34", "GL-001;Wood glue, 750 g;8.95;51"),
+            said("HX-100;Hex key set, 9 pieces;12.90;34", "LV-600;Spirit level, 600 mm;24.50;3"),
         ),
         answers=(
             returns(
@@ -458,6 +458,12 @@ BLOCKS = (
                         ("DR-012", "Drill bit 12 mm, HSS", 460, False),
                         ("SW-330", 'Coping saw "Filigree"', 2100, True),
                         ("GL-001", "Wood glue, 750 g", 895, True),
+                        ("HM-300", "Claw hammer, 300 g", 1420, True),
+                        ("HM-500", "Claw hammer, 500 g", 1680, True),
+                        ("PL-160", "Combination pliers, 160 mm", 1990, False),
+                        ("SD-PH2", "Screwdriver PH 2", 640, True),
+                        ("CL-150", "Bar clamp, 150 mm", 1130, True),
+                        ("LV-600", "Spirit level, 600 mm", 2450, True),
                     )
                 ]
             ),

@@ -145,9 +145,14 @@ BLOCKS = (
         ),
         answers=(
             sets(
-                translation="Drücken Sie vor dem Wechsel der Werkzeugaufnahme den Not-Halt, und warten Sie, "
-                "bis die Arbeitsspindel stillsteht. Greifen Sie nie nach dem Werkstück, solange "
-                "Kühlschmierstoff fließt."
+                translation="Drücken Sie vor dem Wechsel der Werkzeugaufnahme den Not-Halt, und warten "
+                "Sie, bis die Arbeitsspindel stillsteht. Greifen Sie nie nach dem Werkstück, solange "
+                "Kühlschmierstoff fließt.\n\nZiehen Sie den Futterschlüssel vom Spannfutter ab, bevor Sie "
+                "die Schutzhaube schließen; mit offener Schutzhaube läuft die Maschine nicht an. Wählen "
+                "Sie die Drehzahl am Drehschalter, mit der kleinsten beginnend. Stützen Sie das Werkstück "
+                "mit dem Reitstock, wenn es länger als sein dreifacher Durchmesser ist. Prüfen Sie nach "
+                "dem Spannen die Rundlaufabweichung.\n\nLeeren Sie am Ende des Tages die Spänewanne, und "
+                "wischen Sie das Maschinenbett ab. Benutzen Sie keine Druckluft."
             ),
         ),
     ),
@@ -200,7 +205,7 @@ BLOCKS = (
         ),
         facts=(
             fields("Query", sql="str", parameters="dict[str, str | int]"),
-            said("country CHAR(2) NOT NULL", what="the table customer"),
+            said("country CHAR(2) NOT NULL REFERENCES country", what="the table customer"),
             said("state IN ('open', 'paid', 'void')", what="the table purchase"),
             said("unit_cents INTEGER NOT NULL", what="the table purchase_line"),
         ),

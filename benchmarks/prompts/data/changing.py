@@ -107,6 +107,23 @@ GUESTS: list[Guest] = [
     {"id": 6, "name": "Robert Miller", "company": "ACME Corp."},
     {"id": 7, "name": "F. El Sayed", "company": "Nile Foods Ltd"},
     {"id": 8, "name": "Ana Ruiz", "company": "Delta"},
+    {"id": 9, "name": "Noor Haddad", "company": "Blue Whale"},
+    {"id": 10, "name": "Peter Olsen", "company": "Fjord Line"},
+    {"id": 11, "name": "Emma Stone-Ward", "company": "Ward & Sons"},
+    {"id": 12, "name": "Li Wei", "company": "Pearl River Trading"},
+    {"id": 13, "name": "Carlos Mendes", "company": "Atlântico"},
+    {"id": 14, "name": "Ingrid Bauer", "company": "Bauer KG"},
+    {"id": 15, "name": "Tom O'Neill", "company": "Shamrock Foods"},
+    {"id": 16, "name": "Grace Mbeki", "company": "Savanna Tours"},
+    {"id": 17, "name": "Peter Olson", "company": "Olson Timber"},
+    {"id": 18, "name": "Ravi Kumar", "company": "Monsoon Textiles"},
+    {"id": 19, "name": "Ravi Kumar", "company": "Kumar Consulting"},
+    {"id": 20, "name": "Sofia Rossi", "company": "Rossi & Figli"},
+    {"id": 21, "name": "Hugo Lefèvre", "company": "Maison Lefèvre"},
+    {"id": 22, "name": "Maja Nowak", "company": "Vistula Glass"},
+    {"id": 23, "name": "Ali Rezaei", "company": "Caspian Fish"},
+    {"id": 24, "name": "Kenji Mori", "company": "Mori Steel"},
+    {"id": 25, "name": "Olga Petrova", "company": "Northern Lights"},
 ]
 
 
@@ -135,9 +152,22 @@ PERSONAL_MAIL = """\
 Hello,
 
 this is Gregor Haas again (born 14.02.1980). My new card is 4556 7375 8689 9855, good until 08/29, and the
-old phone number
-does not work any more, use +43 660 1234567. My wife Ilse (ilse.haas@post.example) may also call about order
+old phone
+number does not work any more, use +43 660 1234567. My wife Ilse (ilse.haas@post.example) may also call about
+order
 55-1207.
+
+About that order: of the twelve chairs eleven arrived, and the one that is missing is of course the one with
+the
+armrests, for which we waited since September. The driver said that it was "on the other van". It was not. I
+do not mind
+waiting until the 28th, but I would like to know whether it exists. If it does not, please refund the 189.00
+for it and
+let me know which other model goes with the table (article 7741, oak). The invoice should go to my wife's
+address of
+mail, too.
+
+Thank you for your trouble
 
 Gregor
 """

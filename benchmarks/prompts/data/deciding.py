@@ -201,28 +201,49 @@ APPLICANTS = [
     Applicant(
         name="Vera Lind",
         years=9,
-        skills=["Python", "PostgreSQL", "Kubernetes"],
-        letter="I ran the data platform of a hospital, on call every third week, and would like to leave "
-        "on-call duty behind me.",
+        skills=["Python", "PostgreSQL", "Kubernetes", "Ansible", "Grafana"],
+        letter="For nine years I ran the data platform of a hospital with three colleagues: forty services "
+        "in Python, most of them asynchronous, two clusters of PostgreSQL, and nobody to call but us. I "
+        "was on call every third week. We brought the number of alarms down from thirty a night to two a "
+        "month, which I am prouder of than of any code. My children see too little of me, though, and I "
+        "would like to leave on-call duty behind me. What I look for is a team that writes things down, "
+        "and a product that people rely on.",
     ),
     Applicant(
         name="Oren Katz",
         years=3,
         skills=["Python", "Trio", "Rust"],
-        letter="I maintain an async HTTP library in my spare time. I enjoy being on call, honestly: one "
-        "learns most at night.",
+        letter="I maintain an async HTTP library in my spare time, which some of you use, as I saw in your "
+        "lock file. Professionally I have written Python for three years, at a maker of parking meters and "
+        "at a small bank. I care for correctness: cancellation, timeouts, what happens when the disk is "
+        "full. I enjoy being on call, honestly: one learns most at night. I could start in February.",
     ),
     Applicant(
         name="Mai Nguyen",
         years=6,
-        skills=["Go", "Kafka"],
-        letter="Go is what I write best. I would learn Python if I had to, and have been on call for years.",
+        skills=["Go", "Kafka", "Terraform"],
+        letter="In six years at a logistics company I moved the tracking of parcels from a nightly batch "
+        "to a stream, twelve thousand events a second at Christmas. Go is what I write best. I would learn "
+        "Python if I had to, and have been on call for years. I give talks about backpressure and like to "
+        "review code.",
     ),
     Applicant(
         name="Sol Reyes",
         years=7,
-        skills=["Python", "asyncio", "PostgreSQL"],
-        letter="I built the booking system of a ferry line with asyncio and am used to being on call.",
+        skills=["Python", "asyncio", "PostgreSQL", "Redis"],
+        letter="I have worked for the same employer for seven years and think that it is time. There I "
+        "built the booking system of a ferry line with asyncio and am used to being on call, in summer "
+        "every other week. When the fleet was doubled, the system had to take ten times the load on the "
+        "first day of sales, and did. I have no degree, but I have brought two apprentices through their "
+        "exams.",
+    ),
+    Applicant(
+        name="Jonas Weber",
+        years=12,
+        skills=["Java", "Python", "Oracle"],
+        letter="I am a solution architect with twelve years of experience in insurance. I draw the "
+        "pictures and others write the code, but I did write scripts in Python, for reports. I would "
+        "prefer regular hours.",
     ),
 ]
 
@@ -259,6 +280,18 @@ VERSION_ONE = """\
 3. Liability is limited to the value of the order.
 4. The parties keep each other's secrets for three years.
 5. The place of jurisdiction is Rotterdam.
+6. The supplier keeps spare parts for all articles in stock for eight years after their last delivery.
+7. Changes of prices are announced three months ahead, and do not concern orders that were confirmed before.
+8. The buyer examines the goods on arrival and reports visible defects within five working days. Hidden
+defects are
+reported as soon as they are found.
+9. Goods remain the property of the supplier until they are paid for in full. The buyer may sell them in the
+ordinary
+course of business, and assigns the claims from such sales to the supplier in advance.
+10. Neither party is liable for delays that are caused by strikes, fires, floods or acts of authorities, for
+as long as
+they last. After two months of such a delay each party may withdraw from the order.
+11. The supplier's certificates of quality and origin accompany each delivery.
 """
 
 VERSION_TWO = """\
@@ -266,7 +299,19 @@ VERSION_TWO = """\
 2. Invoices are payable within 30 days.
 3. The supplier is liable up to the value of the order, and not beyond it.
 4. The parties keep each other's secrets for three years.
-6. Disputes are brought before a mediator first.
+6. The supplier keeps spare parts for all articles in stock for eight years after their last delivery.
+7. Changes of prices are announced three months ahead, and do not concern orders that were confirmed before.
+8. The buyer examines the goods on arrival and reports visible defects within five working days. Hidden
+defects are
+reported as soon as they are found.
+9. Goods remain the property of the supplier until they are paid for in full. The buyer may sell them in the
+ordinary
+course of business, and assigns the claims from such sales to the supplier in advance.
+10. Neither party is liable for delays that are caused by strikes, fires, floods or acts of authorities, for
+as long as
+they last. After two months of such a delay each party may withdraw from the order.
+11. The supplier's certificates of quality and origin accompany each delivery.
+12. Disputes are brought before a mediator first.
 """
 
 

@@ -97,7 +97,20 @@ Kind regards
 Jonas Brandt
 
 Brandt Bürobedarf GmbH, Lindenallee 17, 20259 Hamburg
+Opening hours Mo-Fr 9:00-18:00, phone +49 40 5550 177
 Register court Hamburg HRB 99999, managing director: Jonas Brandt, VAT id DE123456789
+
+> On 3 November 2026, buchhaltung@nordlicht.example wrote:
+> Dear Mr Brandt,
+> please send us four of the lamps "Polar", in black if you have them, and a dozen boxes of paper. Last time
+> the lamps
+> were delivered without bulbs; could your driver put them together this time? Our address is still Nordlicht
+> e. V.,
+> Elbchaussee 9, 22765 Hamburg.
+> We will pay by transfer as usual. Our invoice for the last order (RE-2026-0644, 88.20 EUR) was paid on 2
+> October.
+> Kind regards
+> Wiebke Petersen
 """
 
 
@@ -111,6 +124,14 @@ class Contact(TypedDict):
 
 
 SIGNATURE = """\
+Dear Mr Lindqvist,
+
+thank you for the samples, which arrived in good order. Our laboratory needs about a week for the
+measurements. Please
+direct questions about the delivery to our warehouse (warehouse@lumen-optics.example, +44 20 7946 0991), and
+everything
+else to me.
+
 Best,
 Dr. Amina Okafor
 Head of Procurement | Lumen Optics Ltd.
@@ -131,9 +152,20 @@ class Event:
 
 
 INVITATION = """\
-Hi all, let's have the kick-off for "Project Heron" on Tuesday, 1 December 2026, half past two, in room 4.12.
-We'll need
-an hour and a half. Tomoko and Rashid please bring the numbers; Lena joins if her flight is on time.
+Hi all,
+
+thanks for the lively discussion yesterday; I have put the minutes into the wiki. As agreed we postpone the
+review of the
+budget to the new year, and Oskar asks the suppliers for new offers until the 30th.
+
+Now to what matters: let's have the kick-off for "Project Heron" on Tuesday, 1 December 2026, half past two,
+in room 4.12.
+(I first had the 3rd in mind, but the rooms are all taken.) We'll need an hour and a half. Tomoko and Rashid
+please bring
+the numbers; Lena joins if her flight is on time. Coffee is taken care of, cake is welcome.
+
+Best
+Ingrid
 """
 
 
@@ -149,10 +181,33 @@ class Person(BaseModel):
 
 
 BIOGRAPHY = """\
-Ida Marlowe was a surveyor who mapped much of the northern coast. She was born on 9 March 1871 in Whitby. Of
-her private
-life little is known: she never married. Her field notebooks, forty-one of them, are kept at the county
-archive.
+IDA MARLOWE, SURVEYOR
+
+Ida Marlowe was a surveyor who mapped much of the northern coast. She was born on 9 March 1871 in Whitby,
+where her
+father kept the accounts of a shipyard. At sixteen she was allowed to hold the staff for a party of the
+Ordnance Survey
+that had lost its boy to a fever, and by the end of the summer she did the arithmetic for all of them. Her
+employer, a
+Mr Pell, wrote to the office in Southampton that he had "never seen a traverse close so well, nor so
+quickly". The
+office replied that it could not employ her, and that it would be obliged for her figures.
+
+From 1894 on she worked on her own account, mostly for owners of quarries and for the small railways that
+were being
+built along the cliffs. She carried her theodolite herself. In the winter of 1897 a landslip near Kettleness
+buried a
+line that she had warned of in writing; the letter was read out at the inquiry, and after that she did not
+lack work.
+A map of the bay, in four sheets and at six inches to the mile, appeared in 1903 under her own name. It was
+in use until
+the nineteen-thirties, and fishermen are said to have preferred it to the charts.
+
+Of her private life little is known: she never married. Letters to her sister Maud, who kept a school in
+Scarborough,
+speak of rain, of landladies, and of the price of chain. Her eyes failed her in 1926. Her field notebooks,
+forty-one of
+them, are kept at the county archive; a path along the cliffs has been named after her.
 """
 
 
@@ -258,6 +313,12 @@ DR-010;Drill bit 10 mm, HSS;3.80;112
 DR-012;Drill bit 12 mm, HSS;4.60;0
 SW-330;Coping saw "Filigree";21.00;7
 GL-001;Wood glue, 750 g;8.95;51
+HM-300;Claw hammer, 300 g;14.20;18
+HM-500;Claw hammer, 500 g;16.80;22
+PL-160;Combination pliers, 160 mm;19.90;0
+SD-PH2;Screwdriver PH 2;6.40;75
+CL-150;Bar clamp, 150 mm;11.30;9
+LV-600;Spirit level, 600 mm;24.50;3
 """
 
 
@@ -309,9 +370,41 @@ class ContractTerms:
 
 CONTRACT = """\
 RENTAL AGREEMENT (storage unit 27)
-1. The agreement begins on the first of February 2027 and is made for two years. It ends without notice after
-that time.
-2. Within the two years, each party may terminate with six weeks' notice.
-3. The fee is EUR 129.50 a month, payable in advance. On signing, a deposit of three monthly fees is due.
-4. The unit must not be used to keep food, animals or anything that is easily inflammable.
+
+between Harbor Storage Ltd., 4 Quayside, hereinafter "the lessor", and Mr Viktor Ahlgren, hereinafter "the
+lessee".
+
+1. Object. The lessor lets unit 27, on the second floor, of 14 square meters, for the storage of household
+goods. The lessee
+has seen the unit and takes it over as it is. One key is handed over; a lost key is replaced for EUR 35.00.
+
+2. Term. The agreement begins on the first of February 2027 and is made for two years. It ends without notice
+after that
+time. If the lessee goes on using the unit afterwards, this does not prolong the agreement; for each day
+begun, a
+thirtieth of the monthly fee is due then.
+
+3. Termination. Within the two years, each party may terminate with six weeks' notice, in writing. The right
+to terminate
+for good cause, such as arrears of two fees, remains unaffected; no period has to be kept then.
+
+4. Fee. The fee is EUR 129.50 a month, payable in advance by the third working day. Electricity is included
+up to 20
+kilowatt-hours a month; what exceeds that costs EUR 0.42 per kilowatt-hour. A reminder costs EUR 5.00.
+
+5. Deposit. On signing, a deposit of three monthly fees is due. It bears no interest and is paid back within
+60 days of
+the return of the key, less what the lessor may claim.
+
+6. Use. The unit must not be used to keep food, animals or anything that is easily inflammable. Subletting
+needs the consent
+of the lessor. The corridors are to be kept clear; what is left there may be removed after a notice of 48
+hours.
+
+7. Liability. The lessor is liable for intent and gross negligence only. The lessee is advised to insure the
+goods, up to
+EUR 10,000 of which can be covered by the lessor's group policy for EUR 7.90 a month; the lessee has not
+taken this.
+
+8. Access. The building is open from 6:00 to 22:00. Access outside of these hours costs EUR 15.00 each time.
 """

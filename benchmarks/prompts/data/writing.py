@@ -42,20 +42,45 @@ def _speech() -> str:
 SPEECH = _speech()
 
 GLOSSARY = {
-    "workpiece": "Werkstück",
-    "spindle": "Arbeitsspindel",
-    "feed rate": "Vorschub",
-    "coolant": "Kühlschmierstoff",
-    "emergency stop": "Not-Halt",
-    "tool holder": "Werkzeugaufnahme",
+    "backlash": "Umkehrspiel",
+    "bed": "Maschinenbett",
+    "carriage": "Bettschlitten",
+    "chip tray": "Spänewanne",
     "chuck": "Spannfutter",
+    "chuck key": "Futterschlüssel",
+    "collet": "Spannzange",
+    "coolant": "Kühlschmierstoff",
+    "cross slide": "Planschlitten",
+    "dial": "Skalenring",
+    "emergency stop": "Not-Halt",
+    "feed rate": "Vorschub",
+    "guard": "Schutzhaube",
+    "lead screw": "Leitspindel",
+    "parting tool": "Abstechstahl",
+    "rotary switch": "Drehschalter",
+    "runout": "Rundlaufabweichung",
+    "spindle": "Arbeitsspindel",
+    "spindle speed": "Drehzahl",
     "tailstock": "Reitstock",
+    "tool holder": "Werkzeugaufnahme",
+    "turret": "Revolver",
+    "wipe down": "abwischen",
+    "workpiece": "Werkstück",
 }
 
-MANUAL = (
-    "Before you change the tool holder, press the emergency stop and wait until the spindle stands still. "
-    "Never reach for the workpiece while coolant is flowing."
-)
+MANUAL = """\
+Before you change the tool holder, press the emergency stop and wait until the spindle stands still. Never
+reach for the
+workpiece while coolant is flowing.
+
+Take the chuck key out of the chuck before you close the guard; the machine does not start with an open
+guard. Choose the
+spindle speed with the rotary switch, beginning with the lowest one. If the workpiece is longer than three
+times its
+diameter, support it with the tailstock. Check the runout after clamping.
+
+At the end of the day, empty the chip tray and wipe down the bed. Do not use compressed air.
+"""
 
 
 @dataclass
@@ -81,14 +106,24 @@ FUNCTION_TASK = (
 )
 
 SCHEMA = """\
-CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, country CHAR(2) NOT NULL, joined DATE NOT
-NULL);
+CREATE TABLE country (code CHAR(2) PRIMARY KEY, name TEXT NOT NULL, currency CHAR(3) NOT NULL);
+CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL UNIQUE,
+                       country CHAR(2) NOT NULL REFERENCES country (code), joined DATE NOT NULL);
+CREATE TABLE address (customer_id INTEGER NOT NULL REFERENCES customer (id), kind TEXT NOT NULL, street TEXT
+NOT NULL,
+                      zip_code TEXT NOT NULL, city TEXT NOT NULL, PRIMARY KEY (customer_id, kind));
+CREATE TABLE article (sku TEXT PRIMARY KEY, title TEXT NOT NULL, list_cents INTEGER NOT NULL, weight_grams
+INTEGER);
 CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL REFERENCES customer (id),
-                       made_at TIMESTAMP NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'paid',
-                       'void')));
-CREATE TABLE purchase_line (purchase_id INTEGER NOT NULL REFERENCES purchase (id), sku TEXT NOT NULL,
-                            quantity INTEGER NOT NULL, unit_cents INTEGER NOT NULL, PRIMARY KEY (purchase_id,
-                            sku));
+                       made_at TIMESTAMP NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'paid', 'void')));
+CREATE TABLE purchase_line (purchase_id INTEGER NOT NULL REFERENCES purchase (id),
+                            sku TEXT NOT NULL REFERENCES article (sku), quantity INTEGER NOT NULL,
+                            unit_cents INTEGER NOT NULL, PRIMARY KEY (purchase_id, sku));
+CREATE TABLE parcel (number TEXT PRIMARY KEY, purchase_id INTEGER NOT NULL REFERENCES purchase (id), sent_at
+TIMESTAMP,
+                     carrier TEXT NOT NULL);
+CREATE TABLE refund (id INTEGER PRIMARY KEY, purchase_id INTEGER NOT NULL REFERENCES purchase (id),
+                     cents INTEGER NOT NULL, made_at TIMESTAMP NOT NULL, reason TEXT);
 CREATE INDEX purchase_by_customer ON purchase (customer_id, made_at);
 """
 
@@ -116,6 +151,16 @@ COMMITS = [
     Commit("c4410fe", "Typo", ["README.md"]),
     Commit("5d2b9b0", "Drop Python 3.9", ["pyproject.toml", "ci.yml", "compat.py"]),
     Commit("aa83c55", "Read settings once, not for each row: exports take half the time", ["export.py"]),
+    Commit("03d9f1e", "Split table.py in two", ["table.py", "columns.py", "tests/test_columns.py"]),
+    Commit("be2207c", "Retry flaky test on Windows", ["tests/test_cli.py"]),
+    Commit(
+        "412ac90",
+        "Write numbers with the separators of the locale if --locale is given",
+        ["cli.py", "format.py"],
+    ),
+    Commit("e55d1b8", "Do not lose the last line of a file that does not end in a line break", ["reader.py"]),
+    Commit("6c7f3a4", "Cache wheels in CI", ["ci.yml"]),
+    Commit("d01e9b7", "Explain exit codes", ["docs/cli.md"]),
 ]
 
 FAQ = [

@@ -16,7 +16,7 @@ from .block import Block
 from .facts import Shown
 from .reader import MODEL, perfect_reader
 
-__all__ = ["PARTS", "Measured", "measure_block", "measure_blocks", "tokens_of_body"]
+__all__ = ["PARTS", "Measured", "first_request", "measure_block", "measure_blocks", "tokens_of_body"]
 
 PARTS = ("system", "program", "types", "locals", "globals", "rest", "tools", "outcome")
 """Where the tokens of a request go: the sections of the user prompt and what is between them, the tools that
@@ -37,7 +37,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
         steps: Steps that the block's function took.
         responses: Responses of the perfect reader, who knows all facts.
         own_round_trips: How many responses a step takes by its nature.
-        round_trips: Responses of a step, with one more to look up what is missing.
+        round_trips: Responses of a step, with one more where something has to be looked up or corrected.
         failure: Why the answer was not right, if it was not.
     """
 
@@ -90,9 +90,24 @@ async def measure_block(block: Block) -> Measured:
         steps=steps,
         responses=len(reader.requests),
         own_round_trips=own,
-        round_trips=own + bool(missing),
+        round_trips=own + bool(missing or failure),
         failure=failure,
     )
+
+
+async def first_request(block: Block) -> str:
+    """The texts of a block's first request, to be read.
+
+    Args:
+        block: The block.
+    """
+    reader = perfect_reader(block.answers)
+    async with nh.run(nh.AgentStepExecutor.from_model(model=reader)):
+        try:
+            await block.call()
+        finally:
+            texts = texts_of_body(_body(reader.requests[0])) if reader.requests else []
+    return "\n\n".join(texts)
 
 
 def tokens_of_body(body: Mapping[str, Any]) -> int:

@@ -108,22 +108,22 @@ FUNCTION_TASK = (
 SCHEMA = """\
 CREATE TABLE country (code CHAR(2) PRIMARY KEY, name TEXT NOT NULL, currency CHAR(3) NOT NULL);
 CREATE TABLE customer (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL UNIQUE,
-                       country CHAR(2) NOT NULL REFERENCES country (code), joined DATE NOT NULL);
+    country CHAR(2) NOT NULL REFERENCES country (code), joined DATE NOT NULL);
 CREATE TABLE address (customer_id INTEGER NOT NULL REFERENCES customer (id), kind TEXT NOT NULL, street TEXT
-NOT NULL,
-                      zip_code TEXT NOT NULL, city TEXT NOT NULL, PRIMARY KEY (customer_id, kind));
+    NOT NULL,
+    zip_code TEXT NOT NULL, city TEXT NOT NULL, PRIMARY KEY (customer_id, kind));
 CREATE TABLE article (sku TEXT PRIMARY KEY, title TEXT NOT NULL, list_cents INTEGER NOT NULL, weight_grams
-INTEGER);
+    INTEGER);
 CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer_id INTEGER NOT NULL REFERENCES customer (id),
-                       made_at TIMESTAMP NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'paid', 'void')));
+    made_at TIMESTAMP NOT NULL, state TEXT NOT NULL CHECK (state IN ('open', 'paid', 'void')));
 CREATE TABLE purchase_line (purchase_id INTEGER NOT NULL REFERENCES purchase (id),
-                            sku TEXT NOT NULL REFERENCES article (sku), quantity INTEGER NOT NULL,
-                            unit_cents INTEGER NOT NULL, PRIMARY KEY (purchase_id, sku));
+    sku TEXT NOT NULL REFERENCES article (sku), quantity INTEGER NOT NULL,
+    unit_cents INTEGER NOT NULL, PRIMARY KEY (purchase_id, sku));
 CREATE TABLE parcel (number TEXT PRIMARY KEY, purchase_id INTEGER NOT NULL REFERENCES purchase (id), sent_at
-TIMESTAMP,
-                     carrier TEXT NOT NULL);
+    TIMESTAMP,
+    carrier TEXT NOT NULL);
 CREATE TABLE refund (id INTEGER PRIMARY KEY, purchase_id INTEGER NOT NULL REFERENCES purchase (id),
-                     cents INTEGER NOT NULL, made_at TIMESTAMP NOT NULL, reason TEXT);
+    cents INTEGER NOT NULL, made_at TIMESTAMP NOT NULL, reason TEXT);
 CREATE INDEX purchase_by_customer ON purchase (customer_id, made_at);
 """
 

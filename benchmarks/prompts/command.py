@@ -7,8 +7,8 @@ python -m benchmarks prompts --docs                   write the tables into docs
 python -m benchmarks prompts --show nested-invoice    print the first request of a block
 python -m benchmarks prompts --model provider:name    the same blocks on a real model
 
-The exit status is 1 when the perfect reader was not right, or the peer could not be captured. What a real model
-gets wrong is counted, and does not change the status.
+The exit status is 1 when the perfect reader was not right, or the peer could not be captured. What a real
+model gets wrong is counted, and does not change the status.
 """
 
 import argparse
@@ -94,20 +94,17 @@ def _print_measured(console: Console, measured: Sequence[Measured], peer: PeerTo
     _print(console, grid_of_parts(measured))
     _print(console, goals_of(measured, peer))
     if peer.sources != digest_of_sources():
-        console.print(
-            "What pydantic-ai sends was captured from other inputs; use --peers to capture it anew."
-        )
+        console.print("pydantic-ai was captured with other inputs; use --peers to capture it anew.")
 
 
 def _write_page(measured: Sequence[Measured], peer: PeerTokens) -> None:
     """Put the tables between their marks in the documentation."""
-    tables = (goals_of(measured, peer), grid_of_parts(measured), grid_of_measured(measured, peer))
+    grids = (goals_of(measured, peer), grid_of_parts(measured), grid_of_measured(measured, peer))
+    tables = "\n".join(map(as_markdown, grids))
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
-    PAGE.write_text(
-        f"{before}{BEGIN}\n{chr(10).join(map(as_markdown, tables))}\n{END}{after}", encoding="utf-8"
-    )
+    PAGE.write_text(f"{before}{BEGIN}\n{tables}\n{END}{after}", encoding="utf-8")
 
 
 def _print(console: Console, grid: Grid) -> None:

@@ -18,6 +18,9 @@ WANTED_SHARE = 38 / 40
 MOST_TOKENS = 1.15
 """How many tokens may be sent for each one of the peer."""
 
+MOST_CHARACTERS = 120
+"""How much is shown of what went wrong."""
+
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
     """A table.
@@ -72,21 +75,15 @@ def goals_of(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
     at_once = sum(each.round_trips == 1 for each in complete)
     compared = [each for each in measured if each.name in peer.tokens]
     ours, theirs = sum(each.tokens for each in compared), sum(peer.tokens[each.name] for each in compared)
+    most = f"{wanted} of {len(measured)} blocks"
     rows = [
-        _goal(
-            "every fact is shown",
-            f"{wanted} of {len(measured)} blocks",
-            len(complete),
-            len(complete) >= wanted,
-        ),
-        _goal(
-            "answered in one round trip", f"{wanted} of {len(measured)} blocks", at_once, at_once >= wanted
-        ),
+        _goal("every fact is shown", most, len(complete), is_met=len(complete) >= wanted),
+        _goal("answered in one round trip", most, at_once, is_met=at_once >= wanted),
         _goal(
             "tokens, compared with pydantic-ai",
             f"at most {MOST_TOKENS:.2f} times",
             _ratio(ours, theirs),
-            ours <= theirs * MOST_TOKENS,
+            is_met=ours <= theirs * MOST_TOKENS,
         ),
     ]
     return Grid(head=("goal", "wanted", "measured", "verdict"), rows=rows, texts=frozenset({0, 1, 3}))
@@ -104,7 +101,7 @@ def grid_of_tried(tried: Sequence[Tried]) -> Grid:
             f"{each.usage.output_tokens:,}",
             _cost(each.cost),
             f"{each.seconds:.1f} s",
-            each.failure or "",
+            _shortened(each.failure or ""),
         )
         for each in tried
     ]
@@ -148,7 +145,7 @@ def _lines(grid: Grid, rule: Sequence[str]) -> Iterator[str]:
 
 
 def _row(each: Measured, theirs: int | None) -> tuple[str, ...]:
-    trouble = (*each.missing, *((each.failure,) if each.failure else ()))
+    trouble = (*each.missing, *((_shortened(each.failure),) if each.failure else ()))
     return (
         each.name,
         f"{each.tokens:,}",
@@ -160,12 +157,18 @@ def _row(each: Measured, theirs: int | None) -> tuple[str, ...]:
     )
 
 
-def _goal(what: str, wanted: str, measured: object, is_met: bool) -> tuple[str, ...]:
+def _goal(what: str, wanted: str, measured: object, *, is_met: bool) -> tuple[str, ...]:
     return what, wanted, str(measured), "met" if is_met else "missed"
 
 
 def _ratio(ours: int, theirs: int) -> str:
     return f"{ours / theirs:.2f}" if theirs else ""
+
+
+def _shortened(text: str) -> str:
+    """A text on one line, with room for the other columns."""
+    line = " ".join(text.split())
+    return line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…"
 
 
 def _cost(cost: Decimal | None) -> str:

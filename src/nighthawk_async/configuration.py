@@ -123,6 +123,8 @@ class StepContextLimits(BaseModel):
         object_max_fields: Fields shown of one object.
         object_field_value_max_tokens: Tokens of one field's preview.
         tool_result_max_tokens: Tokens of one tool result's preview.
+        visible_names: Which names the model is shown and its code can use: `all` of Python's, or only those
+            that are `named` by the block.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -136,6 +138,7 @@ class StepContextLimits(BaseModel):
     object_max_fields: _Count = 16
     object_field_value_max_tokens: _Positive = 120
     tool_result_max_tokens: _Positive = 1_200
+    visible_names: Literal["all", "named"] = "all"
 
 
 class LoopGuard(BaseModel):

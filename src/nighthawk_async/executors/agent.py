@@ -28,11 +28,17 @@ from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, objection_to_agent
-from .direct import answer_at_once, answer_piecemeal
+from .direct import answer_at_once
 from .foreign_turns import foreign_task
-from .instructions import outcome_instructions, tool_instructions, variable_instructions
+from .instructions import (
+    outcome_instructions,
+    tool_instructions,
+    variable_instructions,
+    visibility_instructions,
+)
 from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
+from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
 from .step_prompt import StepPrompt, binding_type_names, return_type_name
@@ -248,6 +254,7 @@ class AgentStepExecutor:
     ) -> tuple[StepOutcome, dict[str, object]]:
         step = get_current_step()
         step.rejections_left = self.configuration.max_corrective_turns
+        _check_visibility(self.configuration, step.context)
         prompt = StepPrompt(
             configuration=self.configuration,
             counter=self.token_encoding,
@@ -353,6 +360,7 @@ class AgentStepExecutor:
         parts = (
             variable_instructions(binding_type_names(context)),
             tool_instructions(self.configuration.provided_tools, limit),
+            visibility_instructions(context.visible_builtins),
         )
         return "\n\n".join(part for part in parts if part)
 
@@ -392,6 +400,19 @@ def _check_mentioned_tools(step: Step, offered: Sequence[str]) -> None:
     context = step.context
     known = ChainMap(context.step_locals, context.step_globals)
     check_mentioned_tools(step.program, step_id=context.step_id, offered=offered, known=known)
+
+
+def _check_visibility(configuration: StepExecutorConfiguration, context: StepContext) -> None:
+    """Refuse to show everything where an executor around this one does not say that it must not be.
+
+    Raises:
+        ConfigurationError: The step sees more than the configuration says.
+    """
+    if configuration.context_limits.visible_names == "named" and context.visible_builtins is None:
+        raise ConfigurationError(
+            "visible_names='named' is not in force, because the run's executor is another one: give it the "
+            "attribute `configuration` of the AgentStepExecutor that it calls."
+        )
 
 
 def _is_short(value: object, limit: int) -> bool:

@@ -1,11 +1,17 @@
 """What the system prompt says about tools and outcomes. Floor 4."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
 
-__all__ = ["direct_instructions", "outcome_instructions", "tool_instructions", "variable_instructions"]
+__all__ = [
+    "direct_instructions",
+    "outcome_instructions",
+    "tool_instructions",
+    "variable_instructions",
+    "visibility_instructions",
+]
 
 _ANY_TYPE = "object"
 
@@ -38,6 +44,19 @@ def tool_instructions(provided_tools: Sequence[str], tool_result_max_tokens: int
         "calls that do not need each other's results into one response."
     )
     return "\n".join(lines)
+
+
+def visibility_instructions(visible_builtins: Collection[str] | None) -> str:
+    """Which names there are, where only those that the block names are visible."""
+    if visible_builtins is None:
+        return ""
+    listed = ", ".join(sorted(visible_builtins))
+    builtins = f"of Python's builtins only {listed}" if listed else "none of Python's builtins"
+    fails = "" if {"__build_class__", "__import__"} & set(visible_builtins) else "; import and class fail"
+    return (
+        "Your expressions and statements see the names under LOCALS and GLOBALS, what they bind themselves, and "
+        f"{builtins}{fails}."
+    )
 
 
 def variable_instructions(types: Mapping[str, str]) -> str:

@@ -5,26 +5,38 @@ belongs to the standard library. What cannot be shown that way is `...`, as in a
 """
 
 import collections.abc
+import json
+import re
 import types
 import typing
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, ForwardRef, cast
 
 import typing_extensions
 
-from .introspection import has_base, is_one_of, type_name
-from .plain_text import single_line
+from .introspection import (
+    class_dictionary,
+    has_base,
+    instance_dictionary,
+    is_one_of,
+    type_module,
+    type_name,
+)
+from .plain_text import clean_text, single_line
 from .scalars import find_scalar_text
+from .type_names import TypeNames, own_name
 
-__all__ = ["annotation_text", "default_text", "is_type_alias", "is_type_expression"]
+__all__ = ["default_text", "is_type_alias", "is_type_expression", "literal_text", "written_type"]
 
 _UNKNOWN = "..."
-_TEXT_CHARACTERS = 200
+_TEXT_CHARACTERS = 2_000
 _DEFAULT_CHARACTERS = 60
+_DEFAULT_TEXT_CHARACTERS = 200
 _MAX_DEPTH = 12
 _MAX_PARTS = 32
+_MAX_LITERALS = 256
 
-_module_of_type = type.__dict__["__module__"].__get__
 _qualified_name_of_type = type.__dict__["__qualname__"].__get__
 
 _PARAMETERIZED_EXAMPLES: tuple[Any, ...] = (
@@ -44,9 +56,11 @@ _BARE_EXAMPLES: tuple[object, ...] = tuple(
     getattr(typing, name) for name in ("ClassVar", "List", "Tuple", "Callable", "Never")
 )
 _BARE_TYPES = {id(type(example)) for example in _BARE_EXAMPLES}
-_NAMED_TYPES = {id(typing.TypeVar), id(typing.ParamSpec), id(typing.NewType)}
+_NAMED_TYPES = {id(typing.TypeVar), id(typing.ParamSpec), id(typing.TypeVarTuple)}
 _ALIAS_TYPES = {id(typing_extensions.TypeAliasType), id(getattr(typing, "TypeAliasType", None))}
 _CALLABLE_ORIGIN = typing_extensions.get_origin(typing.Callable[[int], str])
+_UNQUALIFIED_MODULES = frozenset({"builtins", "typing", "typing_extensions"})
+_DOTTED_NAME = re.compile(r"(?P<text>'[^']*'|\"[^\"]*\")|(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)")
 _EMPTY_SHOWN = (list, tuple, dict, set, frozenset)
 _LITERAL_TYPES = {id(kind) for kind in (str, bytes, int, float, complex, bool, type(None))}
 
@@ -61,25 +75,127 @@ def is_type_expression(value: object) -> bool:
     return id(type(value)) in _PARAMETERIZED_TYPES
 
 
-def annotation_text(annotation: object, depth: int = 0) -> str:
-    """Render an annotation on one line.
+def written_type(
+    annotation: object, names: TypeNames | None = None, namespace: Mapping[str, object] | None = None
+) -> str:
+    """Write a type on one line, as an annotation in the block would be written.
 
     Args:
-        annotation: The annotation as found; a string stands for itself.
-        depth: How deep the annotation stands inside another.
+        annotation: The type; metadata of `Annotated` is left out. The names in a text are looked up and
+            written anew; a text in which that is not possible stands for itself.
+        names: How types are written in the block; None for the names that they have where they are defined.
+        namespace: The values of names in texts, those of the module where the annotation stands.
     """
-    kind = type(annotation)
-    if depth > _MAX_DEPTH:
+    return _TypeWriter(names or TypeNames(), namespace or {}).text(annotation)
+
+
+class _TypeWriter:
+    """Writes types; `depth` says how deep one stands inside another."""
+
+    def __init__(self, names: TypeNames, namespace: Mapping[str, object]) -> None:
+        self._names = names
+        self._namespace = namespace
+
+    def text(self, annotation: object, depth: int = 0) -> str:
+        kind = type(annotation)
+        if depth > _MAX_DEPTH:
+            return _UNKNOWN
+        if kind is str:
+            return self._of_text(cast(str, annotation))
+        if annotation is None or annotation is type(None):
+            return "None"
+        if has_base(kind, type):
+            return self._of_class(cast("type[Any]", annotation), depth)
+        if id(kind) in _PARAMETERIZED_TYPES:
+            return single_line(self._parameterized(annotation, depth + 1), _TEXT_CHARACTERS)
+        return self._special(annotation, kind, depth + 1)
+
+    def _of_class(self, cls: type, depth: int) -> str:
+        if type_module(cls) in _UNQUALIFIED_MODULES:
+            return single_line(_qualified_name_of_type(cls), _TEXT_CHARACTERS)
+        generic = class_dictionary(cls).get("__pydantic_generic_metadata__")
+        if type(generic) is dict and (arguments := cast("dict[str, Any]", generic).get("args")):
+            if self._names.find(cls) is not None:
+                return self._names.written(cls)
+            origin = cast("dict[str, object]", generic)["origin"]
+            return f"{self.text(origin, depth)}[{self._arguments(arguments, depth + 1)}]"
+        return self._names.written(cls)
+
+    def _parameterized(self, annotation: object, depth: int) -> str:
+        origin: Any = typing_extensions.get_origin(annotation)
+        arguments: tuple[Any, ...] = typing_extensions.get_args(annotation)
+        if origin is typing.Union or origin is types.UnionType:
+            return " | ".join(self.text(argument, depth) for argument in arguments[:_MAX_PARTS])
+        if origin is typing.Annotated or origin is typing_extensions.Annotated:
+            return self.text(arguments[0], depth)
+        if origin is typing.Literal or origin is typing_extensions.Literal:
+            return f"Literal[{', '.join(map(self._literal, arguments[:_MAX_LITERALS]))}]"
+        shown = self._arguments(arguments, depth)
+        if origin is typing.Unpack or origin is typing_extensions.Unpack:
+            return f"*{shown}"
+        name = "Callable" if origin is _CALLABLE_ORIGIN else self.text(origin, depth)
+        return f"{name}[{shown}]"
+
+    def _arguments(self, arguments: tuple[Any, ...], depth: int) -> str:
+        return ", ".join(self._argument(argument, depth) for argument in arguments[:_MAX_PARTS]) or "()"
+
+    def _argument(self, argument: object, depth: int) -> str:
+        if type(argument) is list:
+            return f"[{self._arguments(tuple(cast('list[Any]', argument)), depth).removesuffix('()')}]"
+        return self.text(argument, depth)
+
+    def _literal(self, value: object) -> str:
+        kind = type(value)
+        if has_base(kind, Enum):
+            name = instance_dictionary(value).get("_name_")
+            return f"{self._names.written(kind)}.{single_line(name, 120) if type(name) is str else '?'}"
+        return literal_text(value)
+
+    def _special(self, annotation: object, kind: type, depth: int) -> str:
+        if id(kind) in _BARE_TYPES:
+            return repr(annotation).removeprefix("typing.").removeprefix("typing_extensions.")
+        if id(kind) in _ALIAS_TYPES or kind is typing.NewType:
+            return self._names.written(annotation)
+        if id(kind) in _NAMED_TYPES:
+            return own_name(annotation)
+        if kind is ForwardRef:
+            return self.text(cast(ForwardRef, annotation).__forward_arg__, depth)
         return _UNKNOWN
-    if kind is str:
-        return single_line(cast(str, annotation), _TEXT_CHARACTERS)
-    if annotation is None or annotation is type(None):
-        return "None"
-    if has_base(kind, type):
-        return _class_text(cast("type[Any]", annotation))
-    if id(kind) in _PARAMETERIZED_TYPES:
-        return single_line(_parameterized_text(annotation, depth + 1), _TEXT_CHARACTERS)
-    return _special_text(annotation, kind, depth + 1)
+
+    def _of_text(self, text: str) -> str:
+        """A text with its names written as the block writes them."""
+        return _DOTTED_NAME.sub(self._of_name, single_line(text, _TEXT_CHARACTERS))
+
+    def _of_name(self, match: re.Match[str]) -> str:
+        if match["text"]:
+            return match[0]
+        root, *path = match["name"].split(".")
+        named = _member(self._namespace.get(root, self._names.looked_up(root)), path)
+        is_written = is_type_alias(named) or type(named) is typing.NewType or has_base(type(named), type)
+        if not is_written or named is type(None):
+            return match[0]
+        return self.text(named)
+
+
+def literal_text(value: object) -> str:
+    """A value that may stand in a `Literal`, texts in double quotes.
+
+    Args:
+        value: The value.
+    """
+    if type(value) is str:
+        return single_line(json.dumps(clean_text(value), ensure_ascii=False), _TEXT_CHARACTERS)
+    return default_text(value)
+
+
+def _member(value: object, path: list[str]) -> object:
+    """What a dotted name means below a value, without asking an object for its attributes."""
+    for name in path:
+        if has_base(type(value), type):
+            value = class_dictionary(cast("type", value)).get(name)
+        else:
+            value = instance_dictionary(value).get(name)
+    return value
 
 
 def default_text(value: object) -> str:
@@ -101,51 +217,12 @@ def _flat_sequence_text(value: list[object] | tuple[object, ...]) -> str:
     if len(value) > _MAX_PARTS or any(id(type(item)) not in _LITERAL_TYPES for item in value):
         return _UNKNOWN
     shown = ", ".join(map(_literal_text, value))
-    return single_line(f"[{shown}]" if type(value) is list else f"({shown})", _TEXT_CHARACTERS)
+    return single_line(f"[{shown}]" if type(value) is list else f"({shown})", _DEFAULT_TEXT_CHARACTERS)
 
 
 def _literal_text(value: object) -> str:
     if type(value) is int and value.bit_length() > _DEFAULT_CHARACTERS:
-        return f"{value:#x}" if value.bit_length() <= _TEXT_CHARACTERS else _UNKNOWN
+        return f"{value:#x}" if value.bit_length() <= _DEFAULT_TEXT_CHARACTERS else _UNKNOWN
     if is_one_of(type(value), (str, bytes)) and len(cast(str, value)) > _DEFAULT_CHARACTERS:
         return f"{cast(str, value)[:_DEFAULT_CHARACTERS]!r}…"
-    return single_line(repr(value), _TEXT_CHARACTERS)
-
-
-def _class_text(cls: type) -> str:
-    module, name = _module_of_type(cls), _qualified_name_of_type(cls)
-    if type(module) is not str or module in ("builtins", "typing"):
-        return single_line(name, _TEXT_CHARACTERS)
-    return single_line(f"{module}.{name}", _TEXT_CHARACTERS)
-
-
-def _parameterized_text(annotation: object, depth: int) -> str:
-    origin: Any = typing_extensions.get_origin(annotation)
-    arguments: tuple[Any, ...] = typing_extensions.get_args(annotation)[:_MAX_PARTS]
-    if origin is typing.Union or origin is types.UnionType:
-        return " | ".join(annotation_text(argument, depth) for argument in arguments)
-    if origin is typing.Annotated or origin is typing_extensions.Annotated:
-        return annotation_text(arguments[0], depth)
-    if origin is typing.Literal or origin is typing_extensions.Literal:
-        return f"Literal[{', '.join(map(default_text, arguments))}]"
-    shown = ", ".join(_argument_text(argument, depth) for argument in arguments) or "()"
-    name = "Callable" if origin is _CALLABLE_ORIGIN else annotation_text(origin, depth)
-    return f"{name}[{shown}]"
-
-
-def _argument_text(argument: object, depth: int) -> str:
-    if type(argument) is list:
-        parameters = cast("list[object]", argument)[:_MAX_PARTS]
-        return f"[{', '.join(annotation_text(parameter, depth) for parameter in parameters)}]"
-    return annotation_text(argument, depth)
-
-
-def _special_text(annotation: object, kind: type, depth: int) -> str:
-    if id(kind) in _BARE_TYPES:
-        return repr(annotation).removeprefix("typing.")
-    if id(kind) in _NAMED_TYPES or id(kind) in _ALIAS_TYPES:
-        name = cast("typing.TypeVar", annotation).__name__
-        return single_line(name, _TEXT_CHARACTERS) if type(name) is str else _UNKNOWN
-    if kind is ForwardRef:
-        return annotation_text(cast(ForwardRef, annotation).__forward_arg__, depth)
-    return _UNKNOWN
+    return single_line(repr(value), _DEFAULT_TEXT_CHARACTERS)

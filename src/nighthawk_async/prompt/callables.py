@@ -7,7 +7,7 @@ import inspect
 import types
 from collections.abc import Callable
 from typing import Any, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from msgspec import Struct
 
@@ -21,8 +21,9 @@ from .introspection import (
 )
 from .plain_text import single_line
 from .signatures import find_function, find_signature, signature_text, without_first_parameter
+from .type_names import TypeNames
 
-__all__ = ["CallableDescription", "callable_line", "describe_callable"]
+__all__ = ["CallableDescription", "callable_line", "describe_callable", "summary_of"]
 
 _DOCUMENTATION_CHARACTERS = 160
 _DOCUMENTATION_READ = 4_000
@@ -47,21 +48,32 @@ class CallableDescription(Struct, frozen=True, kw_only=True):
     asynchrony: str = ""
 
 
-def describe_callable(value: Callable[..., object], *, is_bound: bool = False) -> CallableDescription:
+def describe_callable(
+    value: Callable[..., object], *, names: TypeNames | None = None, is_bound: bool = False
+) -> CallableDescription:
     """Describe a callable without calling any of its code.
 
     Descriptions of functions and classes are remembered for as long as these live.
 
     Args:
         value: The callable.
+        names: How types are written in the block; None for their own names.
         is_bound: Whether the first parameter is supplied by the object through which it is called.
     """
+    names = names or TypeNames()
     if not _is_hashed_by_identity(value):
-        return _describe(value, is_bound)
+        return _describe(value, is_bound, names)
     remembered = _bound_descriptions if is_bound else _descriptions
-    description = remembered.get(value)
+    descriptions = remembered.get(value)
+    if descriptions is None or (spelling := descriptions.spelling(names)) is None:
+        noted = names.apart()
+        description = _describe(value, is_bound, noted)
+        descriptions = remembered[value] = _Descriptions(noted)
+        descriptions.by_spelling[cast("tuple[str, ...]", descriptions.spelling(names))] = description
+        return description
+    description = descriptions.by_spelling.get(spelling)
     if description is None:
-        description = remembered[value] = _describe(value, is_bound)
+        description = descriptions.by_spelling[spelling] = _describe(value, is_bound, names)
     return description
 
 
@@ -87,8 +99,35 @@ def callable_line(path: str, description: CallableDescription, *, is_ambiguous: 
     )
 
 
-_descriptions: WeakKeyDictionary[Any, CallableDescription] = WeakKeyDictionary()
-_bound_descriptions: WeakKeyDictionary[Any, CallableDescription] = WeakKeyDictionary()
+class _Descriptions:
+    """The descriptions of one callable, by how the types in its signature are written.
+
+    Args:
+        names: Those with which the first was made, which mention the types of the signature alone.
+    """
+
+    __slots__ = ("_types", "by_spelling")
+
+    def __init__(self, names: TypeNames) -> None:
+        # The signature of a class may name the class itself, which nothing here may keep alive.
+        self._types = tuple(map(_reference, names.mentioned.values()))
+        self.by_spelling: dict[tuple[str, ...], CallableDescription] = {}
+
+    def spelling(self, names: TypeNames) -> tuple[str, ...] | None:
+        """How the types are written; None when one of them is gone."""
+        types_ = [reference() for reference in self._types]
+        return None if any(each is None for each in types_) else tuple(map(names.written, types_))
+
+
+_descriptions: WeakKeyDictionary[Any, _Descriptions] = WeakKeyDictionary()
+_bound_descriptions: WeakKeyDictionary[Any, _Descriptions] = WeakKeyDictionary()
+
+
+def _reference(named: object) -> Callable[[], object]:
+    try:
+        return ref(named)
+    except TypeError:  # a type alias
+        return lambda: named
 
 
 def _is_hashed_by_identity(value: object) -> bool:
@@ -103,15 +142,26 @@ def _is_hashed_by_identity(value: object) -> bool:
     )
 
 
-def _describe(value: Callable[..., object], is_bound: bool) -> CallableDescription:
+def _describe(value: Callable[..., object], is_bound: bool, names: TypeNames) -> CallableDescription:
     signature = find_signature(value)
     if signature is None:
         return CallableDescription(signature=None)
     return CallableDescription(
-        signature=signature_text(without_first_parameter(signature) if is_bound else signature),
-        summary=_summary(value),
+        signature=signature_text(
+            without_first_parameter(signature) if is_bound else signature, names, _namespace(value)
+        ),
+        summary=summary_of(value),
         asynchrony=_asynchrony(value),
     )
+
+
+def _namespace(value: Callable[..., object]) -> dict[str, object] | None:
+    """The globals of the module where a callable is written; None when it is not written in Python."""
+    if has_base(type(value), type):
+        found, start = find_class_attribute(cast("type[Any]", value), "__init__")
+        value = cast("Callable[..., object]", start) if found else value
+    function = find_function(value)
+    return None if function is None else function.__globals__
 
 
 def _asynchrony(value: Callable[..., object]) -> str:
@@ -129,7 +179,12 @@ def _is_marked_async(value: object) -> bool:
     return instance_dictionary(value).get(_ASYNC_CALL_MARK) is True
 
 
-def _summary(value: Callable[..., object]) -> str:
+def summary_of(value: Callable[..., object]) -> str:
+    """Return the first line of a callable's docstring; empty when it has none that somebody wrote.
+
+    Args:
+        value: The callable.
+    """
     documentation, automatic_start = _documentation(value)
     # A natural function's docstring is its program, and a data class's own is its signature once more.
     if documentation.startswith(_NATURAL_SENTINEL) or (

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..configuration import JsonRendererStyle, StepContextLimits
 from ..secret_names import HIDDEN, hides_value
 from ..types.content import UserContent
-from .annotations import annotation_text, is_type_alias, is_type_expression
+from .annotations import is_type_alias, is_type_expression, written_type
 from .callables import CallableDescription, callable_line, describe_callable
 from .containers import is_container_type
 from .enumerations import EnumerationDescription, describe_enumeration
@@ -23,6 +23,7 @@ from .objects import ObjectMembers, find_members, object_lines, readable_fields
 from .preview import render_preview
 from .scalars import find_scalar_text, module_name
 from .tokens import TokenCounter
+from .type_names import TypeNames
 
 __all__ = ["Entry", "EntryRenderer", "classify_entry"]
 
@@ -56,15 +57,18 @@ class Entry(Struct, frozen=True, kw_only=True):
     kind: _Kind
 
 
-def classify_entry(name: str, value: object, *, limits: StepContextLimits) -> Entry:
+def classify_entry(
+    name: str, value: object, *, limits: StepContextLimits, names: TypeNames | None = None
+) -> Entry:
     """Find out how a value is rendered; callables and objects are described at once.
 
     Args:
         name: The top-level name.
         value: The value.
         limits: How many members of an object count.
+        names: How types are written in the block; None for their own names.
     """
-    return Entry(name=name, value=value, kind=_kind_of(name, value, limits))
+    return Entry(name=name, value=value, kind=_kind_of(name, value, limits, names))
 
 
 class EntryRenderer:
@@ -160,19 +164,19 @@ class EntryRenderer:
         return leaves
 
 
-def _kind_of(name: str, value: object, limits: StepContextLimits) -> _Kind:
+def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNames | None) -> _Kind:
     cls = type(value)
     if is_type_alias(value):
-        return _Text(f"{name}: type = {_underlying_type(value)}")
+        return _Text(f"{name}: type = {_underlying_type(value, names)}")
     if is_type_expression(value):
-        return _Text(f"{name}: type = {annotation_text(value)}")
+        return _Text(f"{name}: type = {written_type(value, names)}")
     if has_base(cls, ModuleType):
         return _Text(f'{name}: module = "{module_name(cast(ModuleType, value))}"')
     enumeration = describe_enumeration(value)
     if enumeration is not None:
         return enumeration
     if callable(value):
-        return describe_callable(value)
+        return describe_callable(value, names=names)
     if find_scalar_text(cls) is not None:
         return _Preview()
     content = as_user_content(value)
@@ -180,13 +184,13 @@ def _kind_of(name: str, value: object, limits: StepContextLimits) -> _Kind:
         return _Inline(content)
     if is_container_type(cls):
         return _Preview()
-    return find_members(value, limits=limits)
+    return find_members(value, limits=limits, names=names)
 
 
-def _underlying_type(alias: object) -> str:
+def _underlying_type(alias: object, names: TypeNames | None) -> str:
     """Return what a type alias stands for; this evaluates the right-hand side of its `type` statement."""
     try:
-        return annotation_text(cast(Any, alias).__value__)
+        return written_type(cast(Any, alias).__value__, names)
     except Exception:
         # The expression is the program's own and may fail in any way; the name is still worth showing.
         return _UNRESOLVABLE

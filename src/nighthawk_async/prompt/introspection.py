@@ -19,12 +19,14 @@ __all__ = [
     "is_one_of",
     "read_slot",
     "resolution_order",
+    "type_module",
     "type_name",
 ]
 
 _TYPE_NAME_CHARACTERS = 80
 
 _name_of_type = type.__dict__["__name__"].__get__
+_module_of_type = type.__dict__["__module__"].__get__
 _order_of_type = type.__dict__["__mro__"].__get__
 _dictionary_of_type = type.__dict__["__dict__"].__get__
 
@@ -32,6 +34,12 @@ _dictionary_of_type = type.__dict__["__dict__"].__get__
 def type_name(cls: type) -> str:
     """Return a class's own name, on one line and of bounded length."""
     return single_line(_name_of_type(cls), _TYPE_NAME_CHARACTERS)
+
+
+def type_module(cls: type) -> str:
+    """Return the name of the module where a class is defined; empty when that is no text."""
+    module = _module_of_type(cls)
+    return module if type(module) is str else ""
 
 
 def resolution_order(cls: type) -> tuple[type, ...]:

@@ -2,7 +2,7 @@
 
 import functools
 import types
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, cast
 
 from msgspec import Struct
@@ -21,8 +21,9 @@ from .fields import (
 from .introspection import class_dictionary, is_one_of, resolution_order, type_name
 from .preview import render_preview
 from .tokens import TokenCounter
+from .type_names import TypeNames
 
-__all__ = ["ObjectMembers", "find_members", "object_lines", "readable_fields"]
+__all__ = ["ObjectMembers", "class_methods", "find_members", "object_lines", "readable_fields"]
 
 _CACHING_WRAPPER_TYPE = type(functools.lru_cache(lambda: None))
 
@@ -55,17 +56,22 @@ def readable_fields(value: object) -> dict[str, object]:
     return fields
 
 
-def find_members(value: object, *, limits: StepContextLimits) -> ObjectMembers:
+def find_members(
+    value: object, *, limits: StepContextLimits, names: TypeNames | None = None
+) -> ObjectMembers:
     """Find the members of an object that its block shows.
 
     Args:
         value: The object. No code of it runs; properties and other descriptors are left out.
         limits: How many methods and fields to show.
+        names: How types are written in the block; None for their own names.
     """
     fields = sorted(readable_fields(value).items(), key=_by_name)
     methods = sorted(_methods(value).items(), key=_by_name)
     return ObjectMembers(
-        methods=tuple((name, describe()) for name, describe in methods[: limits.object_max_methods]),
+        methods=tuple(
+            (name, describe(names=names)) for name, describe in methods[: limits.object_max_methods]
+        ),
         omitted_methods=max(0, len(methods) - limits.object_max_methods),
         fields=tuple(fields[: limits.object_max_fields]),
         omitted_fields=max(0, len(fields) - limits.object_max_fields),
@@ -123,13 +129,29 @@ def _by_name(member: tuple[str, object]) -> str:
     return member[0]
 
 
-def _methods(value: object) -> dict[str, Callable[[], CallableDescription]]:
+def _methods(value: object) -> dict[str, Callable[..., CallableDescription]]:
     """Find the methods by name, with what describes each, so that only those shown are described."""
-    cls = type(value)
     own = object_fields(value)
-    methods: dict[str, Callable[[], CallableDescription]] = {}
-    seen = set(own)
-    for base in resolution_order(cls):
+    methods = class_methods(type(value), hidden=own)
+    for name, field in own.items():
+        if callable(field):
+            methods[name] = functools.partial(describe_callable, field)
+    return methods
+
+
+def class_methods(
+    cls: type, *, hidden: Collection[str] = (), bases: Iterable[type] | None = None
+) -> dict[str, Callable[..., CallableDescription]]:
+    """Find the public methods of the instances of a class by name, with what describes each.
+
+    Args:
+        cls: The class.
+        hidden: Names that mean something else on an instance.
+        bases: The classes whose methods count; None for all from which it inherits.
+    """
+    methods: dict[str, Callable[..., CallableDescription]] = {}
+    seen = set(hidden)
+    for base in resolution_order(cls) if bases is None else bases:
         if is_framework_base(base):
             continue
         for name, attribute in class_dictionary(base).items():
@@ -138,13 +160,10 @@ def _methods(value: object) -> dict[str, Callable[[], CallableDescription]]:
                 describe = _method_description(attribute)
                 if describe is not None:
                     methods[name] = describe
-    for name, field in own.items():
-        if callable(field):
-            methods[name] = functools.partial(describe_callable, field)
     return methods
 
 
-def _method_description(attribute: object) -> Callable[[], CallableDescription] | None:
+def _method_description(attribute: object) -> Callable[..., CallableDescription] | None:
     """Return what describes a class attribute as a method; None when it is none or a descriptor hides it."""
     kind = type(attribute)
     if is_one_of(kind, _BOUND_KINDS):

@@ -9,14 +9,15 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from pydantic import BaseModel
 
 from ..secret_names import HIDDEN, hides_value
-from .annotations import annotation_text, default_text
+from .annotations import default_text, written_type
 from .introspection import find_class_attribute, has_base, instance_dictionary, is_one_of
+from .type_names import TypeNames
 
 __all__ = ["find_function", "find_signature", "signature_text", "without_first_parameter"]
 
@@ -32,12 +33,23 @@ _CALLABLES_IN_C: tuple[type, ...] = (
 )
 
 
-def signature_text(signature: inspect.Signature) -> str:
+def signature_text(
+    signature: inspect.Signature,
+    names: TypeNames | None = None,
+    namespace: Mapping[str, object] | None = None,
+) -> str:
     """Render a signature as `str(signature)` does, except defaults and annotations whose code would run.
 
     Args:
         signature: The signature.
+        names: How types are written in the block; None for their own names.
+        namespace: The values of names in annotations that are texts.
     """
+    names = names or TypeNames()
+
+    def annotation_text(annotation: object) -> str:
+        return written_type(annotation, names, namespace)
+
     shown: list[str] = []
     previous: inspect.Parameter | None = None
     has_star = False
@@ -51,7 +63,7 @@ def signature_text(signature: inspect.Signature) -> str:
         if parameter.kind is parameter.KEYWORD_ONLY and not has_star:
             shown.append("*")
         has_star = has_star or parameter.kind in (parameter.VAR_POSITIONAL, parameter.KEYWORD_ONLY)
-        shown.append(_parameter_text(parameter))
+        shown.append(_parameter_text(parameter, annotation_text))
         previous = parameter
     if previous is not None and previous.kind is previous.POSITIONAL_ONLY:
         shown.append("/")
@@ -179,7 +191,7 @@ def _inspected(value: Callable[..., object], *, follow_wrapped: bool = False) ->
         return None
 
 
-def _parameter_text(parameter: inspect.Parameter) -> str:
+def _parameter_text(parameter: inspect.Parameter, annotation_text: Callable[[object], str]) -> str:
     stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
     text = stars + parameter.name
     is_annotated = parameter.annotation is not parameter.empty

@@ -15,6 +15,7 @@ from .entries import EntryRenderer, classify_entry
 from .plain_text import break_delimiters, clean_text
 from .selection import select_locals
 from .tokens import TokenCounter
+from .type_names import TypeNames
 
 __all__ = ["MULTIMODAL_ITEM_TOKENS", "SNIPPED", "RenderedSection", "Section", "render_section"]
 
@@ -52,6 +53,7 @@ def render_section(
     style: JsonRendererStyle,
     counter: TokenCounter,
     show_secrets: bool = False,
+    names: TypeNames | None = None,
 ) -> RenderedSection:
     """Render the names of a section and what they hold.
 
@@ -68,12 +70,16 @@ def render_section(
         style: How previews show what they leave out.
         counter: Counts tokens.
         show_secrets: Whether to show what stands under names of secrets that the program does not mention.
+        names: How types are written in the block; None for their own names.
 
     Source: specification 8.2.2 and 8.2.3.
     """
     max_tokens, max_items = _section_limits(section, limits)
     selected = select_locals(entries)
-    shown = [classify_entry(name, selected[name], limits=limits) for name in list(selected)[:max_items]]
+    shown = [
+        classify_entry(name, selected[name], limits=limits, names=names)
+        for name in list(selected)[:max_items]
+    ]
     renderer = EntryRenderer(
         entries=shown,
         references=references,

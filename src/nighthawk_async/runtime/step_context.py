@@ -31,6 +31,8 @@ class StepContext:
         binding_types: The type of each write binding, `object` where none is known.
         references: Every `<name>` and dotted `<name.field>` of the program, in order of appearance.
         referenced_globals: The values of referenced names that are not step locals.
+        visible_builtins: The builtins that the step's code can use, which then sees no globals besides
+            `referenced_globals`; None for all of Python's globals and builtins.
         allowed_kinds: The outcome kinds the block may end with.
         refused_kinds: Outcome kinds that the function's return annotation takes away, and why.
         raise_error_types: The exception types a `raise` outcome may name.
@@ -53,6 +55,7 @@ class StepContext:
     binding_types: Mapping[str, object] = field(default_factory=dict[str, object])
     references: tuple[str, ...] = ()
     referenced_globals: Mapping[str, object] = field(default_factory=dict[str, object])
+    visible_builtins: frozenset[str] | None = None
     allowed_kinds: tuple[OutcomeKind, ...] = ()
     refused_kinds: Mapping[OutcomeKind, str] = field(default_factory=dict[OutcomeKind, str])
     raise_error_types: Mapping[str, type[Exception]] = field(default_factory=dict[str, type[Exception]])

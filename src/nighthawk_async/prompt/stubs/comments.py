@@ -1,0 +1,210 @@
+"""What metadata of a type says to somebody who has to give a value, in few words. Floor 1."""
+
+import types
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+import annotated_types
+import msgspec
+import typing_extensions
+from pydantic import AliasChoices, AliasPath, Discriminator
+from pydantic.fields import FieldInfo
+
+from ..annotations import literal_text, written_type
+from ..introspection import has_base, type_module
+from ..plain_text import single_line
+from ..type_names import TypeNames
+from .fields import DataKey, InData
+
+__all__ = ["comment_of", "constraints_of"]
+
+_DESCRIPTION_CHARACTERS = 300
+_PATTERN_CHARACTERS = 200
+_MAX_DEPTH = 4
+
+_BOUNDS = {"gt": "> {}", "ge": ">= {}", "lt": "< {}", "le": "<= {}"}
+_LENGTHS = {"min_length": "len >= {}", "max_length": "len <= {}"}
+
+
+def comment_of(annotation: object, metadata: Iterable[object], names: TypeNames) -> str:
+    """What there is to say about values of a type beside the type itself; empty when there is nothing.
+
+    Args:
+        annotation: The type.
+        metadata: What belongs to this use of it: the constraints of a field for example.
+        names: How types are written in the block.
+    """
+    facts = _Facts()
+    for each in metadata:
+        facts.add(each)
+    facts.add_annotation(annotation)
+    nested = constraints_of(annotation, names)
+    return "; ".join(dict.fromkeys([*facts.descriptions, *facts.phrases(), *nested, *facts.keys]))
+
+
+def constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Iterator[str]:
+    """What constrains the parts of a type, each with the type of the part.
+
+    Args:
+        annotation: The type.
+        names: How types are written in the block.
+        depth: How deep it stands inside another.
+    """
+    if depth > _MAX_DEPTH or _is_literal(annotation):
+        return
+    is_annotated = typing_extensions.get_origin(annotation) is typing_extensions.Annotated
+    arguments: tuple[Any, ...] = typing_extensions.get_args(annotation)
+    for argument in arguments[:1] if is_annotated else arguments:
+        facts = _Facts()
+        if not is_annotated:
+            facts.add_annotation(argument)
+        said = [*facts.descriptions, *facts.phrases()]
+        if said:
+            yield f"{written_type(argument, names)}: {', '.join(said)}"
+        yield from constraints_of(argument, names, depth + 1)
+
+
+class _Facts:
+    """What is known of a value, collected from metadata of several libraries."""
+
+    def __init__(self) -> None:
+        self.descriptions: list[str] = []
+        self.keys: list[str] = []
+        self._bounds: dict[str, str] = {}
+        self._others: list[str] = []
+
+    def phrases(self) -> list[str]:
+        """The constraints, each in a few words."""
+        bounds = [_BOUNDS[name].format(self._bounds[name]) for name in _BOUNDS if name in self._bounds]
+        lengths = [_LENGTHS[name].format(self._bounds[name]) for name in _LENGTHS if name in self._bounds]
+        if len(lengths) == 2:
+            least, most = self._bounds["min_length"], self._bounds["max_length"]
+            lengths = [f"len {least}" if least == most else f"len {least} to {most}"]
+        return [*([", ".join(bounds)] if bounds else []), *lengths, *self._others]
+
+    def add_annotation(self, annotation: object) -> None:
+        """Add the metadata of `Annotated`."""
+        if typing_extensions.get_origin(annotation) is typing_extensions.Annotated:
+            for each in cast("Any", annotation).__metadata__:
+                self.add(each)
+
+    def add(self, item: object) -> None:
+        """Add one item of metadata; one of an unknown class says nothing."""
+        kind = type(item)
+        if kind is FieldInfo:
+            self._add_info(cast(FieldInfo, item))
+        elif kind is msgspec.Meta:
+            self._add_meta(cast(msgspec.Meta, item))
+        elif kind is DataKey:
+            self.keys.append(f"key {literal_text(cast(DataKey, item).key)}")
+        elif kind is InData:
+            self.keys.append("in data only")
+        elif kind is Discriminator:
+            self._add_discriminator(item)
+        elif type_module(kind) in _KNOWN_MODULES:
+            self._add_constraint(item)
+
+    def _add_info(self, info: FieldInfo) -> None:
+        self._describe(info.description)
+        self._add_discriminator(info.discriminator)
+        for each in info.metadata:
+            self.add(each)
+        alias = info.validation_alias if info.validation_alias is not None else info.alias
+        if alias is not None:
+            self.keys.append(f"key {_alias_text(alias)}")
+
+    def _add_meta(self, meta: msgspec.Meta) -> None:
+        self._describe(meta.description)
+        for name in (*_BOUNDS, *_LENGTHS):
+            if (bound := getattr(meta, name)) is not None:
+                self._bounds[name] = _bound_text(bound)
+        self._add_others(meta)
+
+    def _add_discriminator(self, discriminator: object) -> None:
+        if type(discriminator) is Discriminator:
+            discriminator = cast("object", discriminator.discriminator)
+        if isinstance(discriminator, str):
+            self._others.append(f"told apart by {single_line(discriminator, 80)}")
+
+    def _add_constraint(self, item: Any) -> None:
+        if has_base(type(cast("object", item)), _GROUPED):
+            for each in item:
+                self.add(each)
+            return
+        if type(item) is annotated_types.Timezone:
+            self._others.append("without time zone" if item.tz is None else "with time zone")
+        elif type(item) is annotated_types.Predicate:
+            self._add_predicate(item.func)
+        for name in (*_BOUNDS, *_LENGTHS):
+            bound: object = _attribute(item, name)
+            if bound is not None:
+                self._bounds[name] = _bound_text(bound)
+        self._describe(_attribute(item, "documentation"))
+        self._add_others(item)
+
+    def _add_others(self, item: object) -> None:
+        multiple, pattern = _attribute(item, "multiple_of"), _attribute(item, "pattern")
+        if multiple is not None:
+            self._others.append(f"multiple of {_bound_text(multiple)}")
+        if pattern is not None:
+            pattern = _attribute(pattern, "pattern") or pattern
+            if isinstance(pattern, str):
+                self._others.append(f"matches {single_line(pattern, _PATTERN_CHARACTERS)}")
+        for name, text in (("max_digits", "at most {} digits"), ("decimal_places", "{} decimal places")):
+            if (number := _attribute(item, name)) is not None:
+                self._others.append(text.format(_bound_text(number)))
+        if type(zone := _attribute(item, "tz")) is bool:
+            self._others.append("with time zone" if zone else "without time zone")
+
+    def _add_predicate(self, function: object) -> None:
+        name = getattr(function, "__name__", "") if type(function) in _NAMED_IN_C else ""
+        if name:
+            self._others.append(single_line(name, 80))
+
+    def _describe(self, description: object) -> None:
+        if type(description) is str and (text := " ".join(description.split())):
+            self.descriptions.append(single_line(text, _DESCRIPTION_CHARACTERS))
+
+
+_KNOWN_MODULES = frozenset(
+    {
+        "annotated_types",
+        "pydantic.types",
+        "pydantic._internal._fields",
+        "pydantic._internal._known_annotated_metadata",
+    }
+    | {"typing_extensions", "annotated_doc", "pydantic.annotated_handlers"}
+)
+"""Modules whose objects may be asked for their attributes."""
+
+_READABLE_MODULES = _KNOWN_MODULES | {"msgspec", "msgspec._core", "re"}
+
+_GROUPED: type = cast("type", annotated_types.GroupedMetadata)
+_NAMED_IN_C = (types.BuiltinFunctionType, types.MethodDescriptorType)
+
+
+def _attribute(item: object, name: str) -> object:
+    """An attribute of a metadata object; None without one."""
+    return getattr(item, name, None) if type_module(type(item)) in _READABLE_MODULES else None
+
+
+def _is_literal(annotation: object) -> bool:
+    return typing_extensions.get_origin(annotation) is typing_extensions.Literal
+
+
+def _bound_text(bound: object) -> str:
+    if type(bound) is float and bound.is_integer():
+        return str(int(bound))
+    return single_line(str(bound), 80) if type_module(type(bound)) in _PLAIN_MODULES else "..."
+
+
+_PLAIN_MODULES = frozenset({"builtins", "decimal", "datetime", "fractions"})
+
+
+def _alias_text(alias: object) -> str:
+    if type(alias) is AliasChoices:
+        return " or ".join(map(_alias_text, alias.choices))
+    if type(alias) is AliasPath:
+        root, *path = alias.path
+        return literal_text(root) + "".join(f"[{literal_text(step)}]" for step in path)
+    return literal_text(alias)

@@ -1,0 +1,295 @@
+"""The fields of classes that hold data, whichever library made them. Floor 1.
+
+Nothing of an instance is looked at, and no factory of a default is called. Annotations that are texts are
+evaluated, as every library does that validates against them; where that fails they stay texts.
+"""
+
+import dataclasses
+import sys
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+import typing_extensions
+from msgspec import Struct
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from ..annotations import is_type_expression
+from ..introspection import class_dictionary, find_class_attribute, has_base, is_one_of, resolution_order
+
+__all__ = [
+    "NO_DEFAULT",
+    "DataKey",
+    "InData",
+    "RecordField",
+    "Records",
+    "find_records",
+    "namespace_of",
+    "type_hints",
+]
+
+NO_DEFAULT = object()
+"""The default of a field that must be given."""
+
+_EMPTY_FACTORIES = (list, dict, set, tuple, frozenset)
+_FIELD_QUALIFIERS: tuple[Any, ...] = (
+    *(typing.Required, typing.NotRequired, typing.Final),
+    *(typing_extensions.Required, typing_extensions.NotRequired, typing_extensions.ReadOnly),
+)
+_OPTIONAL: dict[Any, bool] = {
+    **{typing.Required: False, typing.NotRequired: True},
+    **{typing_extensions.Required: False, typing_extensions.NotRequired: True},
+}
+
+
+class RecordField(Struct, frozen=True, kw_only=True):
+    """A field that a value may be given for.
+
+    Args:
+        name: Its name.
+        annotation: Its type.
+        default: The value it has when none is given; `NO_DEFAULT` when one must be, an `Ellipsis` object
+            when it is made anew each time.
+        metadata: Constraints and descriptions.
+        is_optional: Whether the key may be missing, without a default.
+    """
+
+    name: str
+    annotation: object
+    default: object = NO_DEFAULT
+    metadata: tuple[object, ...] = ()
+    is_optional: bool = False
+
+
+class Records(Struct, frozen=True, kw_only=True):
+    """What a class says of the data that its instances hold.
+
+    Args:
+        fields: The fields in order.
+        base: What stands in the place of a base class; empty for a class that is called with its fields.
+        namespace: The values of names in annotations that are texts.
+    """
+
+    fields: tuple[RecordField, ...]
+    base: str = ""
+    namespace: Mapping[str, object]
+
+
+def find_records(cls: type) -> Records | None:
+    """Find the fields of a class; None when it is none that holds data by declaration.
+
+    Args:
+        cls: A class; of a generic one, not one with arguments.
+    """
+    for is_kind, read, base in _KINDS:
+        if is_kind(cls):
+            fields = tuple(read(cls))
+            is_partial = base == "TypedDict" and bool(fields) and all(field.is_optional for field in fields)
+            return Records(
+                fields=fields,
+                base="TypedDict, total=False" if is_partial else base,
+                namespace=namespace_of(cls),
+            )
+    return None
+
+
+def _has(name: str) -> Callable[[type], bool]:
+    return lambda cls: find_class_attribute(cls, name)[0]
+
+
+def _is_typed_dict(cls: type) -> bool:
+    return typing_extensions.is_typeddict(cls)
+
+
+def _is_named_tuple(cls: type) -> bool:
+    return has_base(cls, tuple) and type(find_class_attribute(cls, "_fields")[1]) is tuple
+
+
+def _pydantic_fields(cls: type) -> Iterator[RecordField]:
+    _, fields = find_class_attribute(cls, "__pydantic_fields__")
+    for name, info in cast("dict[str, FieldInfo]", fields).items():
+        if info.init is not False:
+            yield _of_info(name, info.annotation, info, ())
+
+
+def _dataclass_fields(cls: type) -> Iterator[RecordField]:
+    _, fields = find_class_attribute(cls, "__dataclass_fields__")
+    hints = type_hints(cls)
+    for name, field in cast("dict[str, dataclasses.Field[Any]]", fields).items():
+        annotation = hints.get(name, field.type)
+        if type(annotation) is dataclasses.InitVar:
+            annotation = cast("Any", annotation).type
+        kind = getattr(field, "_field_type").name  # noqa: B009  (a field of the instance, a class variable, …)
+        if not field.init or kind == "_FIELD_CLASSVAR":
+            continue
+        if field.default_factory is not dataclasses.MISSING:
+            yield _field(name, annotation, _of_factory(field.default_factory))
+        elif type(field.default) is FieldInfo:
+            yield _of_info(name, annotation, field.default, ())
+        else:
+            is_required = field.default is dataclasses.MISSING
+            yield _field(name, annotation, NO_DEFAULT if is_required else field.default)
+
+
+def _attrs_fields(cls: type) -> Iterator[RecordField]:
+    _, fields = find_class_attribute(cls, "__attrs_attrs__")
+    hints = type_hints(cls)
+    nothing = vars(sys.modules["attr"])["NOTHING"]
+    for field in cast("tuple[Any, ...]", fields):
+        if not field.init:
+            continue
+        default: Any = field.default
+        if default is nothing:
+            default = NO_DEFAULT
+        elif type(default).__name__ == "Factory":
+            default = ... if default.takes_self else _of_factory(default.factory)
+        annotation: object = hints.get(field.name, Any if field.type is None else field.type)
+        yield _field(field.alias or field.name, annotation, default)
+
+
+def _struct_fields(cls: type) -> Iterator[RecordField]:
+    struct = cast("type[msgspec.Struct]", cls)
+    configuration = struct.__struct_config__
+    if configuration.tag is not None:
+        tag = typing_extensions.Literal[configuration.tag]  # pyright: ignore[reportInvalidTypeForm]
+        yield RecordField(name=cast(str, configuration.tag_field), annotation=tag, metadata=(InData(),))
+    hints = type_hints(cls)
+    names = struct.__struct_fields__
+    defaults = (NO_DEFAULT,) * (len(names) - len(struct.__struct_defaults__)) + struct.__struct_defaults__
+    for name, key, default in zip(names, struct.__struct_encode_fields__, defaults, strict=True):
+        annotation = hints.get(name, Any)
+        if default is msgspec.NODEFAULT:
+            default = NO_DEFAULT
+        elif default is msgspec.UNSET:
+            default = ...
+        elif type(default).__name__ == "Factory":
+            default = _of_factory(cast("Any", default).factory)
+        annotation = _without_unset(annotation)
+        yield _field(name, annotation, default, *(() if key == name else (DataKey(key),)))
+
+
+def _typed_dict_fields(cls: type) -> Iterator[RecordField]:
+    _, optional = find_class_attribute(cls, "__optional_keys__")
+    for name, annotation in type_hints(cls).items():
+        is_optional = name in cast("frozenset[str]", optional)
+        while (qualifier := typing_extensions.get_origin(annotation)) in _FIELD_QUALIFIERS:
+            # Where annotations are texts, the class itself has not seen what stands in them.
+            is_optional = _OPTIONAL.get(qualifier, is_optional)
+            annotation = typing_extensions.get_args(annotation)[0]
+        yield msgspec.structs.replace(_field(name, annotation, NO_DEFAULT), is_optional=is_optional)
+
+
+def _named_tuple_fields(cls: type) -> Iterator[RecordField]:
+    _, names = find_class_attribute(cls, "_fields")
+    _, defaults = find_class_attribute(cls, "_field_defaults")
+    hints = type_hints(cls)
+    for name in cast("tuple[str, ...]", names):
+        yield _field(name, hints.get(name, Any), cast("dict[str, Any]", defaults).get(name, NO_DEFAULT))
+
+
+def _without_unset(annotation: object) -> object:
+    """The type without what msgspec puts in the place of a missing value."""
+    arguments = typing_extensions.get_args(annotation)
+    kept = tuple(each for each in arguments if each is not msgspec.UnsetType)
+    return annotation if len(kept) == len(arguments) else typing.Union[kept]  # noqa: UP007
+
+
+class DataKey(Struct, frozen=True):
+    """Says under which key plain data holds a field; metadata of a field."""
+
+    key: str
+
+
+class InData(Struct, frozen=True):
+    """Says that a field is one of plain data alone; metadata of a field."""
+
+
+def _field(name: str, annotation: object, default: object, *metadata: object) -> RecordField:
+    """A field whose annotation may have metadata of its own."""
+    while typing_extensions.get_origin(annotation) in _FIELD_QUALIFIERS:
+        annotation = typing_extensions.get_args(annotation)[0]
+    if typing_extensions.get_origin(annotation) is typing_extensions.Annotated:
+        own = cast("tuple[object, ...]", cast("Any", annotation).__metadata__)
+        infos = [each for each in own if type(each) is FieldInfo]
+        annotation = typing_extensions.get_args(annotation)[0]
+        metadata = (*(each for each in own if type(each) is not FieldInfo), *metadata)
+        if infos:
+            field = _of_info(name, annotation, infos[-1], metadata)
+            return field if default is NO_DEFAULT else msgspec.structs.replace(field, default=default)
+    return RecordField(name=name, annotation=annotation, default=default, metadata=metadata)
+
+
+def _of_info(name: str, annotation: object, info: FieldInfo, metadata: tuple[object, ...]) -> RecordField:
+    """A field that pydantic's `Field` describes; `info` is metadata itself, for what it says of the value."""
+    if info.default_factory is not None:
+        default = _of_factory(info.default_factory)
+    elif info.default is PydanticUndefined or info.default is ...:
+        default = NO_DEFAULT
+    else:
+        default = info.default
+    return RecordField(name=name, annotation=annotation, default=default, metadata=(*metadata, info))
+
+
+def _of_factory(factory: object) -> object:
+    return cast("Any", factory)() if is_one_of(cast("type", factory), _EMPTY_FACTORIES) else ...
+
+
+def type_hints(cls: type) -> dict[str, Any]:
+    """The annotations of a class, with the type variables of its bases replaced where they are known.
+
+    Args:
+        cls: The class.
+    """
+    try:
+        hints = typing_extensions.get_type_hints(cls, include_extras=True)
+        arguments = _type_arguments(cls)
+        return (
+            {name: _with_arguments(hint, arguments) for name, hint in hints.items()} if arguments else hints
+        )
+    except Exception:
+        # A text may name what exists for type checkers alone; what is written there is still worth showing.
+        hints: dict[str, Any] = {}
+        for base in reversed(resolution_order(cls)):
+            annotations = class_dictionary(base).get("__annotations__")
+            hints.update(cast("dict[str, Any]", annotations) if type(annotations) is dict else {})
+        return hints
+
+
+def _type_arguments(cls: type) -> dict[object, object]:
+    """The types that a class gives for the type variables of its generic bases."""
+    arguments: dict[object, object] = {}
+    for base in resolution_order(cls):
+        for each in cast("tuple[object, ...]", class_dictionary(base).get("__orig_bases__", ())):
+            variables = getattr(typing_extensions.get_origin(each), "__parameters__", ())
+            arguments.update(zip(variables, typing_extensions.get_args(each), strict=False))
+    return arguments
+
+
+def _with_arguments(hint: Any, arguments: Mapping[object, object]) -> object:
+    if type(hint) is TypeVar:
+        return arguments.get(hint, hint)
+    variables = getattr(hint, "__parameters__", ()) if is_type_expression(hint) else ()
+    return hint[tuple(arguments.get(variable, variable) for variable in variables)] if variables else hint
+
+
+def namespace_of(cls: type) -> Mapping[str, object]:
+    """The values of names in annotations of a class that are texts.
+
+    Args:
+        cls: The class.
+    """
+    module = sys.modules.get(str(class_dictionary(cls).get("__module__")))
+    return {} if module is None else vars(module)
+
+
+_KINDS: tuple[tuple[Callable[[type], bool], Callable[[type], Iterator[RecordField]], str], ...] = (
+    (_has("__pydantic_fields__"), _pydantic_fields, ""),
+    (_has("__attrs_attrs__"), _attrs_fields, ""),
+    (_has("__dataclass_fields__"), _dataclass_fields, ""),
+    (_has("__struct_fields__"), _struct_fields, ""),
+    (_is_typed_dict, _typed_dict_fields, "TypedDict"),
+    (_is_named_tuple, _named_tuple_fields, "NamedTuple"),
+)
+"""How to know the classes of each kind, what reads their fields, and what their stubs name as their base."""

@@ -1,0 +1,234 @@
+"""The stub of one type: a few lines of Python that say how to make a value of it. Floor 1."""
+
+import dataclasses
+import typing
+from collections.abc import Iterator
+from enum import Enum
+from itertools import islice
+from operator import itemgetter
+from types import FunctionType
+from typing import Any, cast
+
+import typing_extensions
+
+from ...secret_names import HIDDEN, hides_value
+from ..annotations import default_text, is_type_alias, literal_text, written_type
+from ..callables import CallableDescription, describe_callable, summary_of
+from ..enumerations import describe_enumeration
+from ..fields import is_public_name
+from ..introspection import (
+    class_dictionary,
+    find_class_attribute,
+    has_base,
+    instance_dictionary,
+    resolution_order,
+    type_module,
+)
+from ..objects import class_methods
+from ..plain_text import break_delimiters, clean_text
+from ..type_names import TypeNames, is_of_library, is_standard, own_name
+from .comments import comment_of
+from .fields import NO_DEFAULT, RecordField, Records, find_records, namespace_of, type_hints
+
+__all__ = ["AS_DATA", "stub_lines", "stub_of"]
+
+AS_DATA = "give as data"
+"""Said of a class that the block's expressions do not reach."""
+
+_LINE_CHARACTERS = 100
+_INDENT = "    "
+_MAX_METHODS = 16
+_MAX_MEMBERS = 1_000
+
+
+def stub_of(annotation: object, names: TypeNames) -> str:
+    """The stubs of the types that an annotation mentions, for a message about a value; empty without any.
+
+    Args:
+        annotation: The type: that of a write binding for example.
+        names: How types are written in the block.
+    """
+    mentioned = names.apart()
+    written_type(annotation, mentioned)
+    stubs = ["\n".join(stub_lines(named, names)) for named in mentioned.mentioned.values()]
+    return break_delimiters(clean_text("\n".join(filter(None, stubs))))
+
+
+def stub_lines(named: object, names: TypeNames) -> list[str]:
+    """The stub of a class, a `NewType` or a type alias, line by line; empty when it needs none.
+
+    No code of the type runs, beyond what stands in annotations that are evaluated late.
+
+    Args:
+        named: The class, `NewType` or alias. Types of the standard library and of other libraries need no
+            stub, unless they declare the data that their instances hold.
+        names: How types are written in the block.
+    """
+    if is_standard(named):
+        return []
+    if is_type_alias(named):
+        return [_alias_line(named, names)]
+    if type(named) is typing.NewType:
+        comment = _comment(comment_of(named.__supertype__, (), names))
+        name = names.written(named)
+        return [f'{name} = NewType("{name}", {written_type(named.__supertype__, names)}){comment}']
+    if not has_base(type(named), type):
+        return []
+    cls = cast("type[Any]", named)
+    if describe_enumeration(cls) is not None:
+        return _enumeration_lines(cls, names)
+    if find_class_attribute(cls, "__pydantic_root_model__")[1] is True:
+        return [_root_model_line(cls, names)]
+    records = find_records(cls)
+    if records is not None:
+        return _record_lines(cls, records, names)
+    return [] if is_of_library(cls) else _plain_lines(cls, names)
+
+
+def _alias_line(alias: Any, names: TypeNames) -> str:
+    parameters = _parameters(getattr(alias, "__type_params__", ()))
+    try:
+        value = alias.__value__
+    except Exception:
+        # The right-hand side is the program's own expression and may fail in any way.
+        return f"type {names.written(alias)}{parameters} = ..."
+    comment = _comment(comment_of(value, (), names))
+    return f"type {names.written(alias)}{parameters} = {written_type(value, names)}{comment}"
+
+
+def _enumeration_lines(cls: type, names: TypeNames) -> list[str]:
+    description = describe_enumeration(cls)
+    assert description is not None
+    members = cast("dict[str, Enum]", class_dictionary(cls).get("_member_map_"))
+    shown = [
+        f"{name} = {literal_text(instance_dictionary(members[name]).get('_value_'))}"
+        for name in islice(description.member_names, _MAX_MEMBERS)
+    ]
+    head = f"class {names.written(cls)}({description.kind}):"
+    comment = _comment(_about(cls, names))
+    line = f"{head} {'; '.join(shown)}"
+    if not comment and len(line) <= _LINE_CHARACTERS:
+        return [line]
+    return [head + comment, *_wrapped(shown)]
+
+
+def _wrapped(statements: list[str]) -> Iterator[str]:
+    line = ""
+    for statement in statements:
+        if line and len(line) + len(statement) > _LINE_CHARACTERS:
+            yield _INDENT + line
+            line = ""
+        line += f"; {statement}" if line else statement
+    yield _INDENT + line
+
+
+def _root_model_line(cls: Any, names: TypeNames) -> str:
+    _, fields = find_class_attribute(cls, "__pydantic_fields__")
+    root = cast("dict[str, Any]", fields)["root"]
+    said = filter(None, (_about(cls, names), comment_of(root.annotation, (root,), names)))
+    head = f"class {names.written(cls)}{_type_parameters(cls)}"
+    return f"{head}(RootModel[{written_type(root.annotation, names)}]): ...{_comment('; '.join(said))}"
+
+
+def _record_lines(cls: type, records: Records, names: TypeNames) -> list[str]:
+    base = f"({records.base})" if records.base else ""
+    head = f"class {names.written(cls)}{_type_parameters(cls)}{base}:"
+    is_partial = records.base.endswith("total=False")
+    body = [
+        *(_field_line(field, records, names, is_partial) for field in records.fields),
+        *_method_lines(cls, names),
+    ]
+    comment = _comment(summary_of(cls) if records.base.startswith("TypedDict") else _about(cls, names))
+    return [head + comment, *body] if body else [f"{head} ...{comment}"]
+
+
+def _field_line(field: RecordField, records: Records, names: TypeNames, is_partial: bool) -> str:
+    text = written_type(field.annotation, names, records.namespace)
+    if field.is_optional and not is_partial:
+        text = f"NotRequired[{text}]"
+    if field.default is not NO_DEFAULT:
+        text += f" = {_default_text(field, names)}"
+    name = field.name if field.name.isidentifier() else literal_text(field.name)
+    return f"{_INDENT}{name}: {text}{_comment(comment_of(field.annotation, field.metadata, names))}"
+
+
+def _default_text(field: RecordField, names: TypeNames) -> str:
+    value = field.default
+    if hides_value(field.name, value):
+        return HIDDEN
+    if has_base(type(value), Enum):
+        return written_type(typing_extensions.Literal[value], names)[len("Literal[") : -1]  # pyright: ignore[reportInvalidTypeForm]
+    return literal_text(value) if type(value) is str and len(value) <= 60 else default_text(value)
+
+
+def _plain_lines(cls: type, names: TypeNames) -> list[str]:
+    """The stub of a class that declares no data: how it is made, and its methods."""
+    is_protocol = class_dictionary(cls).get("_is_protocol") is True
+    head = f"class {names.written(cls)}{_type_parameters(cls)}{'(Protocol)' if is_protocol else ''}:"
+    comment = _comment(summary_of(cls))
+    body = [*(_attribute_lines(cls, names) if is_protocol else _start_lines(cls, names))]
+    body.extend(_method_lines(cls, names))
+    return [head + comment, *body] if body else [f"{head} ...{comment}"]
+
+
+def _start_lines(cls: type, names: TypeNames) -> Iterator[str]:
+    _, start = find_class_attribute(cls, "__init__")
+    if type(start) is FunctionType:
+        yield _method_line("__init__", describe_callable(start, names=names, is_bound=True))
+
+
+def _attribute_lines(cls: type, names: TypeNames) -> Iterator[str]:
+    """The attributes that a protocol asks for."""
+    for name, annotation in type_hints(cls).items():
+        if is_public_name(name):
+            yield f"{_INDENT}{name}: {written_type(annotation, names, namespace_of(cls))}"
+
+
+def _method_lines(cls: type, names: TypeNames) -> Iterator[str]:
+    own = [base for base in resolution_order(cls) if not is_of_library(base)]
+    machinery = _validators(cls)
+    methods = class_methods(cls, hidden=machinery, bases=own)
+    for name, describe in islice(sorted(methods.items(), key=itemgetter(0)), _MAX_METHODS):
+        yield _method_line(name, describe(names=names))
+    if len(methods) > _MAX_METHODS:
+        yield f"{_INDENT}# {len(methods) - _MAX_METHODS} more methods"
+
+
+def _validators(cls: type) -> set[str]:
+    """The names of methods that pydantic calls."""
+    decorators = class_dictionary(cls).get("__pydantic_decorators__")
+    if type_module(type(decorators)).partition(".")[0] != "pydantic":
+        return set()
+    kinds = [getattr(decorators, field.name) for field in dataclasses.fields(cast(Any, decorators))]
+    return {name for kind in kinds if type(kind) is dict for name in cast("dict[str, Any]", kind)}
+
+
+def _method_line(name: str, description: CallableDescription) -> str:
+    start = "async def" if description.asynchrony else "def"
+    signature = (description.signature or "(...)").removeprefix("(")
+    separator = "" if signature.startswith(")") else ", "
+    return f"{_INDENT}{start} {name}(self{separator}{signature}: ...{_comment(description.summary)}"
+
+
+def _about(cls: type, names: TypeNames) -> str:
+    summary = summary_of(cls)
+    if names.is_reachable(cls):
+        return summary
+    return f"{summary} ({AS_DATA})" if summary else AS_DATA
+
+
+def _comment(text: str) -> str:
+    return f"  # {text}" if text else ""
+
+
+def _type_parameters(cls: type) -> str:
+    generic = class_dictionary(cls).get("__pydantic_generic_metadata__")
+    if type(generic) is dict:
+        return _parameters(cast("dict[str, Any]", generic)["parameters"])
+    return _parameters(find_class_attribute(cls, "__parameters__")[1])
+
+
+def _parameters(parameters: object) -> str:
+    if type(parameters) is not tuple or not parameters:
+        return ""
+    return f"[{', '.join(map(own_name, cast('tuple[object, ...]', parameters)))}]"

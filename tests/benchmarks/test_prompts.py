@@ -141,7 +141,7 @@ def test_the_tables_go_between_their_marks(tmp_path: Path, monkeypatch: pytest.M
 
 def answer(request: RecordedRequest) -> ModelReply:
     """Knows colors and nothing else."""
-    return ModelReply(calls=[tool_call("nh_outcome", kind="return", return_expression="'red'")])
+    return ModelReply(tool_calls=(tool_call("nh_outcome", kind="return", return_expression="'red'"),))
 
 
 def test_blocks_on_a_model_are_counted_right_or_wrong(capsys: pytest.CaptureFixture[str]) -> None:

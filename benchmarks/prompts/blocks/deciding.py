@@ -182,7 +182,7 @@ BLOCKS = (
             len(moods) == 8
             and moods[0] == "delighted"
             and moods[4] == "furious"
-            and {moods[3], moods[6]} == {"annoyed"}
+            and {moods[3], moods[6]} <= {"annoyed", "neutral"}
         ),
         facts=(
             members("Sentiment", "delighted", "satisfied", "neutral", "annoyed", "furious"),

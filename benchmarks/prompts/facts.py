@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["Fact", "Shown", "fields", "members", "said", "signature"]
+__all__ = ["Fact", "Shown", "bounds", "fields", "members", "said", "signature"]
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
@@ -79,6 +79,17 @@ def fields(of: str, **types: str) -> Fact:
         )
 
     return Fact(what=f"the fields of {of}", is_in=is_in)
+
+
+def bounds(of: str, least: int, most: int) -> Fact:
+    """The bounds of a number, as annotated-types, a comment or JSON Schema write them."""
+    patterns = (
+        rf"ge={least}\b.*\ble={most}\b",
+        rf">= ?{least}\b.*<= ?{most}\b",
+        rf'"minimum": ?{least}\b',
+        rf"\b{least} ?(?:<=|\.\.|to|-|–) ?.*{most}\b",
+    )
+    return Fact(what=f"the bounds of {of}", is_in=lambda shown: any(map(shown.matches, patterns)))
 
 
 def signature(name: str, *parameters: str, result: str) -> Fact:

@@ -40,7 +40,7 @@ from ..data.extracting import (
     Stop,
     Transfer,
 )
-from ..facts import fields, members, said
+from ..facts import bounds, fields, members, said
 
 __all__ = ["BLOCKS", "Reading"]
 
@@ -299,7 +299,7 @@ BLOCKS = (
             and shipment.is_express
         ),
         facts=(
-            fields("Shipment by its aliases", orderId="", trackingNo="", weightG="", express=""),
+            said("orderId", "trackingNo", "weightG", '"express"', what="the aliases of Shipment"),
             said("ORDER 7731-B", "gross 2.35 kg", "JD0002231179944", "EXP (express"),
         ),
         answers=(
@@ -429,6 +429,7 @@ BLOCKS = (
         call=partial(rate_stay, REVIEW_FORM),
         is_right=lambda marks: marks[0] == 5 and marks[1] <= 2 and marks[2] == 3,
         facts=(
+            bounds("a Rating", 1, 5),
             said("1 is worst"),
             said("spotless", "cold coffee, never again", "neither friendly nor rude"),
         ),

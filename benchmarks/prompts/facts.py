@@ -87,7 +87,7 @@ def bounds(of: str, least: int, most: int) -> Fact:
         rf"ge={least}\b.*\ble={most}\b",
         rf">= ?{least}\b.*<= ?{most}\b",
         rf'"minimum": ?{least}\b',
-        rf"\b{least} ?(?:<=|\.\.|to|-|–) ?.*{most}\b",
+        rf"\b{least} ?(?:<=|\.\.|to|-) ?.*{most}\b",
     )
     return Fact(what=f"the bounds of {of}", is_in=lambda shown: any(map(shown.matches, patterns)))
 

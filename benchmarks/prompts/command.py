@@ -28,7 +28,15 @@ from .block import Block
 from .blocks import BLOCKS
 from .measuring import Measured, first_request, measure_blocks
 from .peer_tokens import PeerTokens, capture, digest_of_sources, read_peer_tokens
-from .tables import Grid, as_markdown, goals_of, grid_of_measured, grid_of_parts, grid_of_tried
+from .tables import (
+    Grid,
+    as_markdown,
+    goals_of,
+    grid_of_corrections,
+    grid_of_measured,
+    grid_of_parts,
+    grid_of_tried,
+)
 from .trial import Tried, try_blocks
 
 __all__ = ["main"]
@@ -87,6 +95,8 @@ async def _try(
             highlight=False,
         )
     _print(console, grid_of_tried(tried))
+    if any(each.corrections for each in tried):
+        _print(console, grid_of_corrections(tried))
 
 
 def _print_measured(console: Console, measured: Sequence[Measured], peer: PeerTokens) -> None:

@@ -1,6 +1,7 @@
 """The figures of the case as tables, for a terminal and for the documentation."""
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
@@ -10,7 +11,15 @@ from .measuring import PARTS, Measured
 from .peer_tokens import PeerTokens
 from .trial import Tried
 
-__all__ = ["Grid", "as_markdown", "goals_of", "grid_of_measured", "grid_of_parts", "grid_of_tried"]
+__all__ = [
+    "Grid",
+    "as_markdown",
+    "goals_of",
+    "grid_of_corrections",
+    "grid_of_measured",
+    "grid_of_parts",
+    "grid_of_tried",
+]
 
 WANTED_SHARE = 38 / 40
 """Of how many blocks every fact has to be shown."""
@@ -131,6 +140,13 @@ def grid_of_tried(tried: Sequence[Tried]) -> Grid:
         "what went wrong",
     )
     return Grid(head=head, rows=rows, texts=frozenset({0, 1, 8}))
+
+
+def grid_of_corrections(tried: Sequence[Tried]) -> Grid:
+    """How often a model was told that something was wrong, the most frequent cause first."""
+    causes = sum((Counter(each.corrections) for each in tried), Counter[str]())
+    rows = [(cause, str(times)) for cause, times in causes.most_common()]
+    return Grid(head=("corrected", "times"), rows=rows)
 
 
 def as_markdown(grid: Grid) -> str:

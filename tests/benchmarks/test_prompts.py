@@ -154,6 +154,19 @@ def test_blocks_on_a_model_are_counted_right_or_wrong(capsys: pytest.CaptureFixt
     assert "1 right" in told
 
 
+def test_corrections_are_counted_by_their_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    def wrong_at_first(request: RecordedRequest) -> ModelReply:
+        expression = "'red'" if len(request.body["messages"]) > 2 else "'pink'"
+        return ModelReply(tool_calls=(tool_call("nh_outcome", kind="return", return_expression=expression),))
+
+    with ModelServer.in_thread(wrong_at_first) as server:
+        model = ["--model", "openai-chat:gpt-5.4-nano", "--base-url", server.base_url]
+        assert main(["prompts", "picture", *model]) == 0
+    told = capsys.readouterr().out
+    assert "picture: right (2 responses" in told
+    assert "nh_outcome: invalid_input" in told
+
+
 @pytest.mark.anyio
 async def test_a_block_is_given_up_at_its_time_limit() -> None:
     async def reply(request: RecordedRequest) -> Any:

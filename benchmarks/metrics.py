@@ -78,6 +78,13 @@ _ALL = (
     ),
     Metric(name="errors", unit="count", better="lower", what="Operations of one round that failed."),
     Metric(name="round_trips", unit="count", better="lower", what="Requests to the model for one step."),
+    Metric(name="prompt_tokens", unit="count", better="lower", what="Tokens of a step's first request."),
+    Metric(
+        name="facts_missing",
+        unit="count",
+        better="lower",
+        what="Facts that answers need and that first requests do not show, of all blocks together.",
+    ),
     Metric(
         name="distributions",
         unit="count",

@@ -28,14 +28,11 @@ from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, objection_to_agent
+from .answer_bindings import AnswerBindings
+from .answer_form import answer_form_of
 from .direct import answer_at_once
 from .foreign_turns import foreign_task
-from .instructions import (
-    outcome_instructions,
-    tool_instructions,
-    variable_instructions,
-    visibility_instructions,
-)
+from .instructions import answer_instructions, tool_instructions, visibility_instructions
 from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
 from .piecemeal import answer_piecemeal
@@ -301,8 +298,10 @@ class AgentStepExecutor:
             may_end=step.actor.may_end,
             report_usage=_usage_report(environment, step, agent_span),
         )
-        answer = answer_piecemeal if self.model.capabilities.is_small else answer_at_once
-        return await answer(asker, step, prompt)
+        if self.model.capabilities.is_small:
+            return await answer_piecemeal(asker, step, prompt)
+        bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy)
+        return await answer_at_once(asker, step, prompt, bindings)
 
     def _task(
         self,
@@ -326,16 +325,19 @@ class AgentStepExecutor:
         )
         check_tools(tuple(functions.values()), self.model)
         tools = toolbox.definitions
+        form = answer_form_of(context, transport, "" if self.model is None else self.model.name)
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
-        error_types = tuple(context.raise_error_types)
         begin = partial(_begin_counted, step, toolbox)
         return AgentTask(
             step_id=context.step_id,
             system_prompt=prompt.system(
                 tools=self._tool_instructions(context),
-                outcome=outcome_instructions(
-                    transport, context.allowed_kinds, error_types, return_type_name(context)
+                outcome=answer_instructions(
+                    transport,
+                    form,
+                    binding_types=binding_type_names(context),
+                    return_type=return_type_name(context),
                 ),
             ),
             user_prompt=prompt.user(),
@@ -343,7 +345,7 @@ class AgentStepExecutor:
             begin_tool_call=begin if agent_span is None else agent_span.watch_tools(begin, tools),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
-            raise_error_types=error_types,
+            raise_error_types=form.raise_error_types,
             conclude=partial(_conclude, step),
             settings=configuration.model_settings,
             max_turns=configuration.max_turns,
@@ -353,16 +355,17 @@ class AgentStepExecutor:
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
             report_usage=_usage_report(environment, step, agent_span),
+            answer_form=form,
+            set_bindings=AnswerBindings(step.actor, environment, self.tool_result_rendering_policy).set,
         )
 
     def _tool_instructions(self, context: StepContext) -> str:
         limit = self.configuration.context_limits.tool_result_max_tokens
         parts = (
-            variable_instructions(binding_type_names(context)),
             tool_instructions(self.configuration.provided_tools, limit),
             visibility_instructions(context.visible_builtins),
         )
-        return "\n\n".join(part for part in parts if part)
+        return "\n".join(part for part in parts if part)
 
 
 def _usage_report(

@@ -7,16 +7,21 @@ The model gets the full prompt and answers once, with the values of all write bi
 from collections.abc import Mapping
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from ..errors import AnnotationError, ExecutionError
 from ..runtime.annotations import return_type
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.validation import json_schemas, type_name
-from ..types.outcomes import ReturnStepOutcome, StepOutcome
-from .instructions import direct_instructions
-from .outcome_codec import outcome_from_mapping, outcome_variants
+from ..types.outcomes import StepOutcome
+from .answer_bindings import AnswerBindings
+from .answer_form import RETURN_VALUE, answer_form_of
+from .answer_schemas import object_schema, variant_schemas, wrapped_schema
+from .instructions import answer_instructions
+from .outcome_codec import answer_from_mapping
 from .question import Asker, Question
-from .step_prompt import StepPrompt, binding_type_names
+from .step_prompt import StepPrompt, binding_type_names, return_type_name
 
 __all__ = [
     "answer_at_once",
@@ -29,13 +34,17 @@ __all__ = [
     "schemas_of",
 ]
 
-_RETURN_VALUE = "the return value"
-
 
 async def answer_at_once(
-    asker: Asker, step: Step, prompt: StepPrompt
+    asker: Asker, step: Step, prompt: StepPrompt, bindings: AnswerBindings
 ) -> tuple[StepOutcome, dict[str, object]]:
     """Ask for all values and the outcome in one request.
+
+    Args:
+        asker: Asks the model.
+        step: The step.
+        prompt: Its prompt.
+        bindings: Sets the write bindings to the values of an answer.
 
     Returns:
         The outcome and the values of the write bindings.
@@ -46,28 +55,28 @@ async def answer_at_once(
         ModelError: A model request failed.
     """
     context = step.context
-    types = asked_types(context, *context.write_names, is_outcome_asked=True)
-    schemas, definitions = schemas_of(types, context)
-    outcome_schemas = outcome_schemas_of(context, schemas)
-    bindings_schema = object_schema({name: schemas[binding_subject(name)] for name in context.write_names})
+    form = answer_form_of(context, "direct", asker.model.name)
     question = Question(
         name="step",
-        schema=object_schema({"bindings": bindings_schema, "outcome": {"anyOf": outcome_schemas}})
-        | definitions,
+        schema=wrapped_schema(form),
         system_prompt=prompt.system(
             tools="",
-            outcome=direct_instructions(
-                context.allowed_kinds, tuple(context.raise_error_types), binding_type_names(context)
+            outcome=answer_instructions(
+                "direct",
+                form,
+                binding_types=binding_type_names(context),
+                return_type=return_type_name(context),
             ),
         ),
         user_prompt=prompt.user(),
     )
 
-    async def check(answer: Mapping[str, Any]) -> tuple[StepOutcome, dict[str, object]]:
-        bindings = object_field(answer, "bindings")
-        outcome = outcome_of_answer(context, object_field(answer, "outcome"))
-        await step.conclude(outcome, bindings)
-        return outcome, bindings
+    async def check(data: Mapping[str, Any]) -> tuple[StepOutcome, dict[str, object]]:
+        answer = answer_from_mapping(data, form)
+        await bindings.set(answer.bindings)
+        changed = context.changed_bindings()
+        await step.conclude(answer.outcome, changed)
+        return answer.outcome, changed
 
     return await asker.ask(question, check)
 
@@ -81,7 +90,7 @@ def asked_types(context: StepContext, *names: str, is_outcome_asked: bool = Fals
     """The types of write bindings and of the return value, by what to call them."""
     types = {binding_subject(name): context.binding_types.get(name, object) for name in names}
     if is_outcome_asked and "return" in context.allowed_kinds:
-        types[_RETURN_VALUE] = return_type(context)
+        types[RETURN_VALUE] = return_type(context)
     return types
 
 
@@ -105,25 +114,13 @@ def schemas_of(
 
 def outcome_schemas_of(context: StepContext, typed: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """The variants of specification 8.4, where `return` carries a value instead of an expression."""
-    variants = outcome_variants(context.allowed_kinds, tuple(context.raise_error_types))
-    for variant in variants:
-        if "return_expression" in variant["properties"]:
-            del variant["properties"]["return_expression"]
-            variant["properties"]["return_value"] = typed[_RETURN_VALUE]
-            variant["required"] = list(variant["properties"])
-    return variants
+    form = replace(answer_form_of(context, "direct", ""), bindings={}, return_value=typed.get(RETURN_VALUE))
+    return [variant for kind in form.allowed_kinds for variant in variant_schemas(kind, form)]
 
 
 def outcome_of_answer(context: StepContext, data: dict[str, object]) -> StepOutcome:
     """The outcome that an answer gives; raises `ExecutionError` when it is not allowed."""
-    if data.get("kind") == "return" and "return" in context.allowed_kinds:
-        if set(data) != {"kind", "return_value"}:
-            raise ExecutionError("an outcome of kind 'return' has the fields 'kind' and 'return_value'")
-        # A JSON value is a Python literal, so the expression is evaluated like any other.
-        return ReturnStepOutcome(return_expression=repr(data["return_value"]))
-    return outcome_from_mapping(
-        data, allowed_kinds=context.allowed_kinds, raise_error_types=tuple(context.raise_error_types)
-    )
+    return answer_from_mapping(data, answer_form_of(context, "direct", "")).outcome
 
 
 def object_field(answer: Mapping[str, Any], name: str) -> dict[str, object]:
@@ -132,13 +129,3 @@ def object_field(answer: Mapping[str, Any], name: str) -> dict[str, object]:
     if not isinstance(value, dict):
         raise ExecutionError(f"the answer has no object in its field '{name}'")
     return cast("dict[str, object]", value)
-
-
-def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema of an object that has exactly these properties."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
@@ -64,6 +65,12 @@ class StepContext:
     initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
     assigned_names: set[str] = field(default_factory=set[str])
     changes: ChangedRoots = field(default_factory=ChangedRoots)
+
+    def named_exceptions(self) -> list[Exception]:
+        """The exception objects that the program names: the block may raise them, whatever their types."""
+        roots = dict.fromkeys(reference.partition(".")[0] for reference in self.references)
+        values = (self.step_locals.get(name, self.referenced_globals.get(name)) for name in roots)
+        return [cast("Exception", value) for value in values if issubclass(type(value), Exception)]
 
     def changed_bindings(self) -> dict[str, object]:
         """The write bindings that were assigned, rebound or made dirty, with their present values."""

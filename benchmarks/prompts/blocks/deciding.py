@@ -230,6 +230,7 @@ BLOCKS = (
             members("verdict", "refund", "partial", "refuse", "escalate"),
             fields("Decision", amount="Decimal", delivery_fee_refunded="bool", return_is_free="bool"),
             fields("Decision, the rest", sections="list[int]"),
+            said("without the delivery fee", what="the descriptions of fields"),
             said("31 January of the following year", what="section 2"),
             said("we refund 60 percent of the price", what="section 3"),
             said("one parcel a month is free", "the whole order is sent back", what="section 4"),

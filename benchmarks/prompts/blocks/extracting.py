@@ -190,6 +190,7 @@ BLOCKS = (
             fields("Invoice, the rest", seller="Address", lines="list[InvoiceLine]", total="Decimal"),
             fields("InvoiceLine", article="str", quantity="int", unit_price="Decimal"),
             fields("Address", street="str", zip_code="str", city="str", country="str"),
+            said("including VAT", "five digits", what="the descriptions of fields"),
             said("RE-2026-0815 of 6 November 2026", "at  4.25 EUR each", "Total       304.16 EUR"),
             said("Lindenallee 17, 20259 Hamburg", "due within 14 days"),
         ),

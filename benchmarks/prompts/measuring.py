@@ -16,11 +16,19 @@ from .block import Block
 from .facts import Shown
 from .reader import MODEL, perfect_reader
 
-__all__ = ["PARTS", "Measured", "first_request", "measure_block", "measure_blocks", "tokens_of_body"]
+__all__ = [
+    "PARTS",
+    "Measured",
+    "first_request",
+    "measure_block",
+    "measure_blocks",
+    "parts_of_peer",
+    "tokens_of_body",
+]
 
-PARTS = ("system", "program", "types", "locals", "globals", "rest", "tools", "outcome")
-"""Where the tokens of a request go: the sections of the user prompt and what is between them, the tools that
-look and act, and `nh_outcome` with the schema of the answer."""
+PARTS = ("system", "program", "types", "locals", "globals", "rest", "tools", "outcome", "schema")
+"""Where the tokens of a request go: the system prompt, the sections of the user prompt and what is between
+them, the tools that look and act, `nh_outcome`, and the schema of the values in it."""
 
 _SECTION = re.compile(r"<<<NH:(?P<name>[A-Z]+)>>>\n(?P<text>.*?)\n?<<<NH:END_(?P=name)>>>", re.DOTALL)
 
@@ -119,6 +127,22 @@ def tokens_of_body(body: Mapping[str, Any]) -> int:
     return sum(_count(text) for text in texts_of_body(body, with_media=False))
 
 
+def parts_of_peer(body: Mapping[str, Any]) -> Mapping[str, int]:
+    """Where the tokens of a request of the peer go; its user prompt is what our locals show.
+
+    Args:
+        body: The JSON of the request.
+    """
+    parts = {"system": 0, "locals": 0, "tools": 0, "schema": 0}
+    for message in body["messages"]:
+        part = "system" if message["role"] == "system" else "locals"
+        parts[part] += tokens_of_body({"messages": [message]})
+    for tool in body.get("tools", ()):
+        part = "schema" if tool["function"]["name"].startswith("final_result") else "tools"
+        parts[part] += _count(_json(tool))
+    return parts
+
+
 def texts_of_body(body: Mapping[str, Any], *, with_media: bool = True) -> list[str]:
     """The texts of a request: messages, tools one by one, and the schema of the answer.
 
@@ -163,11 +187,26 @@ def _parts(body: Mapping[str, Any]) -> Mapping[str, int]:
                 parts[name if name in parts else "rest"] += _count(section["text"])
             parts["rest"] += _count(_SECTION.sub("<<<NH:X>>>\n\n<<<NH:END_X>>>", text))
     for tool in body.get("tools", ()):
-        part = "outcome" if tool["function"]["name"] == "nh_outcome" else "tools"
-        parts[part] += _count(_json(tool))
+        if tool["function"]["name"] == "nh_outcome":
+            bare = _without_values(tool)
+            parts["outcome"] += _count(_json(bare))
+            parts["schema"] += _count(_json(tool)) - _count(_json(bare))
+        else:
+            parts["tools"] += _count(_json(tool))
     if "response_format" in body:
-        parts["outcome"] += _count(_json(body["response_format"]))
+        parts["schema"] += _count(_json(body["response_format"]))
     return parts
+
+
+def _without_values(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The outcome's tool without the types of the values that it takes."""
+    function = tool["function"]
+    schema = {key: value for key, value in function["parameters"].items() if key != "$defs"}
+    schema["properties"] = {
+        name: {} if name in ("bindings", "return_value") else value
+        for name, value in schema["properties"].items()
+    }
+    return {**tool, "function": {**function, "parameters": schema}}
 
 
 def _json(value: object) -> str:

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,7 +18,7 @@ import msgspec
 
 from ..measure import CannotMeasureHereError
 from ..peer_environments import interpreter_of
-from .measuring import tokens_of_body
+from .measuring import parts_of_peer, tokens_of_body
 
 __all__ = ["FILE", "PeerTokens", "capture", "digest_of_sources", "read_peer_tokens"]
 
@@ -32,11 +33,13 @@ class PeerTokens(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         version: The version of pydantic-ai.
         sources: A digest of the agents and of their inputs, by which one sees that the file is older.
+        parts: All tokens by the parts of the requests.
         tokens: Tokens by the names of the blocks.
     """
 
     version: str
     sources: str
+    parts: Mapping[str, int]
     tokens: Mapping[str, int]
 
 
@@ -66,8 +69,13 @@ def capture() -> PeerTokens:
         if told.returncode:
             raise CannotMeasureHereError(f"the agents of pydantic-ai failed:\n{told.stderr.strip()}")
         captured = json.loads(file.read_text(encoding="utf-8"))
-    tokens = {name: tokens_of_body(body) for name, body in captured["bodies"].items()}
-    found = PeerTokens(version=captured["version"], sources=digest_of_sources(), tokens=tokens)
+    bodies = captured["bodies"]
+    found = PeerTokens(
+        version=captured["version"],
+        sources=digest_of_sources(),
+        parts=sum((Counter(parts_of_peer(body)) for body in bodies.values()), Counter[str]()),
+        tokens={name: tokens_of_body(body) for name, body in bodies.items()},
+    )
     FILE.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     return found
 

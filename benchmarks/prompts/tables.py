@@ -66,15 +66,20 @@ def grid_of_measured(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
     return Grid(head=head, rows=rows, texts=frozenset({0, 6}))
 
 
-def grid_of_parts(measured: Sequence[Measured]) -> Grid:
-    """Where the tokens go, in sum and by block on average."""
+def grid_of_parts(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
+    """Where the tokens of a block go on average, and those of all the peer's agents."""
     total = sum(each.tokens for each in measured)
     sums = {part: sum(each.parts[part] for each in measured) for part in PARTS}
     rows = [
-        (part, f"{tokens:,}", f"{tokens / len(measured):.0f}", f"{tokens / total:.0%}")
+        (
+            part,
+            f"{tokens / len(measured):.0f}",
+            f"{tokens / total:.0%}",
+            f"{peer.parts.get(part, 0) / len(peer.tokens):.0f}",
+        )
         for part, tokens in sums.items()
     ]
-    return Grid(head=("part", "tokens", "a block", "share"), rows=rows)
+    return Grid(head=("part", "tokens of a block", "share", "pydantic-ai"), rows=rows)
 
 
 def goals_of(measured: Sequence[Measured], peer: PeerTokens) -> Grid:

@@ -1,14 +1,14 @@
 """The built-in step executor: asks a model (specification 14.2). Floor 4."""
 
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
 
-from ..configuration import StepExecutorConfiguration
+from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..lazy_exports import LazyModule
 from ..models.providers import create_model
@@ -48,6 +48,9 @@ else:
     agent_telemetry = LazyModule("nighthawk_async.runtime.telemetry.agent")  # for annotations
 
 __all__ = ["AgentStepExecutor"]
+
+_TOKENS_OF_LINE = 80
+"""What a line of a prompt has, usually at most, beside a value."""
 
 
 class AgentStepExecutor:
@@ -275,9 +278,11 @@ class AgentStepExecutor:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
         if self.token_encoding.is_loaded:
             return
-        limit = self.configuration.context_limits.value_max_tokens
-        values = (*context.step_locals.values(), *context.referenced_globals.values())
-        if not all(_is_short(value, limit) for value in values):
+        limits = self.configuration.context_limits
+        if not (
+            _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
+            and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
+        ):
             await anyio.to_thread.run_sync(self.token_encoding.load, limiter=thread_limiter())
 
     async def _answer_directly(
@@ -418,12 +423,22 @@ def _check_visibility(configuration: StepExecutorConfiguration, context: StepCon
         )
 
 
-def _is_short(value: object, limit: int) -> bool:
-    """Whether a value surely fits a token limit: a text of n bytes has at most n tokens."""
+def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:
+    """Whether a section surely fits its budget, its values their limit: n bytes have at most n tokens."""
+    room = max_tokens
+    for value in values.values():
+        most = _most_tokens(value)
+        if most is None or most > (limits.value_max_tokens or max_tokens):
+            return False
+        room -= most + _TOKENS_OF_LINE
+    return room >= 0
+
+
+def _most_tokens(value: object) -> int | None:
     kind = type(value)
     if kind in (str, bytes):
-        return 8 * len(cast("str", value)) <= limit  # bytes per character, escapes and quotes included
-    return kind in (int, float, bool, type(None)) or callable(value)
+        return 8 * len(cast("str", value))  # bytes per character, escapes and quotes included
+    return 0 if kind in (int, float, bool, type(None)) or callable(value) else None
 
 
 def _check_transport(transport: OutcomeTransport, model: Model, *, offers_tools: bool) -> None:

@@ -35,6 +35,7 @@ from .tables import (
     grid_of_corrections,
     grid_of_measured,
     grid_of_parts,
+    grid_of_sizes,
     grid_of_tried,
 )
 from .trial import Tried, try_blocks
@@ -102,6 +103,7 @@ async def _try(
 def _print_measured(console: Console, measured: Sequence[Measured], peer: PeerTokens) -> None:
     _print(console, grid_of_measured(measured, peer))
     _print(console, grid_of_parts(measured, peer))
+    _print(console, grid_of_sizes(measured, peer))
     _print(console, goals_of(measured, peer))
     if peer.sources != digest_of_sources():
         console.print("pydantic-ai was captured with other inputs; use --peers to capture it anew.")
@@ -109,7 +111,12 @@ def _print_measured(console: Console, measured: Sequence[Measured], peer: PeerTo
 
 def _write_page(measured: Sequence[Measured], peer: PeerTokens) -> None:
     """Put the tables between their marks in the documentation."""
-    grids = (goals_of(measured, peer), grid_of_parts(measured, peer), grid_of_measured(measured, peer))
+    grids = (
+        goals_of(measured, peer),
+        grid_of_parts(measured, peer),
+        grid_of_sizes(measured, peer),
+        grid_of_measured(measured, peer),
+    )
     tables = "\n".join(map(as_markdown, grids))
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)

@@ -1,5 +1,6 @@
 """The figures of the case as tables, for a terminal and for the documentation."""
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,9 @@ WANTED_SHARE = 38 / 40
 
 MOST_TOKENS = 1.15
 """How many tokens may be sent for each one of the peer."""
+
+SIZES = (200, 500)
+"""Where small requests end, and where large ones begin."""
 
 MOST_CHARACTERS = 120
 """How much is shown of what went wrong."""
@@ -80,6 +84,21 @@ def grid_of_parts(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
         for part, tokens in sums.items()
     ]
     return Grid(head=("part", "tokens of a block", "share", "pydantic-ai"), rows=rows)
+
+
+def grid_of_sizes(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
+    """Tokens by the size of what the peer sends: what all requests share weighs less on large ones."""
+    rows: list[tuple[str, ...]] = []
+    for least, below in itertools.pairwise((0, *SIZES, math.inf)):
+        chosen = [each for each in measured if least <= peer.tokens.get(each.name, -1) < below]
+        if chosen:
+            ours, theirs = (
+                sum(each.tokens for each in chosen),
+                sum(peer.tokens[each.name] for each in chosen),
+            )
+            size = f"below {below:,}" if below in SIZES else f"{least:,} and more"
+            rows.append((size, str(len(chosen)), f"{ours:,}", f"{theirs:,}", _ratio(ours, theirs)))
+    return Grid(head=("tokens of pydantic-ai", "blocks", "tokens", "pydantic-ai", "ratio"), rows=rows)
 
 
 def goals_of(measured: Sequence[Measured], peer: PeerTokens) -> Grid:

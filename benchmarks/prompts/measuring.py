@@ -27,10 +27,11 @@ __all__ = [
 ]
 
 PARTS = ("system", "program", "types", "locals", "globals", "rest", "tools", "outcome", "schema")
-"""Where the tokens of a request go: the system prompt, the sections of the user prompt and what is between
-them, the tools that look and act, `nh_outcome`, and the schema of the values in it."""
+"""Where the tokens of a request go: the system prompt but for its types, the sections of the user prompt and
+what is between them, the tools that look and act, `nh_outcome`, and the schema of the values in it."""
 
 _SECTION = re.compile(r"<<<NH:(?P<name>[A-Z]+)>>>\n(?P<text>.*?)\n?<<<NH:END_(?P=name)>>>", re.DOTALL)
+_TYPES = re.compile(r"^TYPES: .*?(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +181,8 @@ def _parts(body: Mapping[str, Any]) -> Mapping[str, int]:
     for message in body["messages"]:
         for text in texts_of_body({"messages": [message]}, with_media=False):
             if message["role"] == "system":
-                parts["system"] += _count(text)
+                parts["types"] += sum(map(_count, _TYPES.findall(text)))
+                parts["system"] += _count(_TYPES.sub("", text))
                 continue
             for section in _SECTION.finditer(text):
                 name = section["name"].lower()

@@ -155,12 +155,15 @@ class StepContextLimits(BaseModel):
         locals_max_items: Top-level entries of the LOCALS section.
         globals_max_tokens: Tokens of the GLOBALS section.
         globals_max_items: Top-level entries of the GLOBALS section.
-        value_max_tokens: Tokens of one value's preview.
+        value_max_tokens: Tokens of one value's preview; None for as many as the section has room for.
         object_max_methods: Methods shown of one object.
         object_max_fields: Fields shown of one object.
-        object_field_value_max_tokens: Tokens of one field's preview.
+        object_field_value_max_tokens: Tokens of one field's preview; None for as many as the section has
+            room for.
         tool_result_max_tokens: Tokens of one tool result's preview.
         types_max_tokens: Tokens of the stubs of types; 0 for none.
+        visible_names: Which names the model is shown and its code can use: `all` of Python's, or only those
+            that are `named` by the block.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -169,12 +172,13 @@ class StepContextLimits(BaseModel):
     locals_max_items: _Count = 80
     globals_max_tokens: _Positive = 4_000
     globals_max_items: _Count = 40
-    value_max_tokens: _Positive = 200
+    value_max_tokens: _Positive | None = None
     object_max_methods: _Count = 16
     object_max_fields: _Count = 16
-    object_field_value_max_tokens: _Positive = 120
+    object_field_value_max_tokens: _Positive | None = None
     tool_result_max_tokens: _Positive = 1_200
     types_max_tokens: _Count = 2_000
+    visible_names: Literal["all", "named"] = "all"
 
 
 class LoopGuard(BaseModel):

@@ -18,8 +18,8 @@ from .runtime.oversight.verification import Verification, Verify, checked_verifi
 from .runtime.prepare import NaturalSite
 from .runtime.returns import ReturnCheck, variables_of
 from .runtime.runner import run_step, run_step_from_sync
-from .runtime.unset import UNSET
 from .runtime.variadics import ItemsAnnotation
+from .types.unset import UNSET
 
 __all__ = ["natural_function"]
 

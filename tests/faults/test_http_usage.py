@@ -149,21 +149,22 @@ async def test_a_step_cancelled_before_the_first_output_counts_what_it_cost(
 
 
 @pytest.mark.parametrize(
-    ("first", "is_complete"),
+    ("first", "is_complete", "limits"),
     [
-        (ModelReply(status=503, text="busy"), True),
-        (ModelReply(ending="close", ending_after="request"), False),
-        (ModelReply(text="lost", ending="close", ending_after=1), False),
-        (ModelReply(error={"message": "overloaded", "type": "overloaded_error"}), False),
-        (ModelReply(text="late", ending="hang", ending_after=0), False),
+        (ModelReply(status=503, text="busy"), True, {}),
+        (ModelReply(ending="close", ending_after="request"), False, {}),
+        (ModelReply(text="lost", ending="close", ending_after=1), False, {}),
+        (ModelReply(error={"message": "overloaded", "type": "overloaded_error"}), False, {}),
+        # Long enough for the second attempt on a busy machine.
+        (ModelReply(text="late", ending="hang", ending_after=0), False, {"first_event_timeout_seconds": 3}),
     ],
 )
 async def test_an_attempt_that_may_have_cost_something_leaves_the_usage_incomplete(
-    first: ModelReply, is_complete: bool, monkeypatch: pytest.MonkeyPatch
+    first: ModelReply, is_complete: bool, limits: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_attempts, "retry_delay", retry_soon)
     async with ModelServer([first, GOOD]) as server:
-        events = await collect(model_at(server.base_url, max_retries=1, first_event_timeout_seconds=0.5))
+        events = await collect(model_at(server.base_url, max_retries=1, **limits))
     usage = [event.usage for event in events if isinstance(event, UsageReported)][-1]
     assert (usage.input_tokens, usage.retries, usage.is_complete) == (10, 1, is_complete)
 

@@ -1,14 +1,14 @@
 """The built-in step executor: asks a model (specification 14.2). Floor 4."""
 
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
 
-from ..configuration import StepExecutorConfiguration
+from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..lazy_exports import LazyModule
 from ..models.providers import create_model
@@ -28,11 +28,14 @@ from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, objection_to_agent
-from .direct import answer_at_once, answer_piecemeal
+from .answer_bindings import AnswerBindings
+from .answer_form import answer_form_of
+from .direct import answer_at_once
 from .foreign_turns import foreign_task
-from .instructions import outcome_instructions, tool_instructions, variable_instructions
+from .instructions import answer_instructions, tool_instructions, visibility_instructions
 from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
+from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
 from .step_prompt import StepPrompt
@@ -45,6 +48,9 @@ else:
     agent_telemetry = LazyModule("nighthawk_async.runtime.telemetry.agent")  # for annotations
 
 __all__ = ["AgentStepExecutor"]
+
+_TOKENS_OF_LINE = 80
+"""What a line of a prompt has, usually at most, beside a value."""
 
 
 class AgentStepExecutor:
@@ -248,6 +254,7 @@ class AgentStepExecutor:
     ) -> tuple[StepOutcome, dict[str, object]]:
         step = get_current_step()
         step.rejections_left = self.configuration.max_corrective_turns
+        _check_visibility(self.configuration, step.context)
         prompt = StepPrompt(
             configuration=self.configuration,
             counter=self.token_encoding,
@@ -271,10 +278,11 @@ class AgentStepExecutor:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
         if self.token_encoding.is_loaded:
             return
-        limit = self.configuration.context_limits.value_max_tokens
-        context = prompt.context
-        values = (*context.step_locals.values(), *context.referenced_globals.values())
-        if not all(_is_short(value, limit) for value in values) or prompt.needs_counting:
+        limits, context = self.configuration.context_limits, prompt.context
+        if prompt.needs_counting or not (
+            _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
+            and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
+        ):
             await anyio.to_thread.run_sync(self.token_encoding.load, limiter=thread_limiter())
 
     async def _answer_directly(
@@ -295,8 +303,10 @@ class AgentStepExecutor:
             may_end=step.actor.may_end,
             report_usage=_usage_report(environment, step, agent_span),
         )
-        answer = answer_piecemeal if self.model.capabilities.is_small else answer_at_once
-        return await answer(asker, step, prompt)
+        if self.model.capabilities.is_small:
+            return await answer_piecemeal(asker, step, prompt)
+        bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy)
+        return await answer_at_once(asker, step, prompt, bindings)
 
     def _task(
         self,
@@ -320,16 +330,19 @@ class AgentStepExecutor:
         )
         check_tools(tuple(functions.values()), self.model)
         tools = toolbox.definitions
+        form = answer_form_of(context, transport, "" if self.model is None else self.model.name)
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
-        error_types = tuple(context.raise_error_types)
         begin = partial(_begin_counted, step, toolbox)
         return AgentTask(
             step_id=context.step_id,
             system_prompt=prompt.system(
                 tools=self._tool_instructions(prompt),
-                outcome=outcome_instructions(
-                    transport, context.allowed_kinds, error_types, prompt.return_type
+                outcome=answer_instructions(
+                    transport,
+                    form,
+                    binding_types=prompt.binding_types,
+                    return_type=prompt.return_type,
                 ),
             ),
             user_prompt=prompt.user(),
@@ -337,7 +350,7 @@ class AgentStepExecutor:
             begin_tool_call=begin if agent_span is None else agent_span.watch_tools(begin, tools),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
-            raise_error_types=error_types,
+            raise_error_types=form.raise_error_types,
             conclude=partial(_conclude, step),
             settings=configuration.model_settings,
             max_turns=configuration.max_turns,
@@ -347,15 +360,17 @@ class AgentStepExecutor:
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
             report_usage=_usage_report(environment, step, agent_span),
+            answer_form=form,
+            set_bindings=AnswerBindings(step.actor, environment, self.tool_result_rendering_policy).set,
         )
 
     def _tool_instructions(self, prompt: StepPrompt) -> str:
         limit = self.configuration.context_limits.tool_result_max_tokens
         parts = (
-            variable_instructions(prompt.binding_types),
             tool_instructions(self.configuration.provided_tools, limit),
+            visibility_instructions(prompt.context.visible_builtins),
         )
-        return "\n\n".join(part for part in parts if part)
+        return "\n".join(part for part in parts if part)
 
 
 def _usage_report(
@@ -395,12 +410,35 @@ def _check_mentioned_tools(step: Step, offered: Sequence[str]) -> None:
     check_mentioned_tools(step.program, step_id=context.step_id, offered=offered, known=known)
 
 
-def _is_short(value: object, limit: int) -> bool:
-    """Whether a value surely fits a token limit: a text of n bytes has at most n tokens."""
+def _check_visibility(configuration: StepExecutorConfiguration, context: StepContext) -> None:
+    """Refuse to show everything where an executor around this one does not say that it must not be.
+
+    Raises:
+        ConfigurationError: The step sees more than the configuration says.
+    """
+    if configuration.context_limits.visible_names == "named" and context.visible_builtins is None:
+        raise ConfigurationError(
+            "visible_names='named' is not in force, because the run's executor is another one: give it the "
+            "attribute `configuration` of the AgentStepExecutor that it calls."
+        )
+
+
+def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:
+    """Whether a section surely fits its budget, its values their limit: n bytes have at most n tokens."""
+    room = max_tokens
+    for value in values.values():
+        most = _most_tokens(value)
+        if most is None or most > (limits.value_max_tokens or max_tokens):
+            return False
+        room -= most + _TOKENS_OF_LINE
+    return room >= 0
+
+
+def _most_tokens(value: object) -> int | None:
     kind = type(value)
     if kind in (str, bytes):
-        return 8 * len(cast("str", value)) <= limit  # bytes per character, escapes and quotes included
-    return kind in (int, float, bool, type(None)) or callable(value)
+        return 8 * len(cast("str", value))  # bytes per character, escapes and quotes included
+    return 0 if kind in (int, float, bool, type(None)) or callable(value) else None
 
 
 def _check_transport(transport: OutcomeTransport, model: Model, *, offers_tools: bool) -> None:

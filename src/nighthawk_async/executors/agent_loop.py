@@ -34,10 +34,12 @@ from ..types.model import (
     ToolCallCompleted,
     UsageReported,
 )
-from ..types.outcomes import StepOutcome
+from ..types.outcomes import RaiseStepOutcome
 from ..types.usage import Usage
 from .agent_protocol import AgentTask
-from .outcome_codec import flat_outcome_schema, parse_outcome, wrapped_outcome_schema
+from .answer_form import AnswerForm
+from .answer_schemas import flat_schema, wrapped_schema
+from .outcome_codec import Answer, parse_answer
 from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
 from .quotation import quote
 from .request_usage import unreported_usage
@@ -61,9 +63,9 @@ class NextTurn(Struct, frozen=True, kw_only=True):
 
 
 class ProposedOutcome(Struct, frozen=True, kw_only=True):
-    """Have this outcome validated."""
+    """Have this answer validated: first the values of write bindings, then the outcome."""
 
-    outcome: StepOutcome
+    answer: Answer
 
 
 TurnEnd: TypeAlias = NextTurn | ProposedOutcome
@@ -94,12 +96,13 @@ class AgentLoop:
         self._messages: list[Message] = [UserMessage(content=task.user_prompt)]
         self._tools = task.tools
         self._response_format: ResponseFormat | None = None
+        self._form = task.answer_form or AnswerForm(
+            allowed_kinds=task.allowed_kinds, raise_error_types=task.raise_error_types
+        )
         if task.outcome_transport == "tool":
-            schema = flat_outcome_schema(task.allowed_kinds, task.raise_error_types)
-            self._tools = (*task.tools, outcome_tool_definition(schema))
+            self._tools = (*task.tools, outcome_tool_definition(flat_schema(self._form)))
         else:
-            schema = wrapped_outcome_schema(task.allowed_kinds, task.raise_error_types)
-            self._response_format = ResponseFormat(name="outcome", schema=schema)
+            self._response_format = ResponseFormat(name="outcome", schema=wrapped_schema(self._form))
         self._turn = _Turn()
         self._turns = 0
         self._tool_calls = 0
@@ -272,7 +275,7 @@ class AgentLoop:
             if place < position and result.is_error
         ]
         reason = None
-        if failed:
+        if failed and not self._is_reasoned_raise(self._turn.calls[position].arguments):
             reason = (
                 f"not honoured, because calls before it failed: {', '.join(failed)}; mend them and end again"
             )
@@ -286,6 +289,16 @@ class AgentLoop:
             self._append_results()
             return NextTurn()
         return self._propose(self._turn.calls[position].arguments)
+
+    def _is_reasoned_raise(self, text: str) -> bool:
+        """Whether an outcome raises for a reason of its own, which no result in the same response is."""
+        try:
+            outcome = parse_answer(text, self._form).outcome
+        except ExecutionError:
+            return False
+        return isinstance(outcome, RaiseStepOutcome) and bool(
+            outcome.raise_message or outcome.raise_expression
+        )
 
     def _end_with_text(self) -> TurnEnd:
         text = "".join(self._turn.text)
@@ -304,13 +317,11 @@ class AgentLoop:
             self.refuse(f"the fields of the outcome {excess}; refer to values by their names")
             return NextTurn()
         try:
-            outcome = parse_outcome(
-                text, allowed_kinds=self._task.allowed_kinds, raise_error_types=self._task.raise_error_types
-            )
+            answer = parse_answer(text, self._form)
         except ExecutionError as error:
             self.refuse(_CUT_OFF if self._turn.finish_reason == "length" else str(error))
             return NextTurn()
-        return ProposedOutcome(outcome=outcome)
+        return ProposedOutcome(answer=answer)
 
     def _append_results(self) -> None:
         results = tuple(self._turn.results[position] for position in range(len(self._turn.calls)))

@@ -7,16 +7,22 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from ..errors import ExecutionError
 from ..parallel import is_async_callable
 from ..types.content import UserContent
 from ..types.messages import ToolCall, ToolResult
 from ..types.outcomes import OutcomeKind, StepOutcome
 from ..types.tools import ToolDefinition
 from ..types.usage import Usage
+from .answer_form import AnswerForm
 
 __all__ = ["AgentTask", "StepExecutionAgent", "objection_to_agent"]
 
 _OTHERS = re.compile(r"\b(?:str|bytes|int|float|bool|list|dict|tuple|None)\b")
+
+
+async def _refuse_bindings(bindings: Mapping[str, object]) -> None:
+    raise ExecutionError(f"this task takes no values of write bindings as data: {', '.join(bindings)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,6 +55,10 @@ class AgentTask:
             the model; take another turn if there is one left. What is returned all the same counts, and the
             messages are reported as undelivered.
         report_usage: Counts the usage of one model request, by model id.
+        answer_form: How the block may be answered; None for an outcome without data.
+        set_bindings: Sets write bindings to values that are data, decoded JSON, as `nh_assign` would; call it
+            before `conclude`. It raises `ExecutionError` saying what is wrong with which of them; the others
+            are set.
     """
 
     step_id: str
@@ -68,6 +78,8 @@ class AgentTask:
     turn_boundary: Callable[[], Awaitable[tuple[UserContent, ...]]]
     may_end: Callable[[], Awaitable[bool]]
     report_usage: Callable[[str, Usage], None]
+    answer_form: AnswerForm | None = None
+    set_bindings: Callable[[Mapping[str, object]], Awaitable[None]] = _refuse_bindings
 
 
 @runtime_checkable
@@ -86,7 +98,7 @@ class StepExecutionAgent(Protocol):
             task: The step.
 
         Returns:
-            The outcome. The write bindings are those that the tool calls assigned.
+            The outcome. The write bindings are those that tool calls assigned and `set_bindings` set.
 
         Raises:
             ExecutionError: There is no acceptable outcome.

@@ -1,90 +1,115 @@
-"""What the system prompt says about tools and outcomes. Floor 4."""
+"""What the system prompt says about tools and answers, alike for every outcome transport. Floor 4."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
+from .answer_form import AnswerForm
 
-__all__ = ["direct_instructions", "outcome_instructions", "tool_instructions", "variable_instructions"]
+__all__ = ["answer_instructions", "tool_instructions", "visibility_instructions"]
 
 _ANY_TYPE = "object"
 
-_KINDS: dict[OutcomeKind, str] = {
-    "pass": '{"kind": "pass"}: the block is done, the program goes on after it.',
-    "return": '{"kind": "return", "return_expression": "…"}: the surrounding function returns the value '
-    "of that Python expression.",
-    "break": '{"kind": "break"}: leave the surrounding loop.',
-    "continue": '{"kind": "continue"}: go on with the next iteration of the surrounding loop.',
-    "raise": '{"kind": "raise", "raise_message": "…"}: fail with an exception of that message.',
+_KINDS: Mapping[OutcomeKind, str] = {
+    "pass": "the block is done; the program goes on after it.",
+    "break": "leave the surrounding loop.",
+    "continue": "go on with the loop's next iteration.",
 }
 
-_DIRECT_KINDS: dict[OutcomeKind, str] = {
-    "return": '{"kind": "return", "return_value": …}: the surrounding function returns that value.'
+_FIRST: Mapping[OutcomeTransport, str] = {
+    "tool": "End the block by calling nh_outcome, once and last, in the same response as calls whose results "
+    "you need not see; alone where nothing has to be looked up or called.",
+    "native": 'End the block by answering with JSON alone: {"result": {"kind": KIND, …}}.',
+    "direct": 'You have no tools. Answer with JSON alone: {"result": {"kind": KIND, …}}.',
 }
 
 
 def tool_instructions(provided_tools: Sequence[str], tool_result_max_tokens: int) -> str:
-    """How to use the tools."""
+    """How to use the tools.
+
+    Args:
+        provided_tools: The names of the provided tools on offer.
+        tool_result_max_tokens: The bound of one result.
+    """
     lines: list[str] = []
     if "nh_eval" in provided_tools:
-        lines.append(
-            "Call the functions shown under LOCALS and GLOBALS inside Python expressions given to nh_eval. "
-            "A preview may be shortened; evaluate an expression to see more."
-        )
-    if "nh_assign" in provided_tools:
-        lines.append("Set every <:name> with nh_assign before you end, unless PROGRAM leaves it as it is.")
+        lines.append("Call functions shown under LOCALS and GLOBALS in expressions of nh_eval.")
     lines.append(
-        f"Tool results are previews of at most {tool_result_max_tokens} tokens and may leave things out. Put "
-        "calls that do not need each other's results into one response."
+        f"Results are previews of at most {tool_result_max_tokens} tokens. Put calls that do not need each "
+        "other's results into one response."
     )
-    return "\n".join(lines)
+    return " ".join(lines)
 
 
-def variable_instructions(types: Mapping[str, str]) -> str:
-    """Which variables the block sets, with the types that their values must have."""
-    if not types:
+def visibility_instructions(visible_builtins: Collection[str] | None) -> str:
+    """Which names there are, where only those that the block names are visible."""
+    if visible_builtins is None:
         return ""
-    return "\n".join(["Variables to set, and the types of their values:", *_typed_names(types)])
+    listed = ", ".join(sorted(visible_builtins))
+    builtins = f"of Python's builtins only {listed}" if listed else "none of Python's builtins"
+    fails = "" if {"__build_class__", "__import__"} & set(visible_builtins) else "; import and class fail"
+    return (
+        "Your expressions and statements see the names under LOCALS and GLOBALS, what they bind themselves, and "
+        f"{builtins}{fails}."
+    )
 
 
-def outcome_instructions(
-    transport: OutcomeTransport,
-    allowed_kinds: Sequence[OutcomeKind],
-    raise_error_types: Sequence[str],
-    return_type: str,
+def answer_instructions(
+    transport: OutcomeTransport, form: AnswerForm, *, binding_types: Mapping[str, str], return_type: str
 ) -> str:
-    """How to end the block, and with which outcomes."""
-    if transport == "tool":
-        first = (
-            "End the block by calling nh_outcome once, as the last call; when nothing remains to be seen, in "
-            "the same response as the other calls. Its arguments are one of:"
-        )
-    else:
-        first = 'End the block by answering with JSON only, {"result": OUTCOME}, where OUTCOME is one of:'
-    lines = [first, *(f"- {_KINDS[kind]}" for kind in allowed_kinds)]
-    if "return" in allowed_kinds and return_type != _ANY_TYPE:
-        lines.append(f"With 'return', the value must be {return_type}.")
-    if "raise" in allowed_kinds and raise_error_types:
-        lines.append(f"With 'raise', raise_error_type may be one of: {', '.join(raise_error_types)}.")
-    return "\n".join(lines)
+    """How to end the block: with which outcomes, and with which values of its variables.
+
+    Args:
+        transport: How the answer travels.
+        form: What it may be.
+        binding_types: The types of the write bindings, as the model writes them.
+        return_type: That of the return value.
+    """
+    kinds = [f"- {kind}: {_effect_of(kind, form, return_type)}" for kind in form.allowed_kinds]
+    return "\n".join([_FIRST[transport], "Kinds:", *kinds, *_variables(form, binding_types)])
 
 
-def direct_instructions(
-    allowed_kinds: Sequence[OutcomeKind], raise_error_types: Sequence[str], types: Mapping[str, str]
-) -> str:
-    """How to answer a block with one JSON object."""
-    kinds = [_DIRECT_KINDS.get(kind, _KINDS[kind]) for kind in allowed_kinds]
-    lines = [
-        'You have no tools. Answer with JSON only, one object {"bindings": {…}, "outcome": OUTCOME}.',
-        "In bindings, give each variable to set its value:" if types else "Leave bindings empty: {}.",
-        *_typed_names(types),
-        "OUTCOME is one of:",
-        *(f"- {kind}" for kind in kinds),
-    ]
-    if "raise" in allowed_kinds and raise_error_types:
-        lines.append(f"With 'raise', raise_error_type may be one of: {', '.join(raise_error_types)}.")
-    return "\n".join(lines)
+def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
+    match kind:
+        case "return":
+            return f"the function returns {_returned(form, return_type)}."
+        case "raise":
+            return f"fail with {_raised(form)}."
+        case _:
+            return _KINDS[kind]
 
 
-def _typed_names(types: Mapping[str, str]) -> list[str]:
-    return [f"- {name}" if type_ == _ANY_TYPE else f"- {name}: {type_}" for name, type_ in types.items()]
+def _returned(form: AnswerForm, return_type: str) -> str:
+    typed = "" if return_type == _ANY_TYPE else f", {return_type}"
+    if form.return_value is None:
+        return f"the value of the Python expression return_expression{typed}"
+    if not form.takes_expressions:
+        return f"return_value{typed}"
+    comma = "," if typed else ""
+    return f"return_value{typed}{comma} or the value of return_expression, in Python"
+
+
+def _raised(form: AnswerForm) -> str:
+    parts = ["raise_message"]
+    if form.raise_error_types:
+        parts.append(f"of raise_error_type {' or '.join(form.raise_error_types)}")
+    if form.raises_objects:
+        parts.append("or with the exception that raise_expression gives")
+    return " ".join(parts)
+
+
+def _variables(form: AnswerForm, types: Mapping[str, str]) -> Iterator[str]:
+    """The variables to set, with their types, and how each is set."""
+    if form.bindings:
+        left_out = "" if not form.takes_expressions else "; null" if form.is_strict else "; left out"
+        kept = left_out and f"{left_out}, a variable stays as it is"
+        yield f"Set variables in bindings, as JSON{kept}:"
+        yield from (_typed(name, types) for name in form.bindings)
+    if form.expressions:
+        yield "Set these by expressions, with nh_assign or nh_exec:"
+        yield from (_typed(name, types) for name in form.expressions)
+
+
+def _typed(name: str, types: Mapping[str, str]) -> str:
+    type_ = types.get(name, _ANY_TYPE)
+    return f"- {name}" if type_ == _ANY_TYPE else f"- {name}: {type_}"

@@ -14,11 +14,12 @@ from ..runtime.oversight.verification import OutcomeRefusedError
 from ..runtime.told_step import tell_note
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
-from ..types.outcomes import ReturnStepOutcome, StepOutcome
+from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome
 from .agent_protocol import AgentTask
 from .foreign_turns import plain_task
 from .host_errors import find_host_error
+from .outcome_codec import Answer
 from .request_usage import usage_of_request
 
 __all__ = ["ModelAgent"]
@@ -41,16 +42,19 @@ class ModelAgent:
         while True:
             await self._run_turn(task, loop, loop.next_request(await task.turn_boundary()))
             end = loop.end_turn()
-            if isinstance(end, ProposedOutcome) and await self._is_final(task, loop, end.outcome):
-                return end.outcome
+            if isinstance(end, ProposedOutcome) and await self._is_final(task, loop, end.answer):
+                return end.answer.outcome
             for note in loop.take_notes():
                 tell_note(note)
 
-    async def _is_final(self, task: AgentTask, loop: AgentLoop, outcome: StepOutcome) -> bool:
-        """Whether the step ends with an outcome; if not, the model is told why."""
+    async def _is_final(self, task: AgentTask, loop: AgentLoop, answer: Answer) -> bool:
+        """Whether the step ends with an answer; if not, the model is told why."""
+        outcome = answer.outcome
         if await self._is_held_back(task, loop):
             return False
         try:
+            if answer.bindings:
+                await task.set_bindings(answer.bindings)
             await task.conclude(outcome)
         except OutcomeRefusedError as error:
             if not loop.has_turn_left:
@@ -64,8 +68,7 @@ class ModelAgent:
                 raise host_error from host_error.__cause__
             loop.refuse(str(error))
             return False
-        note = done_note(outcome.return_expression) if isinstance(outcome, ReturnStepOutcome) else ""
-        return not await self._is_held_back(task, loop, note)  # concluding may have taken long
+        return not await self._is_held_back(task, loop, done_note(outcome))  # concluding may have taken long
 
     async def _is_held_back(self, task: AgentTask, loop: AgentLoop, note: str = "") -> bool:
         if await task.may_end() or not loop.has_turn_left:

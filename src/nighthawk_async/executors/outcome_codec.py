@@ -1,13 +1,16 @@
-"""Outcomes as JSON (specification 8.4). Floor 4, no I/O.
+"""Answers as JSON: an outcome (specification 8.4), and values of write bindings as data. Floor 4, no I/O.
 
-The outcome is a flat object with the fields of its kind and no others. Where a provider's schema subset
-forbids a union at the root it travels as `{"result": …}`; both forms are understood.
+An answer is a flat object with the fields of its kind and no others. Where a provider's schema subset forbids
+a union at the root it travels as `{"result": …}`; both forms are understood.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, TypeGuard, cast
 
-from ..errors import ExecutionError
+from msgspec import Struct
+
+from ..errors import ExecutionError, ToolValidationError
+from ..runtime.plain_data import validate_data
 from ..types.outcomes import (
     OUTCOME_KINDS,
     BreakStepOutcome,
@@ -18,123 +21,168 @@ from ..types.outcomes import (
     ReturnStepOutcome,
     StepOutcome,
 )
+from ..types.unset import UNSET
 from ..wire.response_json import NOT_JSON, decode_json
+from .answer_form import RETURN_VALUE, AnswerForm
 
-__all__ = [
-    "flat_outcome_schema",
-    "outcome_from_mapping",
-    "outcome_variants",
-    "parse_json_object",
-    "parse_outcome",
-    "wrapped_outcome_schema",
-]
+__all__ = ["Answer", "answer_from_mapping", "parse_answer", "parse_json_object"]
 
 _FIELDS: Mapping[OutcomeKind, tuple[str, ...]] = {
     "pass": (),
-    "return": ("return_expression",),
+    "return": ("return_value", "return_expression"),
     "break": (),
     "continue": (),
-    "raise": ("raise_message", "raise_error_type"),
-}
-
-_DESCRIPTIONS = {
-    "return_expression": "For kind 'return' only: the Python expression whose value the function returns.",
-    "raise_message": "For kind 'raise' only: the message of the exception.",
-    "raise_error_type": "For kind 'raise' only: the type of the exception; leave it out for the default.",
+    "raise": ("raise_message", "raise_error_type", "raise_expression"),
 }
 
 
-def flat_outcome_schema(
-    allowed_kinds: Sequence[OutcomeKind], raise_error_types: Sequence[str]
-) -> dict[str, Any]:
-    """One object schema without a union, for the arguments of `nh_outcome`."""
-    properties: dict[str, Any] = {"kind": {"type": "string", "enum": list(allowed_kinds)}}
-    for kind in allowed_kinds:
-        for field in _FIELDS[kind]:
-            if field != "raise_error_type" or raise_error_types:
-                properties[field] = _field_schema(field, raise_error_types)
-    return _object_schema(properties, required=["kind"])
+class Answer(Struct, frozen=True, kw_only=True, eq=False):
+    """What a model answered.
+
+    Args:
+        outcome: How the block ends; a value to return is validated.
+        bindings: The values of write bindings as data, not yet validated.
+    """
+
+    outcome: StepOutcome
+    bindings: Mapping[str, object]
 
 
-def outcome_variants(
-    allowed_kinds: Sequence[OutcomeKind], raise_error_types: Sequence[str]
-) -> list[dict[str, Any]]:
-    """One object schema for each kind, exactly its fields."""
-    return [_variant(kind, raise_error_types) for kind in allowed_kinds]
-
-
-def wrapped_outcome_schema(
-    allowed_kinds: Sequence[OutcomeKind], raise_error_types: Sequence[str]
-) -> dict[str, Any]:
-    """The union of the variants below `result`, for a provider's structured output."""
-    union = {"anyOf": outcome_variants(allowed_kinds, raise_error_types)}
-    return _object_schema({"result": union}, required=["result"])
-
-
-def parse_outcome(
-    text: str, *, allowed_kinds: Sequence[str], raise_error_types: Sequence[str]
-) -> StepOutcome:
-    """Parse an outcome strictly.
+def parse_answer(text: str, form: AnswerForm) -> Answer:
+    """Parse an answer strictly.
 
     Raises:
-        ExecutionError: The text is not JSON, or not an outcome this block allows; says what is wrong.
+        ExecutionError: The text is not JSON, or not an answer to this block; says what is wrong, and where.
     """
-    data = parse_json_object(text)
+    return answer_from_mapping(parse_json_object(text), form)
+
+
+def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
+    """An answer from its decoded JSON object.
+
+    Raises:
+        ExecutionError: It is no answer to this block; says what is wrong, and where.
+    """
     if set(data) == {"result"} and isinstance(data["result"], dict):
         data = cast("dict[str, Any]", data["result"])
-    return outcome_from_mapping(data, allowed_kinds=allowed_kinds, raise_error_types=raise_error_types)
-
-
-def outcome_from_mapping(
-    data: Mapping[str, Any], *, allowed_kinds: Sequence[str], raise_error_types: Sequence[str]
-) -> StepOutcome:
-    """An outcome from its decoded JSON object.
-
-    Raises:
-        ExecutionError: It is no outcome that this block allows; says what is wrong.
-    """
     kind = data.get("kind")
-    if not _is_kind(kind) or kind not in allowed_kinds:
+    if not _is_kind(kind) or kind not in form.allowed_kinds:
         raise ExecutionError(
-            f"the outcome kind {kind!r} is not allowed here; allowed: {', '.join(allowed_kinds)}"
+            f"the outcome kind {kind!r} is not allowed here; allowed: {', '.join(form.allowed_kinds)}"
         )
-    fields = {name: value for name, value in data.items() if name != "kind" and value is not None}
-    unknown = sorted(set(fields) - set(_FIELDS[kind]))
+    unknown = sorted(
+        name
+        for name, value in data.items()
+        if value is not None and name not in ("kind", "bindings", *_FIELDS[kind])
+    )
     if unknown:
         raise ExecutionError(f"an outcome of kind '{kind}' has no field {', '.join(map(repr, unknown))}")
-    for name, value in fields.items():
-        if not isinstance(value, str):
-            raise ExecutionError(f"the outcome's field '{name}' must be a string, not {type(value).__name__}")
-    error_type = fields.get("raise_error_type")
-    if error_type is not None and error_type not in raise_error_types:
+    return Answer(outcome=_outcome(kind, data, form), bindings=_bindings(data.get("bindings"), form))
+
+
+def _bindings(given: object, form: AnswerForm) -> dict[str, object]:
+    """The values of write bindings; null leaves one alone where the schema makes the model name all."""
+    if given is None:
+        return {}
+    if not isinstance(given, dict):
+        raise ExecutionError(f"the field 'bindings' must be an object, not {type(given).__name__}")
+    values = cast("dict[str, object]", given)
+    for name in values:
+        if name in form.expressions:
+            raise ExecutionError(
+                f"bindings.{name}: this variable cannot be given as data; set it with an expression"
+            )
+        if name not in form.bindings:
+            raise ExecutionError(
+                f"bindings.{name}: the block has no such variable to set; "
+                f"it has: {', '.join((*form.bindings, *form.expressions)) or 'none'}"
+            )
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None or not form.is_strict or name in form.nullable
+    }
+
+
+def _outcome(kind: OutcomeKind, data: Mapping[str, Any], form: AnswerForm) -> StepOutcome:
+    match kind:
+        case "pass":
+            return PassStepOutcome()
+        case "return":
+            return _return_outcome(data, form)
+        case "break":
+            return BreakStepOutcome()
+        case "continue":
+            return ContinueStepOutcome()
+        case _:  # raise
+            return _raise_outcome(data, form)
+
+
+def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutcome:
+    expression = _text(data, "return_expression")
+    value: object = data.get("return_value", UNSET)
+    if expression:
+        if value is not None and value is not UNSET:
+            raise ExecutionError(
+                "an outcome of kind 'return' has a return_value or a return_expression, not both"
+            )
+        if not form.takes_expressions:
+            raise ExecutionError("the return value has to be given in the field 'return_value'")
+        return ReturnStepOutcome(return_expression=expression)
+    if value is UNSET or (value is None and form.return_value is None):
+        fields = [
+            *(("return_value",) if form.return_value is not None else ()),
+            *(("return_expression",) if form.takes_expressions else ()),
+        ]
+        raise ExecutionError(f"an outcome of kind 'return' needs the field {' or '.join(map(repr, fields))}")
+    if form.return_value is None:
+        raise ExecutionError(
+            "return_value: the return value cannot be given as data; give it by a return_expression"
+        )
+    try:
+        return ReturnStepOutcome(return_value=validate_data(value, form.return_type, subject=RETURN_VALUE))
+    except ToolValidationError as error:
+        message = f"return_value: {error}"
+        raise ExecutionError(message).without_content(
+            f"return_value: {error.message_without_content}"
+        ) from error
+
+
+def _raise_outcome(data: Mapping[str, Any], form: AnswerForm) -> RaiseStepOutcome:
+    message, expression = _text(data, "raise_message"), _text(data, "raise_expression")
+    error_type = _text(data, "raise_error_type")
+    if expression:
+        if message or error_type is not None:
+            raise ExecutionError(
+                "an outcome of kind 'raise' has a raise_message, and perhaps a raise_error_type, or it has a "
+                "raise_expression"
+            )
+        if not form.raises_objects:
+            raise ExecutionError(
+                "raise_expression is not allowed here: the program names no exception; give a raise_message"
+            )
+        return RaiseStepOutcome(raise_expression=expression)
+    if message is None:
+        fields = "'raise_message'" + " or 'raise_expression'" * form.raises_objects
+        raise ExecutionError(f"an outcome of kind 'raise' needs the field {fields}")
+    if error_type is not None and error_type not in form.raise_error_types:
         raise ExecutionError(
             f"raise_error_type {error_type!r} is not allowed here; "
-            f"allowed: {', '.join(raise_error_types) or 'none, leave it out'}"
+            f"allowed: {', '.join(form.raise_error_types) or 'none, leave it out'}"
         )
-    return _build(kind, fields)
+    return RaiseStepOutcome(raise_message=message, raise_error_type=error_type)
+
+
+def _text(data: Mapping[str, Any], name: str) -> str | None:
+    """A field that holds text; None when it is left out."""
+    value = data.get(name)
+    if not isinstance(value, str | None):
+        raise ExecutionError(f"the outcome's field '{name}' must be a string, not {type(value).__name__}")
+    return value
 
 
 def _is_kind(value: object) -> TypeGuard[OutcomeKind]:
     return value in OUTCOME_KINDS
-
-
-def _build(kind: OutcomeKind, fields: Mapping[str, str]) -> StepOutcome:
-    try:
-        match kind:
-            case "pass":
-                return PassStepOutcome()
-            case "return":
-                return ReturnStepOutcome(return_expression=fields["return_expression"])
-            case "break":
-                return BreakStepOutcome()
-            case "continue":
-                return ContinueStepOutcome()
-            case _:  # raise
-                return RaiseStepOutcome(
-                    raise_message=fields["raise_message"], raise_error_type=fields.get("raise_error_type")
-                )
-    except KeyError as error:
-        raise ExecutionError(f"an outcome of kind '{kind}' needs the field {error}") from None
 
 
 def parse_json_object(text: str) -> dict[str, Any]:
@@ -152,30 +200,3 @@ def parse_json_object(text: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ExecutionError(f"the answer is not a JSON object but {type(data).__name__}")
     return cast("dict[str, Any]", data)
-
-
-def _variant(kind: OutcomeKind, raise_error_types: Sequence[str]) -> dict[str, Any]:
-    properties: dict[str, Any] = {"kind": {"type": "string", "enum": [kind]}}
-    for field in _FIELDS[kind]:
-        if field != "raise_error_type" or raise_error_types:
-            properties[field] = _field_schema(field, raise_error_types)
-    if "raise_error_type" in properties:
-        # Strict structured output wants every property required, so "left out" is spelled null.
-        schema = properties["raise_error_type"]
-        properties["raise_error_type"] = {
-            **schema,
-            "type": ["string", "null"],
-            "enum": [*schema["enum"], None],
-        }
-    return _object_schema(properties, required=list(properties))
-
-
-def _field_schema(field: str, raise_error_types: Sequence[str]) -> dict[str, Any]:
-    schema: dict[str, Any] = {"type": "string", "description": _DESCRIPTIONS[field]}
-    if field == "raise_error_type":
-        schema["enum"] = list(raise_error_types)
-    return schema
-
-
-def _object_schema(properties: dict[str, Any], *, required: list[str]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

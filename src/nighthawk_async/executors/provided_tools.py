@@ -15,6 +15,7 @@ from ..runtime.validation import type_name
 from ..secret_names import HIDDEN
 from ..types.tools import ToolDefinition
 from ..wire.response_json import NOT_JSON, check_depth
+from .answer_schemas import object_schema
 
 __all__ = ["OUTCOME_TOOL_NAME", "PROVIDED_TOOLS", "ProvidedTool", "describe_reply", "outcome_tool_definition"]
 
@@ -35,7 +36,8 @@ class _EvalArguments(msgspec.Struct, forbid_unknown_fields=True):
 
 class _AssignArguments(msgspec.Struct, forbid_unknown_fields=True):
     target_path: str
-    expression: str
+    value: object = msgspec.UNSET
+    expression: str | None = None
 
 
 class _ExecArguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,6 +74,14 @@ def _post_eval(actor: StepActor, arguments: str) -> Pending[object]:
 
 def _post_assign(actor: StepActor, arguments: str) -> Pending[object]:
     decoded = _decode(arguments, _AssignArguments)
+    if decoded.expression is None and decoded.value is not msgspec.UNSET:
+        return actor.post_assign(decoded.target_path, data=decoded.value)
+    if decoded.expression is None or decoded.value not in (None, msgspec.UNSET):
+        raise ToolBoundaryError(
+            kind="invalid_input",
+            message="nh_assign takes a value, which is JSON, or an expression, and not both",
+            guidance="Call the tool again with one of them.",
+        )
     return actor.post_assign(decoded.target_path, decoded.expression)
 
 
@@ -106,44 +116,40 @@ def describe_reply(command: Command, value: object, *, hides: Callable[[str, obj
             return shown
 
 
-def _definition(name: str, description: str, **parameters: str) -> ToolDefinition:
-    properties = {name: {"type": "string", "description": text} for name, text in parameters.items()}
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-    return ToolDefinition(name=name, description=description, parameters=schema)
+def _definition(
+    name: str, description: str, properties: Mapping[str, Any], *, required: tuple[str, ...]
+) -> ToolDefinition:
+    return ToolDefinition(name=name, description=description, parameters=object_schema(properties, required))
+
+
+_TEXT: Mapping[str, Any] = {"type": "string"}
 
 
 PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
     "nh_eval": ProvidedTool(
         definition=_definition(
             "nh_eval",
-            "Evaluate a Python expression over the step's names and see its value. Use it to look at values, "
-            "to call functions and to change objects in place. Awaitables are awaited.",
-            expression="One Python expression.",
+            "The value of a Python expression: to see more, to call functions, to change objects in place.",
+            {"expression": _TEXT},
+            required=("expression",),
         ),
         post=_post_eval,
     ),
     "nh_assign": ProvidedTool(
         definition=_definition(
             "nh_assign",
-            "Evaluate a Python expression and assign its value to a name or to a field of an object. Values "
-            "for <:name> are validated against the variable's type. Nothing changes when it fails.",
-            target_path="name or name.field",
-            expression="The Python expression whose value is assigned; write text as a Python string "
-            "literal.",
+            "Assign to a name, or to a field as in `order.total`: a JSON value, or what an expression gives.",
+            {"target_path": _TEXT, "value": {}, "expression": _TEXT},
+            required=("target_path",),
         ),
         post=_post_assign,
     ),
     "nh_exec": ProvidedTool(
         definition=_definition(
             "nh_exec",
-            "Execute Python statements over the step's names: loops, function definitions, several "
-            "assignments. New names live until the block ends; only <:name> variables reach the program.",
-            statements="Python statements, one per line.",
+            "Execute Python statements. New names live until the block ends.",
+            {"statements": _TEXT},
+            required=("statements",),
         ),
         post=_post_exec,
     ),
@@ -153,10 +159,5 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
 def outcome_tool_definition(schema: Mapping[str, Any]) -> ToolDefinition:
     """The tool that delivers the outcome; its arguments are exactly the final JSON of specification 8.4."""
     return ToolDefinition(
-        name=OUTCOME_TOOL_NAME,
-        description=(
-            "End the block with its outcome. Call it last, once; it may stand in the same response as the "
-            "calls before it."
-        ),
-        parameters=schema,
+        name=OUTCOME_TOOL_NAME, description="End the block. Once, as the last call.", parameters=schema
     )

@@ -140,7 +140,7 @@ class StepPrompt:
             entries if only is None else {key: entries[key] for key in only if key in entries},
             section=name,
             limits=self._limits,
-            references=self.context.references,
+            references=self.context.mentions or self.context.references,
             style=self.configuration.json_renderer_style,
             show_secrets=self.configuration.show_secrets,
             counter=self.counter,

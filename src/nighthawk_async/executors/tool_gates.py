@@ -31,7 +31,9 @@ __all__ = ["ToolGate", "gates_in_force", "seen_by_hooks"]
 ToolGate: TypeAlias = Callable[[ToolCall], Awaitable[ToolCall]]
 
 
-def gates_in_force(environment: Environment, functions: Mapping[str, ToolFunction]) -> tuple[ToolGate, ...]:
+def gates_in_force(
+    environment: Environment, functions: Mapping[str, ToolFunction], *, are_calls_counted: bool = True
+) -> tuple[ToolGate, ...]:
     """The gates that calls pass, in their order; empty when nothing governs them.
 
     Permissions come after whatever may change a call: people approve exactly what is carried out.
@@ -39,6 +41,7 @@ def gates_in_force(environment: Environment, functions: Mapping[str, ToolFunctio
     Args:
         environment: What is in force in the step.
         functions: The user's tools.
+        are_calls_counted: Whether they are calls that budgets count.
     """
     gates: list[ToolGate] = []
     if environment.policies.hooks:
@@ -47,7 +50,7 @@ def gates_in_force(environment: Environment, functions: Mapping[str, ToolFunctio
         gates.append(partial(_ask_oversight, environment, environment.oversight))
     if environment.policies.permissions:
         gates.append(partial(_ask_permissions, environment, functions))
-    if environment.policies.budgets:
+    if are_calls_counted and environment.policies.budgets:
         gates.append(partial(_ask_budgets, environment))
     return tuple(gates)
 

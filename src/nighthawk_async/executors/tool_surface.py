@@ -23,9 +23,10 @@ from ..runtime.tools.function import ToolFunction
 from ..runtime.tools.registry import PROVIDED_TOOL_NAMES
 from ..types.tools import ToolDefinition
 
-__all__ = ["check_mentioned_tools", "check_tools"]
+__all__ = ["ProviderRules", "check_mentioned_tools", "check_tools", "provider_rules"]
 
-_Rules: TypeAlias = Literal["", "anthropic", "openai"]
+ProviderRules: TypeAlias = Literal["", "anthropic", "openai"]
+"""Whose endpoint's rules apply; empty where none are known."""
 
 _MAX_NAME_CHARACTERS = 64
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -33,7 +34,7 @@ _ANTHROPIC_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
 _PROVIDED_TOOL = re.compile(rf"(?<![\w.])(?:{'|'.join(PROVIDED_TOOL_NAMES)})(?!\w)")
 _CALLED_TOOL = re.compile(r"(?<![\w.])nh_\w+(?=\()|(?<=\btool )nh_\w+|(?<![\w.])nh_\w+(?= tool\b)")
 
-_checked: WeakKeyDictionary[ToolFunction, set[_Rules]] = WeakKeyDictionary()
+_checked: WeakKeyDictionary[ToolFunction, set[ProviderRules]] = WeakKeyDictionary()
 
 
 def check_tools(functions: Sequence[ToolFunction], model: Model | None) -> None:
@@ -49,14 +50,14 @@ def check_tools(functions: Sequence[ToolFunction], model: Model | None) -> None:
     if not functions:
         return
     names: set[str] = set(PROVIDED_TOOL_NAMES)
-    rules = "" if model is None else _rules_of(model.name)
+    rules = "" if model is None else provider_rules(model.name)
     for function in functions:
         if function.name in names:
             raise ToolRegistrationError(
                 f"Two tools are named {function.name!r}; register one of them under another name."
             )
         names.add(function.name)
-        if rules not in (passed := _checked.get(function, set[_Rules]())):
+        if rules not in (passed := _checked.get(function, set[ProviderRules]())):
             _check(function.definition, rules)
             _checked[function] = {*passed, rules}
 
@@ -92,7 +93,12 @@ def check_mentioned_tools(
 
 
 @lru_cache(maxsize=256)
-def _rules_of(model_name: str) -> _Rules:
+def provider_rules(model_name: str) -> ProviderRules:
+    """Whose endpoint's rules a model's requests have to keep to.
+
+    Args:
+        model_name: The model, `provider:name`.
+    """
     if model_name.startswith("anthropic:"):
         return "anthropic"
     # Other servers of these protocols, which most other names mean, take more.
@@ -100,7 +106,7 @@ def _rules_of(model_name: str) -> _Rules:
     return "openai" if is_openai else ""
 
 
-def _check(definition: ToolDefinition, rules: _Rules) -> None:
+def _check(definition: ToolDefinition, rules: ProviderRules) -> None:
     name = definition.name
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_CHARACTERS:
         raise ToolRegistrationError(

@@ -34,6 +34,7 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
         program: The program; None for an f-string, whose text exists only when the block runs.
         read_names: The names of its read bindings `<name>`.
         write_names: The names of its write bindings `<:name>`.
+        named: Every name that its author wrote in angle brackets; of a dotted one, the first part.
         local_names: The local variables of the function, captured ones included.
         free_names: The variables of enclosing functions that the transformed function closes over.
         annotations: For a write binding that the function's body annotates, the compiled annotation.
@@ -50,6 +51,7 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
     program: NaturalProgram | None
     read_names: tuple[str, ...]
     write_names: tuple[str, ...]
+    named: frozenset[str]
     local_names: frozenset[str]
     free_names: frozenset[str]
     annotations: Mapping[str, CodeType]

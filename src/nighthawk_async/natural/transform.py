@@ -287,6 +287,7 @@ def _make_block(
         program=parsed.program,
         read_names=parsed.bindings.read_names,
         write_names=parsed.bindings.write_names,
+        named=frozenset(map(root_name, parsed.bindings.references)),
         local_names=local_names,
         free_names=free_names,
         annotations={

@@ -8,7 +8,7 @@ from ..parallel import DeadlineExceededError, is_async_callable
 from ..runtime.attempts.error_notes import note_earlier_errors
 from ..runtime.attempts.retry_policy import leaves_of, may_be_retried
 from ..runtime.error_text import describe_error
-from ..runtime.unset import UNSET, Unset
+from ..types.unset import UNSET, Unset
 from .arguments import Errors, checked_errors
 from .errors import InvalidPolicyError, ResilienceError
 from .span_events import add_span_event

@@ -1,7 +1,7 @@
 """What `nh_assign` does to a step's state (specification 8.3). Floor 3."""
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import InitVar
 from inspect import getattr_static
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from ..errors import ToolBoundaryError, ToolValidationError
 from .error_text import describe_error, describe_validation_error
 from .mutation.snapshot import Snapshot
+from .plain_data import validate_data
 from .step_context import StepContext
 from .validation import can_validate, validate_value
 
@@ -60,13 +61,14 @@ def parse_target_path(text: str) -> AssignmentTarget:
     return AssignmentTarget(root=root, fields=tuple(fields))
 
 
-def assign(context: StepContext, target: AssignmentTarget, value: object) -> object:
+def assign(context: StepContext, target: AssignmentTarget, value: object, *, is_data: bool = False) -> object:
     """Assign a value, or change nothing.
 
     Args:
         context: The state of the step.
         target: Where to.
         value: The value, not yet validated.
+        is_data: Whether the value is decoded JSON, and not a Python object.
 
     Returns:
         The value as it was stored.
@@ -75,21 +77,23 @@ def assign(context: StepContext, target: AssignmentTarget, value: object) -> obj
         ToolValidationError: The value does not match the type of the binding or field.
         ToolBoundaryError: The path does not lead to an object, or the object refused the attribute.
     """
+    validate = validate_data if is_data else validate_value
     if target.fields:
-        return _assign_field(context, target, value)
-    stored = validate_value(
-        value, context.binding_types.get(target.root, object), subject=f"write binding '{target.root}'"
-    )
+        return _assign_field(context, target, value, validate)
+    annotation = context.binding_types.get(target.root, object)
+    stored = validate(value, annotation, subject=f"write binding '{target.root}'")
     context.step_locals[target.root] = stored
     if target.root in context.write_names:
         context.assigned_names.add(target.root)
     return stored
 
 
-def _assign_field(context: StepContext, target: AssignmentTarget, value: object) -> object:
+def _assign_field(
+    context: StepContext, target: AssignmentTarget, value: object, validate: Callable[..., object]
+) -> object:
     owner = _resolve_owner(context, target)
     field = target.fields[-1]
-    stored = validate_value(value, _field_type(owner, field), subject=f"field '{target}'")
+    stored = validate(value, _field_type(owner, field), subject=f"field '{target}'")
     root = context.step_locals[target.root]
     with _unchanged_on_failure(root, owner, target):
         setattr(owner, field, stored)

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import ToolEvaluationError
+from ..types.unset import UNSET
 from .assignment import AssignmentTarget, assign
 from .awaitable import is_awaitable
 from .error_text import describe_error
@@ -143,14 +144,22 @@ class Evaluate(Struct, frozen=True, kw_only=True):
 
 
 class Assign(Struct, frozen=True, kw_only=True):
-    """Evaluate an expression and store its value, at once unless it has to be awaited first."""
+    """Store a value that was given as data, or that of an expression, which may have to be awaited first.
+
+    Args:
+        target: Where to.
+        expression: The expression; empty where there is data.
+        data: A decoded JSON value; UNSET where there is an expression.
+    """
 
     target: AssignmentTarget
-    expression: str
+    expression: str = ""
+    data: object = UNSET
 
     def reads(self) -> frozenset[str]:
         """Names the command depends on."""
-        return Evaluate(expression=self.expression).reads() | {self.target.root}
+        root = frozenset({self.target.root})
+        return root if self.data is not UNSET else Evaluate(expression=self.expression).reads() | root
 
     def claims(self, state: StepState) -> frozenset[str]:
         """Names whose value is unknown until the command has finished."""
@@ -162,6 +171,8 @@ class Assign(Struct, frozen=True, kw_only=True):
         Returns:
             The stored value.
         """
+        if self.data is not UNSET:
+            return self._assign(state, self.data)
         names = state.context.step_locals
         before = {name: names.get(name, _MISSING) for name in self._bound_names()}
         undo = partial(_restore, names, before)
@@ -172,9 +183,12 @@ class Assign(Struct, frozen=True, kw_only=True):
 
     def _store(self, undo: Callable[[], None], state: StepState, value: object) -> object:
         with _undoing(undo):
-            if state.call_guard is not None and self.target.fields:
-                state.call_guard.keep_attribute(None, self.target.fields[-1], value)
-            return assign(state.context, self.target, value)
+            return self._assign(state, value)
+
+    def _assign(self, state: StepState, value: object) -> object:
+        if state.call_guard is not None and self.target.fields:
+            state.call_guard.keep_attribute(None, self.target.fields[-1], value)
+        return assign(state.context, self.target, value, is_data=self.data is not UNSET)
 
     def _bound_names(self) -> frozenset[str]:
         """The names that the expression binds itself; none when it is no expression."""

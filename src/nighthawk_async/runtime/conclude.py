@@ -24,13 +24,14 @@ from ..types.outcomes import (
     ReturnStepOutcome,
     StepOutcome,
 )
+from ..types.unset import UNSET
 from .annotations import return_type
+from .error_text import describe_error
 from .expression import calls_something
 from .returns import validated_return
 from .step_actor import StepActor
 from .step_context import StepContext
-from .unset import UNSET
-from .validation import validate_value
+from .validation import type_name, validate_value
 
 __all__ = ["Rewriter", "StepResult", "done_note", "evaluated_value", "exception_of", "propose", "rewritten"]
 
@@ -71,7 +72,8 @@ def propose(context: StepContext, outcome: StepOutcome, bindings: Mapping[str, o
     """Validate an outcome and the bindings; evaluates and commits nothing.
 
     Returns:
-        What the step comes to. A `return` outcome has UNSET for its value, a `raise` outcome no exception.
+        What the step comes to. A `return` outcome whose value is an expression's has UNSET for it, a `raise`
+        outcome no exception.
 
     Raises:
         ExecutionError: One of them is not acceptable; names it.
@@ -82,7 +84,7 @@ def propose(context: StepContext, outcome: StepOutcome, bindings: Mapping[str, o
     result = StepResult(
         kind=outcome.kind,
         bindings=_validate_bindings(context, outcome, bindings),
-        return_value=UNSET if isinstance(outcome, ReturnStepOutcome) else None,
+        return_value=_given_value(context, outcome) if isinstance(outcome, ReturnStepOutcome) else None,
     )
     _check_changed_objects(context, bindings)
     return result
@@ -117,8 +119,10 @@ def rewritten(
     return result
 
 
-async def evaluated_value(actor: StepActor, outcome: ReturnStepOutcome, result: StepResult) -> object:
-    """Evaluate the expression of a `return` outcome, and validate its value.
+async def evaluated_value(
+    actor: StepActor, outcome: ReturnStepOutcome | RaiseStepOutcome, result: StepResult
+) -> object:
+    """Evaluate the expression of an outcome, and validate its value: what is returned, or what is raised.
 
     The expression sees what is committed. When that was rewritten, a write binding that is left out has its
     value from before the step, and afterwards the step's state is as it was, because the step may go on.
@@ -126,21 +130,28 @@ async def evaluated_value(actor: StepActor, outcome: ReturnStepOutcome, result: 
     Raises:
         ExecutionError: The value is not acceptable, or there is none.
     """
-    context, expression = actor.context, outcome.return_expression
+    context = actor.context
     if result.rewriter is not None:
         with _committed(context, result.bindings):
-            value = await _return_value(actor, expression)
+            value = await _value_of(actor, outcome)
     else:
         context.step_locals.update(result.bindings)
-        value = await _return_value(actor, expression)
+        value = await _value_of(actor, outcome)
     # The expression is code of the step as well.
-    _check_changed_objects(context, result.bindings, note=done_note(expression))
+    _check_changed_objects(context, result.bindings, note=done_note(outcome))
     return value
 
 
-def done_note(expression: str) -> str:
-    """What a refusal says of an expression that was evaluated already; empty when that called nothing."""
-    return "; return_expression was evaluated: what it called is done" if calls_something(expression) else ""
+def done_note(outcome: StepOutcome) -> str:
+    """What a refusal says of an outcome whose expression was evaluated; empty when that called nothing."""
+    match outcome:
+        case ReturnStepOutcome(return_expression=str(expression)):
+            name = "return_expression"
+        case RaiseStepOutcome(raise_expression=str(expression)):
+            name = "raise_expression"
+        case _:
+            return ""
+    return f"; {name} was evaluated: what it called is done" if calls_something(expression) else ""
 
 
 @contextmanager
@@ -257,18 +268,37 @@ def _named(names: list[str]) -> str:
     return f"the write binding {quoted} has" if len(names) == 1 else f"the write bindings {quoted} have"
 
 
-async def _return_value(actor: StepActor, expression: str) -> object:
+async def _value_of(actor: StepActor, outcome: ReturnStepOutcome | RaiseStepOutcome) -> object:
+    context, note = actor.context, done_note(outcome)
+    if isinstance(outcome, ReturnStepOutcome):
+        value = await _evaluated(actor, outcome.return_expression, "return_expression")
+        return _validate_return_value(context, value, note=note)
+    return _checked_exception(
+        context, await _evaluated(actor, outcome.raise_expression, "raise_expression"), note
+    )
+
+
+async def _evaluated(actor: StepActor, expression: str, field_name: str) -> object:
     context = actor.context
-    if not isinstance(cast("object", expression), str):
-        what = f"step {context.step_id}: return_expression is no text"
-        raise ExecutionError(f"{what}: {expression!r}").without_content(what)
+    _check_text(context, expression, field_name)
     try:
-        value = await actor.settle(actor.post_evaluate(expression), may_await=context.is_async)
+        return await actor.settle(actor.post_evaluate(expression), may_await=context.is_async)
     except (ToolEvaluationError, ToolBoundaryError) as error:
-        message = f"step {context.step_id}: return_expression {expression!r}: {error}"
-        what = f"step {context.step_id}: return_expression has no value: {type(error.__cause__).__name__}"
+        message = f"step {context.step_id}: {field_name} {expression!r}: {error}"
+        what = f"step {context.step_id}: {field_name} has no value: {type(error.__cause__).__name__}"
         raise ExecutionError(message).without_content(what) from error
-    return _validate_return_value(context, value, note=done_note(expression))
+
+
+def _check_text(context: StepContext, value: object, field_name: str) -> None:
+    if not isinstance(value, str):
+        what = f"step {context.step_id}: {field_name} is no text"
+        raise ExecutionError(f"{what}: {value!r}").without_content(what)
+
+
+def _given_value(context: StepContext, outcome: ReturnStepOutcome) -> object:
+    """The validated value of a `return` outcome; UNSET when it has an expression."""
+    value = outcome.return_value
+    return UNSET if value is UNSET else _validate_return_value(context, value)
 
 
 def _validate_return_value(context: StepContext, value: object, *, note: str = "") -> object:
@@ -280,9 +310,7 @@ def _validate_return_value(context: StepContext, value: object, *, note: str = "
 
 def _check_exception(context: StepContext, outcome: RaiseStepOutcome) -> None:
     name = outcome.raise_error_type
-    if not isinstance(cast("object", outcome.raise_message), str):
-        what = f"step {context.step_id}: raise_message is no text"
-        raise ExecutionError(f"{what}: {outcome.raise_message!r}").without_content(what)
+    _check_text(context, outcome.raise_message, "raise_message")
     if not isinstance(cast("object", name), str | None):
         what = f"step {context.step_id}: raise_error_type is no name"
         raise ExecutionError(f"{what}: {name!r}").without_content(what)
@@ -293,8 +321,36 @@ def _check_exception(context: StepContext, outcome: RaiseStepOutcome) -> None:
         raise error.without_content(f"step {context.step_id}: its exception type is {refused}")
 
 
+def _checked_exception(context: StepContext, value: object, note: str) -> Exception:
+    """What a `raise` outcome raises by an expression; a class is called without arguments, as Python does.
+
+    Raises:
+        ExecutionError: It is no exception that the block may raise.
+    """
+    given = value
+    if issubclass(type(value), type) and issubclass(cast("type", value), Exception):
+        try:
+            given = cast("type[Exception]", value)()
+        except Exception as error:  # the constructor is the user's, or the model's
+            what = f"step {context.step_id}: raise_expression gives a class that needs arguments"
+            raise ExecutionError(f"{what}: {describe_error(error)}{note}").without_content(what) from error
+    kind = type(given)
+    if issubclass(kind, tuple(context.raise_error_types.values())) or any(
+        given is each for each in context.named_exceptions()
+    ):
+        return cast("Exception", given)
+    allowed = ", ".join(context.raise_error_types) or "none"
+    what = (
+        f"step {context.step_id}: raise_expression must give an exception that the block may raise, or an "
+        f"instance of a subclass; allowed types: {allowed}; it gives an object of type {type_name(kind)}"
+    )
+    raise ExecutionError(f"{what}{note}").without_content(
+        f"step {context.step_id}: raise_expression: not allowed"
+    )
+
+
 def exception_of(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
-    """Make the exception of a `raise` outcome that was proposed.
+    """Make the exception of a `raise` outcome that was proposed, and has a message.
 
     Raises:
         ExecutionError: Its type cannot be made from a message alone.

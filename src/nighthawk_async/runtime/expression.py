@@ -25,10 +25,12 @@ __all__ = [
     "compile_expression",
     "compile_statements",
     "mentioned_names",
+    "name_not_visible",
 ]
 
 _FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 _BUILTINS = "__builtins__"
+_LISTED_NAMES = 40
 
 
 class _Builtins(dict[str, object]):
@@ -51,6 +53,26 @@ class _Builtins(dict[str, object]):
         return vars(builtins)[name] if name in vars(builtins) else super().__getitem__(name)
 
 
+class _NamedBuiltins(_Builtins):
+    """The same for a step that sees only what its block names.
+
+    `__import__` stays, because functions written in C import by the builtins of the code that calls them.
+    Code of the step cannot say its name (`permissions.internals`).
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> object:
+        context = self._context
+        if name in context.referenced_globals:
+            return context.step_globals[name]
+        if name == "__import__" or name in (context.visible_builtins or ()):
+            return vars(builtins)[name]
+        if name in context.write_names:  # without a value yet
+            raise KeyError(name)
+        raise name_not_visible(name, context)
+
+
 class StepNamespace:
     """The names of one step, as code evaluated in it sees them.
 
@@ -62,7 +84,7 @@ class StepNamespace:
 
     def __init__(self, context: StepContext) -> None:
         self._context = context
-        self._builtins = _Builtins(context)
+        self._builtins = (_Builtins if context.visible_builtins is None else _NamedBuiltins)(context)
 
     def run(self, code: types.CodeType) -> object:
         """Evaluate an expression or execute statements.
@@ -83,6 +105,22 @@ class StepNamespace:
             yield
         finally:
             names.pop(_BUILTINS, None)
+
+
+def name_not_visible(name: str, context: StepContext, *, why: str = "") -> NameError:
+    """The error for a name that the block does not name, with those that it does.
+
+    Args:
+        name: The name.
+        context: The state of a step that sees only what its block names.
+        why: The beginning of the message.
+    """
+    names = {*context.step_locals, *context.referenced_globals, *(context.visible_builtins or ())}
+    visible = sorted(each for each in names if not each.startswith("__"))
+    listed = ", ".join(visible[:_LISTED_NAMES]) or "none"
+    if len(visible) > _LISTED_NAMES:
+        listed += f" and {len(visible) - _LISTED_NAMES} more"
+    return NameError(f"{why}name {name!r} is not visible in this block; visible: {listed}", name=name)
 
 
 @lru_cache(maxsize=1024)

@@ -8,7 +8,6 @@ a value of another type than it should: then the copy, with that value converted
 
 import copy
 import dataclasses
-import warnings
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from contextvars import ContextVar
@@ -16,21 +15,15 @@ from functools import lru_cache
 from operator import is_
 from typing import Any, TypeAlias, cast
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
-from pydantic_core import SchemaValidator
+from pydantic import BaseModel
 
+from .core_schemas import adapted_core_schema, changed, schema_validator, with_inner
 from .mutation.mutable_state import copy_attributes
 from .unchanged import kept
 
 __all__ = ["Validator", "compiled"]
 
 Validate: TypeAlias = Callable[[object], object]
-
-_OPAQUE = frozenset(
-    {"cls", "computed_fields", "config", "custom_error_context", "default", "expected", "function"}
-    | {"generic_origin", "members", "metadata", "serialization", "values"}
-)
-"""Keys of a core schema below which no schema for validation stands."""
 
 _UNSET = object()
 _NO_DEFAULT = object()
@@ -88,19 +81,9 @@ def _cached(annotation: Hashable) -> "Validator":
 
 
 def _build(annotation: object) -> "Validator":
-    # Inside of a tuple the configuration also holds for dataclasses that have none of their own.
-    holder = cast("type[tuple[object]]", tuple.__class_getitem__((annotation,)))
-    with warnings.catch_warnings():  # of types that say nothing about values, such as LiteralString
-        warnings.filterwarnings("ignore", r"(?s).* is not a Python type", UserWarning)
-        adapter = TypeAdapter(holder, config=ConfigDict(arbitrary_types_allowed=True))
-        if not adapter.pydantic_complete:
-            adapter.rebuild(raise_errors=True)  # says which name is missing
-    schema = cast("dict[str, Any]", adapter.core_schema)
-    definitions: list[Any] = []
-    if schema["type"] == "definitions":
-        definitions, schema = schema["definitions"], schema["schema"]
+    schema, definitions = adapted_core_schema(annotation)
     guarded = _GuardedSchemas(definitions)
-    return guarded.validator(guarded.guard(schema["items_schema"][0]))
+    return guarded.validator(guarded.guard(schema))
 
 
 class Validator:
@@ -117,10 +100,8 @@ class Validator:
     __slots__ = ("validate_python",)
 
     def __init__(self, schema: Any, config: Any = None) -> None:
-        try:  # not the validators that the classes themselves hold: those do not check instances
-            validator = SchemaValidator(schema, config, _use_prebuilt=False)  # pyright: ignore[reportCallIssue]
-        except TypeError:  # a pydantic that makes every validator anew
-            validator = SchemaValidator(schema, config)
+        # Not the validators that the classes themselves hold: those do not check instances.
+        validator = schema_validator(schema, config)
         self.validate_python: Validate = validator.validate_python
 
     def validated(self, value: object) -> object:
@@ -162,20 +143,15 @@ class _GuardedSchemas:
 
     def guard(self, schema: Any) -> Any:
         """A schema, and all inside of it, with checks around the classes."""
-        if isinstance(schema, list | tuple):
-            items = cast("list[Any] | tuple[Any, ...]", schema)
-            return type(items)(self.guard(each) for each in items)
-        if not isinstance(schema, dict):
-            return schema
-        node = cast("dict[str, Any]", schema)
-        if not isinstance(kind := node.get("type"), str):  # schemas by the names of fields
-            return {name: self.guard(each) for name, each in node.items()}
-        if kind in ("model", "dataclass", "function-after", "function-wrap"):
-            layers = _layers(node)
+        return changed(schema, self._guard)
+
+    def _guard(self, schema: dict[str, Any]) -> dict[str, Any]:
+        if schema["type"] in ("model", "dataclass", "function-after", "function-wrap"):
+            layers = _layers(schema)
             if layers is not None:
                 return self._guard_class(layers)
-        guarded = {name: each if name in _OPAQUE else self.guard(each) for name, each in node.items()}
-        if kind == "union":
+        guarded = with_inner(schema, self._guard)
+        if schema["type"] == "union":
             guarded["choices"] = [_labelled(each) for each in guarded["choices"]]
         return guarded
 

@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import Any, NoReturn, TypeVar, cast
 
 from ..errors import NighthawkError
-from .unset import UNSET, Unset
+from ..types.unset import UNSET, Unset
 
 __all__ = ["ask_early", "described", "raise_unknown", "reveal", "shown", "wants_value", "with_changes"]
 

@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 
 def call_guard_of(environment: Environment, context: StepContext) -> CallGuard | None:
     """See `permissions.gate.make_call_guard`."""
-    if not environment.policies.permissions:
+    if not environment.policies.permissions and context.visible_builtins is None:
         return None
     from .permissions.gate import make_call_guard
 

@@ -11,8 +11,8 @@ from types import FunctionType
 from typing import Any, Never, NoReturn
 
 from ..errors import ExecutionError, ToolValidationError
+from ..types.unset import UNSET
 from .annotations import resolve_references, returned_type
-from .unset import UNSET
 from .validation import can_validate, type_name, validate_value
 
 __all__ = ["ReturnCheck", "validated_return", "variables_of"]

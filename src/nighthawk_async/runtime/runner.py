@@ -40,7 +40,7 @@ from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step
 from .step_actor import StepActor
 from .step_control import SteerableStep, admitted
-from .step_executor import StepExecutor, is_async_executor
+from .step_executor import StepExecutor, is_async_executor, shows_named_only
 from .told_step import ToldStep
 from .tracing import identity_attributes, record_failed, record_outcome, span
 
@@ -165,6 +165,10 @@ def _prepare(
         implicit_references=outer.implicit_references,
         execution_ref=execution_ref,
     )
+    if shows_named_only(outer.step_executor):
+        from .visible_names import hide_unnamed  # here, because few programs want it
+
+        hide_unnamed(context, block, site, outer.implicit_references)
     guard = MutationGuard(
         context, mode=outer.run_state.concurrent_mutation, filename=block.filename, line=block.line
     )

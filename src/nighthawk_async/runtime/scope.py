@@ -10,6 +10,7 @@ from typing import Literal, cast
 
 from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
+from ..types.unset import UNSET, Unset
 from .attempts.resilience import StepBaseline, resilience_in_force
 from .budgets.account import in_force
 from .budgets.budget import Budget, with_budget_arguments
@@ -25,7 +26,6 @@ from .policies import Policies
 from .step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
 from .tools.registry import ToolScope
 from .tracing import identity_attributes, span
-from .unset import UNSET, Unset
 from .usage_meter import UsageMeter
 
 __all__ = ["Scope", "scope"]

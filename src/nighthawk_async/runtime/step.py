@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from ..errors import ExecutionError
 from ..executions import Execution
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
+from ..types.unset import UNSET
 from .conclude import StepResult, done_note, evaluated_value, exception_of, propose
 from .oversight.verification import OutcomeRefusedError
 from .step_actor import StepActor
 from .step_context import StepContext
-from .unset import UNSET
 
 __all__ = ["Evaluate", "Inspect", "Inspection", "Step", "Verify"]
 
@@ -64,7 +64,7 @@ class _Conclusion(Struct, frozen=True, kw_only=True):
 class _Evaluation(Struct, frozen=True, kw_only=True):
     """What evaluating the expression of an outcome gave: a value, or a failure."""
 
-    outcome: ReturnStepOutcome
+    outcome: ReturnStepOutcome | RaiseStepOutcome
     value: object = None
     failure: ExecutionError | None = None
 
@@ -129,8 +129,9 @@ class Step:
     ) -> StepResult:
         """Validate, verify and inspect how the step ends; the same outcome object is concluded once.
 
-        A return expression is inspected before it is evaluated, and evaluated at most once, whatever becomes
-        of the outcome. Checks want its value, so they come after it; other outcomes are checked first.
+        An expression is inspected before it is evaluated, and evaluated at most once, whatever becomes of the
+        outcome. Checks want the value of a return expression, so they come after it; other outcomes are
+        checked first.
 
         Args:
             outcome: The outcome.
@@ -152,7 +153,7 @@ class Step:
             result = await self._conclude(outcome, result, is_last=is_last)
         except OutcomeRefusedError as refused:
             if self._evaluation is not None and self._evaluation.outcome is outcome:
-                refused.feedback += done_note(self._evaluation.outcome.return_expression)
+                refused.feedback += done_note(outcome)
             raise
         self._conclusion = _Conclusion(outcome=outcome, result=result)
         return result
@@ -170,19 +171,29 @@ class Step:
         if inspection is not None:
             result = await inspection.ask(result)
         if isinstance(outcome, RaiseStepOutcome):
-            result = replace(result, exception=exception_of(self.context, outcome))
+            result = replace(result, exception=await self._exception(outcome, result))
         return result
 
     async def _with_value(self, outcome: ReturnStepOutcome, result: StepResult) -> StepResult:
-        if result.return_value is not UNSET:  # oversight gave one
+        if result.return_value is not UNSET:  # the outcome has one, or oversight gave one
             return result
+        return replace(result, return_value=await self._evaluated(outcome, result))
+
+    async def _exception(self, outcome: RaiseStepOutcome, result: StepResult) -> Exception:
+        if not outcome.raise_expression:
+            return exception_of(self.context, outcome)
+        return cast("Exception", await self._evaluated(outcome, result))
+
+    async def _evaluated(self, outcome: ReturnStepOutcome | RaiseStepOutcome, result: StepResult) -> object:
         if self._evaluation is None or self._evaluation.outcome is not outcome:
             self._evaluation = await self._evaluate(outcome, result)
         if self._evaluation.failure is not None:
             raise self._evaluation.failure
-        return replace(result, return_value=self._evaluation.value)
+        return self._evaluation.value
 
-    async def _evaluate(self, outcome: ReturnStepOutcome, result: StepResult) -> _Evaluation:
+    async def _evaluate(
+        self, outcome: ReturnStepOutcome | RaiseStepOutcome, result: StepResult
+    ) -> _Evaluation:
         try:
             return _Evaluation(outcome=outcome, value=await evaluated_value(self.actor, outcome, result))
         except ExecutionError as error:

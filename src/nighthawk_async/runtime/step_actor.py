@@ -25,6 +25,7 @@ from ..lazy_exports import LazyModule
 from ..observation import NodeWriter
 from ..parallel import TaskEndedError
 from ..types.content import UserContent
+from ..types.unset import UNSET
 from .admission import Place
 from .assignment import parse_target_path
 from .blocking import BlockingCall
@@ -205,13 +206,18 @@ class StepActor(Steering):
         """Ask for the value of an expression."""
         return self._post(Evaluate(expression=expression))
 
-    def post_assign(self, target_path: str, expression: str) -> Pending[object]:
+    def post_assign(self, target_path: str, expression: str = "", *, data: object = UNSET) -> Pending[object]:
         """Ask for an assignment; the reply is the value as it was stored.
+
+        Args:
+            target_path: Where to.
+            expression: The expression whose value is assigned.
+            data: A decoded JSON value to assign instead.
 
         Raises:
             ToolBoundaryError: The target path does not follow the grammar.
         """
-        return self._post(Assign(target=parse_target_path(target_path), expression=expression))
+        return self._post(Assign(target=parse_target_path(target_path), expression=expression, data=data))
 
     def post_execute(self, statements: str) -> Pending[object]:
         """Ask for statements to be executed; the reply is the sorted list of the names they changed."""

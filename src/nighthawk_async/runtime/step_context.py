@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
@@ -30,7 +31,10 @@ class StepContext:
         write_names: The names of the `<:name>` bindings.
         binding_types: The type of each write binding, `object` where none is known.
         references: Every `<name>` and dotted `<name.field>` of the program, in order of appearance.
+        mentions: The same, each as often as the program mentions it.
         referenced_globals: The values of referenced names that are not step locals.
+        visible_builtins: The builtins that the step's code can use, which then sees no globals besides
+            `referenced_globals`; None for all of Python's globals and builtins.
         allowed_kinds: The outcome kinds the block may end with.
         refused_kinds: Outcome kinds that the function's return annotation takes away, and why.
         raise_error_types: The exception types a `raise` outcome may name.
@@ -52,7 +56,9 @@ class StepContext:
     write_names: tuple[str, ...] = ()
     binding_types: Mapping[str, object] = field(default_factory=dict[str, object])
     references: tuple[str, ...] = ()
+    mentions: tuple[str, ...] = ()
     referenced_globals: Mapping[str, object] = field(default_factory=dict[str, object])
+    visible_builtins: frozenset[str] | None = None
     allowed_kinds: tuple[OutcomeKind, ...] = ()
     refused_kinds: Mapping[OutcomeKind, str] = field(default_factory=dict[OutcomeKind, str])
     raise_error_types: Mapping[str, type[Exception]] = field(default_factory=dict[str, type[Exception]])
@@ -61,6 +67,12 @@ class StepContext:
     initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
     assigned_names: set[str] = field(default_factory=set[str])
     changes: ChangedRoots = field(default_factory=ChangedRoots)
+
+    def named_exceptions(self) -> list[Exception]:
+        """The exception objects that the program names: the block may raise them, whatever their types."""
+        roots = dict.fromkeys(reference.partition(".")[0] for reference in self.references)
+        values = (self.step_locals.get(name, self.referenced_globals.get(name)) for name in roots)
+        return [cast("Exception", value) for value in values if issubclass(type(value), Exception)]
 
     def changed_bindings(self) -> dict[str, object]:
         """The write bindings that were assigned, rebound or made dirty, with their present values."""

@@ -31,6 +31,7 @@ __all__ = [
     "SyncStepExecutor",
     "check_executor",
     "is_async_executor",
+    "shows_named_only",
 ]
 
 
@@ -90,6 +91,18 @@ def is_async_executor(executor: StepExecutor) -> TypeIs[AsyncStepExecutor]:
         executor: What carries it out.
     """
     return hasattr(executor, "run_step_async")
+
+
+def shows_named_only(executor: StepExecutor) -> bool:
+    """Whether its steps see only what their blocks name, as its configuration says when it has one.
+
+    Args:
+        executor: What carries them out.
+    """
+    configuration: object = getattr(executor, "configuration", None)
+    if not isinstance(configuration, StepExecutorConfiguration):
+        return False
+    return configuration.context_limits.visible_names == "named"
 
 
 @runtime_checkable

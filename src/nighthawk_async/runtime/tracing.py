@@ -130,7 +130,8 @@ def record_outcome(step_span: Span, outcome: StepOutcome) -> None:
     if not isinstance(outcome, RaiseStepOutcome):
         step_span.add_event("nighthawk.step.completed", attributes)
         return
-    attributes["nighthawk.step.raise_message"] = outcome.raise_message
+    if not outcome.raise_expression:
+        attributes["nighthawk.step.raise_message"] = outcome.raise_message
     if outcome.raise_error_type is not None:
         attributes["nighthawk.step.raise_error_type"] = outcome.raise_error_type
     step_span.add_event("nighthawk.step.raised", attributes)

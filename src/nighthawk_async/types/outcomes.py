@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from .unset import UNSET
+
 __all__ = [
     "OUTCOME_KINDS",
     "BreakStepOutcome",
@@ -29,14 +31,24 @@ class PassStepOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReturnStepOutcome:
-    """Return from the surrounding function.
+    """Return from the surrounding function, by an expression or with a value: exactly one of them.
 
     Args:
-        return_expression: A Python expression over the step's names, whose value is returned.
+        return_expression: A Python expression over the step's names, whose value is returned; empty where
+            there is a value.
+        return_value: The value itself; `UNSET` where there is an expression.
+
+    Raises:
+        ValueError: There are both.
     """
 
     kind: Literal["return"] = "return"
-    return_expression: str
+    return_expression: str = ""
+    return_value: object = UNSET
+
+    def __post_init__(self) -> None:
+        if self.return_expression and self.return_value is not UNSET:
+            raise ValueError("a return outcome has a return_expression or a return_value, not both")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,17 +67,29 @@ class ContinueStepOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaiseStepOutcome:
-    """Fail.
+    """Fail, with a message or with an exception object: exactly one of them.
 
     Args:
-        raise_message: The message of the exception.
+        raise_message: The message of the exception; empty where there is an expression.
         raise_error_type: The name of the exception type, one of those the block allows; without it the step
             raises `ExecutionError`.
+        raise_expression: A Python expression over the step's names, whose value is raised: an exception of a
+            type that the block allows, or one that the program names. Empty where there is a message.
+
+    Raises:
+        ValueError: There is an expression, and a message or a type.
     """
 
     kind: Literal["raise"] = "raise"
-    raise_message: str
+    raise_message: str = ""
     raise_error_type: str | None = None
+    raise_expression: str = ""
+
+    def __post_init__(self) -> None:
+        if self.raise_expression and (self.raise_message or self.raise_error_type is not None):
+            raise ValueError(
+                "a raise outcome has a raise_expression, or a raise_message and perhaps a raise_error_type"
+            )
 
 
 StepOutcome: TypeAlias = (

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.executors.agent_loop import AgentLoop
+from nighthawk_async.executors.agent_loop import AgentLoop, ProposedOutcome
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 
@@ -159,7 +159,7 @@ async def test_the_native_transport_asks_for_a_wrapped_union_and_takes_both_form
     assert request.response_format is not None
     schema = request.response_format.schema
     kinds = [variant["properties"]["kind"]["enum"] for variant in schema["properties"]["result"]["anyOf"]]
-    assert kinds == [["pass"], ["return"], ["raise"]]
+    assert kinds == [["pass"], ["return"], ["return"], ["raise"]]
     assert schema["required"] == ["result"]
     assert request.tool_choice == "auto"
     assert "nh_outcome" not in [tool.name for tool in request.tools]
@@ -194,7 +194,10 @@ async def test_a_native_error_type_is_required_and_may_be_null() -> None:
             await fail()
     assert model.requests[0].response_format is not None
     variants = model.requests[0].response_format.schema["properties"]["result"]["anyOf"]
-    (raising,) = [variant for variant in variants if variant["properties"]["kind"]["enum"] == ["raise"]]
+    raising, by_expression = (
+        variant for variant in variants if variant["properties"]["kind"]["enum"] == ["raise"]
+    )
+    assert by_expression["required"] == ["kind", "raise_expression"]
     assert raising["required"] == ["kind", "raise_message", "raise_error_type"]
     assert raising["properties"]["raise_error_type"]["enum"] == ["ValueError", None]
 
@@ -377,7 +380,9 @@ def test_the_loop_itself_needs_no_event_loop() -> None:
     assert loop.feed(completed(DONE, index=1)) is None
     result = nh.ToolResult(call_id="call_0", name="nh_eval", content=("1",))
     loop.tool_finished(0, result)
-    assert getattr(loop.end_turn(), "outcome", None) == nh.PassStepOutcome()
+    end = loop.end_turn()
+    assert isinstance(end, ProposedOutcome)
+    assert end.answer.outcome == nh.PassStepOutcome()
     loop.refuse("not yet")
     second = loop.next_request()
     assert [item.is_error for item in results_of(second)] == [False, True]

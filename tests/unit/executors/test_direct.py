@@ -73,31 +73,37 @@ def direct(
 PASS = {"kind": "pass"}
 
 
+def passing(**bindings: object) -> dict[str, object]:
+    return {"result": {"kind": "pass", "bindings": bindings}}
+
+
 # ---- at once
 
 
 async def test_an_ordinary_model_answers_with_all_values_and_the_outcome_at_once() -> None:
-    model, executor = direct({"bindings": {"label": "good", "stars": "5"}, "outcome": PASS})
+    model, executor = direct({"result": {"kind": "pass", "bindings": {"label": "good", "stars": "5"}}})
     async with nh.run(executor):
         assert await review("fine") == ("good", 5)
     (request,) = model.requests
     assert request.tools == ()
     assert request.response_format is not None
-    schema = request.response_format.schema
-    assert schema["properties"]["bindings"]["properties"]["label"]["enum"] == ["good", "bad"]
-    assert schema["properties"]["bindings"]["properties"]["stars"]["type"] == "integer"
+    passing = request.response_format.schema["properties"]["result"]["anyOf"][0]["properties"]
+    assert passing["kind"]["enum"] == ["pass"]
+    assert passing["bindings"]["properties"]["label"]["enum"] == ["good", "bad"]
+    assert passing["bindings"]["properties"]["stars"]["type"] == "integer"
+    assert passing["bindings"]["required"] == ["label", "stars"]
     assert "<<<NH:LOCALS>>>" in str(request.messages[0])
     assert '- label: Literal["good", "bad"]\n- stars: int' in request.system_prompt
-    assert "evaluate an expression" not in request.system_prompt
+    assert "nh_" not in request.system_prompt
     assert "\n\n\n" not in request.system_prompt
 
 
 async def test_the_return_value_travels_as_json_typed_by_its_schema() -> None:
-    model, executor = direct({"bindings": {}, "outcome": {"kind": "return", "return_value": 42}})
+    model, executor = direct({"result": {"kind": "return", "return_value": 42}})
     async with nh.run(executor):
         assert await answer("the question") == 42
     assert model.requests[0].response_format is not None
-    variants = model.requests[0].response_format.schema["properties"]["outcome"]["anyOf"]
+    variants = model.requests[0].response_format.schema["properties"]["result"]["anyOf"]
     (returning,) = [variant for variant in variants if variant["properties"]["kind"]["enum"] == ["return"]]
     assert returning["properties"]["return_value"]["type"] == "integer"
     assert returning["required"] == ["kind", "return_value"]
@@ -108,20 +114,22 @@ async def test_the_return_value_travels_as_json_typed_by_its_schema() -> None:
     [
         ("not json", "not JSON"),
         ([], "not a JSON object"),
-        ({}, "no object in its field 'bindings'"),
-        ({"bindings": {"label": "good", "stars": 5}, "outcome": "pass"}, "no object in its field 'outcome'"),
-        ({"bindings": {"label": "fair", "stars": 5}, "outcome": PASS}, "write binding 'label'"),
-        ({"bindings": {"label": "good"}, "outcome": PASS}, "'stars' has no value"),
-        ({"bindings": {"other": 1}, "outcome": PASS}, "'other' cannot be committed"),
-        ({"bindings": {}, "outcome": {"kind": "break"}}, "'break' is not allowed"),
-        ({"bindings": {}, "outcome": {"kind": "return"}}, "fields 'kind' and 'return_value'"),
-        ({"bindings": {}, "outcome": {"kind": "return", "return_value": [1]}}, "the return value must be"),
-        ({"bindings": {}, "outcome": {"kind": "return", "return_value": float("nan")}}, "not JSON"),
+        ({}, "outcome kind None is not allowed"),
+        ({"result": "pass"}, "outcome kind None is not allowed"),
+        (passing(label="fair", stars=5), "bindings.label: write binding 'label' must be"),
+        (passing(label="good"), "'stars' has no value"),
+        (passing(other=1), "bindings.other: the block has no such variable to set; it has: label, stars"),
+        ({"result": {"kind": "pass", "bindings": []}}, "'bindings' must be an object, not list"),
+        ({"result": {"kind": "break"}}, "'break' is not allowed"),
+        ({"result": {"kind": "return"}}, "needs the field 'return_value'"),
+        ({"result": {"kind": "return", "return_value": [1]}}, "the return value must be"),
+        ({"result": {"kind": "return", "return_expression": "1"}}, "in the field 'return_value'"),
+        ({"result": {"kind": "return", "return_value": float("nan")}}, "not JSON"),
         ('{"bindings": "\ud800"}', "not JSON"),
     ],
 )
 async def test_an_unacceptable_answer_is_told_why_and_may_be_mended(wrong: object, why: str) -> None:
-    right = {"bindings": {"label": "bad", "stars": 1}, "outcome": PASS}
+    right = passing(label="bad", stars=1)
     model, executor = direct(wrong, right)
     async with nh.run(executor) as run:
         assert await review("fine") == ("bad", 1)
@@ -201,10 +209,7 @@ async def test_references_in_schemas_lead_to_definitions_at_the_root(
     capabilities: nh.ModelCapabilities,
 ) -> None:
     answers: dict[str, object] = {
-        "step": {
-            "bindings": {"home": {"street": {"name": "Elm"}}, "work": {"city": "Rome"}},
-            "outcome": PASS,
-        },
+        "step": passing(home={"street": {"name": "Elm"}}, work={"city": "Rome"}),
         "home": {"home": {"street": {"name": "Elm"}}},
         "work": {"work": {"city": "Rome"}},
     }

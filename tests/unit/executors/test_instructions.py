@@ -1,57 +1,89 @@
 """What the system prompt says."""
 
+from typing import Any
+
 import pytest
 
 from nighthawk_async.errors import ExecutionError
-from nighthawk_async.executors.instructions import (
-    direct_instructions,
-    outcome_instructions,
-    tool_instructions,
-    variable_instructions,
-)
-from nighthawk_async.executors.outcome_codec import outcome_from_mapping
+from nighthawk_async.executors.answer_form import AnswerForm
+from nighthawk_async.executors.instructions import answer_instructions, tool_instructions
+from nighthawk_async.executors.outcome_codec import answer_from_mapping
+
+TEXT = {"type": "string"}
+
+
+def told(
+    transport: Any = "tool", *, return_type: str = "object", types: dict[str, str] | None = None, **form: Any
+) -> str:
+    return answer_instructions(
+        transport, AnswerForm(**form), binding_types=types or {}, return_type=return_type
+    )
 
 
 def test_only_the_tools_on_offer_are_mentioned() -> None:
     every = tool_instructions(("nh_eval", "nh_assign", "nh_exec"), 100)
     none = tool_instructions((), 100)
     assert "nh_eval" in every
-    assert "nh_assign" in every
     assert "nh_" not in none
     assert "100 tokens" in none
 
 
 def test_every_allowed_outcome_is_described_and_no_other() -> None:
-    text = outcome_instructions("tool", ("pass", "raise"), ("ValueError", "KeyError"), "int")
-    assert '"pass"' in text
-    assert "ValueError, KeyError" in text
-    assert '"break"' not in text
+    text = told(allowed_kinds=("pass", "raise"), raise_error_types=("ValueError", "KeyError"))
+    assert "- pass: " in text
+    assert "ValueError or KeyError" in text
+    assert "- break: " not in text
     assert "nh_outcome" in text
-    assert "nh_outcome" not in outcome_instructions("native", ("pass",), (), "object")
+    assert "nh_outcome" not in told("native", allowed_kinds=("pass",))
 
 
 def test_the_type_of_the_return_value_is_told_where_the_block_may_return() -> None:
-    assert "the value must be int." in outcome_instructions("tool", ("return",), (), "int")
-    assert "the value must be" not in outcome_instructions("tool", ("return",), (), "object")
-    assert "int" not in outcome_instructions("tool", ("pass",), (), "int")
+    assert "return_value, int, or" in told(return_type="int", allowed_kinds=("return",), return_value=TEXT)
+    assert "return_value or" in told(allowed_kinds=("return",), return_value=TEXT)
+    assert "expression return_expression, int." in told(return_type="int", allowed_kinds=("return",))
+    assert "int" not in told(return_type="int", allowed_kinds=("pass",))
 
 
-def test_the_variables_to_set_are_told_with_their_types() -> None:
-    text = variable_instructions({"label": "Literal['a', 'b']", "anything": "object"})
-    assert text.splitlines()[1:] == ["- label: Literal['a', 'b']", "- anything"]
-    assert variable_instructions({}) == ""
+def test_the_variables_to_set_are_told_with_their_types_and_how_they_are_set() -> None:
+    types = {"label": "Literal['a', 'b']", "log": "TextIO", "anything": "object"}
+    text = told(
+        allowed_kinds=("pass",),
+        bindings={"label": TEXT, "anything": {}},
+        expressions={"log": "no JSON Schema"},
+        types=types,
+    )
+    assert text.splitlines()[-5:] == [
+        "Set variables in bindings, as JSON; left out, a variable stays as it is:",
+        "- label: Literal['a', 'b']",
+        "- anything",
+        "Set these by expressions, with nh_assign or nh_exec:",
+        "- log: TextIO",
+    ]
+    assert "bindings" not in told(allowed_kinds=("pass",))
 
 
-def test_a_direct_answer_is_described_field_by_field() -> None:
-    text = direct_instructions(("return", "raise"), ("KeyError",), {})
-    assert "bindings empty" in text
-    assert "return_value" in text
+def test_null_leaves_a_variable_alone_where_the_schema_makes_the_model_name_all() -> None:
+    text = told(allowed_kinds=("pass",), bindings={"label": TEXT}, is_strict=True)
+    assert "as JSON; null, a variable stays as it is:" in text
+
+
+@pytest.mark.parametrize("transport", ["tool", "native", "direct"])
+def test_every_transport_is_told_in_the_same_sentences(transport: str) -> None:
+    first, rest = told(transport, allowed_kinds=("pass", "break"), bindings={"label": TEXT}).split("\n", 1)
+    assert ("nh_outcome" in first) is (transport == "tool")
+    assert ('{"result": {"kind": KIND' in first) is (transport != "tool")
+    same = told("tool", allowed_kinds=("pass", "break"), bindings={"label": TEXT})
+    assert rest == same.split("\n", 1)[1]
+
+
+def test_a_direct_answer_takes_no_expressions() -> None:
+    text = told("direct", allowed_kinds=("return", "raise"), return_value=TEXT, takes_expressions=False)
+    assert "return_value." in text
     assert "raise_message" in text
-    assert "KeyError" in text
-    assert "return_expression" not in text
+    assert "expression" not in text
 
 
 def test_an_error_type_is_refused_where_none_is_allowed() -> None:
     data = {"kind": "raise", "raise_message": "m", "raise_error_type": "ValueError"}
     with pytest.raises(ExecutionError, match="allowed: none, leave it out"):
-        outcome_from_mapping(data, allowed_kinds=("raise",), raise_error_types=())
+        answer_from_mapping(data, AnswerForm(allowed_kinds=("raise",)))

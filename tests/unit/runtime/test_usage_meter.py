@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 from nighthawk_async import Usage
-from nighthawk_async.runtime.unset import UNSET
 from nighthawk_async.runtime.usage_meter import UsageMeter
+from nighthawk_async.types.unset import UNSET
 
 
 def test_usage_is_added_by_model_and_in_every_enclosing_meter() -> None:

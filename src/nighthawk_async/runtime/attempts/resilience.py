@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, cast
 
 from ...errors import NighthawkError
+from ...types.unset import Unset
 from ..step_executor import StepExecutor
-from ..unset import Unset
 from .other_models import executors_for, model_of
 from .retry_policy import RetryPolicy
 

@@ -17,11 +17,11 @@ import anyio
 
 from ...errors import HookError
 from ...parallel import TaskCancelledError, cancel_requested, is_async_callable
+from ...types.unset import UNSET
 from ..awaitable import await_value, is_awaitable
 from ..environment import Environment
 from ..error_text import describe_error
 from ..late_value import ask_early, wants_value
-from ..unset import UNSET
 from .answers import HookFunction
 from .effects import obey, record_hook
 from .events import FinishedEvent

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from ...types.execution import ExecutionRef
-from ..unset import UNSET
+from ...types.unset import UNSET
 from ..validation import validate_value
 
 __all__ = ["Question"]

@@ -11,8 +11,8 @@ from pydantic import PydanticUndefinedAnnotation, PydanticUserError
 
 from ...actors.argument_checks import check_seconds
 from ...errors import AnswerTimeoutError, NighthawkError, NoHumanError, ToolValidationError
+from ...types.unset import UNSET
 from ..awaitable import await_value
-from ..unset import UNSET
 from ..validation import type_adapter, type_name
 from .errors import InvalidAnswerError
 from .events import (

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TypeVar, cast
 
 from ...errors import HookError
+from ...types.unset import UNSET
 from ..environment import Environment, using_environment
-from ..unset import UNSET
 from .failures import failing_as_hook
 from .inspection import Abort, Accept, Decision, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
 

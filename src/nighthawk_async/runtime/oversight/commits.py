@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from ...errors import StepRejectedError, ToolBoundaryError
 from ...types.outcomes import StepOutcome
+from ...types.unset import UNSET
 from ..conclude import StepResult
 from ..environment import Environment
 from ..hooks.steps import CommitHooks
 from ..late_value import reveal, shown
 from ..step import Evaluate, Inspect, Step
-from ..unset import UNSET
 from .decisions import overseen_commit
 from .failures import failing_as_rewriter
 from .inspection import StepCommit

@@ -8,6 +8,7 @@ from opentelemetry import trace
 
 from ...errors import StepAbortedError, StepRejectedError, ToolBoundaryError
 from ...types.outcomes import StepOutcome
+from ...types.unset import UNSET
 from ..conclude import StepResult, rewritten
 from ..environment import Environment
 from ..hooks.calls import emit
@@ -15,7 +16,6 @@ from ..hooks.events import OversightDecided, OversightDecision, OversightSubject
 from ..late_value import ask_early
 from ..step import Step
 from ..tracing import shows_content
-from ..unset import UNSET
 from .asking import ask_about_commit, ask_about_tool_call
 from .failures import failing_as_rewriter
 from .inspection import Abort, Decision, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection

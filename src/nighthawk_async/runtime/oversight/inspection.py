@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checka
 
 from ...errors import NighthawkError
 from ...types.outcomes import StepOutcome
+from ...types.unset import UNSET
 from ..late_value import described, raise_unknown
-from ..unset import UNSET
 from .abort import Abort
 
 __all__ = [

@@ -18,6 +18,7 @@ from ..step_context import StepContext
 from ..tools.function import ToolFunction
 from .call import CallArguments, PermissionCall, describe_call
 from .guarded_calls import CallGuard
+from .internals import NO_INTERNALS
 from .permissions import PermissionDecision, decide
 from .receivers import fields_of
 from .refusals import refusal_after_asking, refusal_of_call
@@ -33,6 +34,8 @@ def make_call_guard(environment: Environment, context: StepContext) -> CallGuard
         context: The state of the step.
     """
     sets = environment.policies.permissions
+    if context.visible_builtins is not None:
+        sets = (*sets, NO_INTERNALS)
     return CallGuard(context, sets, tools=environment.tool_scope, ask=_ask, report=_report)
 
 

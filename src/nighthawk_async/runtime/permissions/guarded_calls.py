@@ -18,6 +18,7 @@ from .call import PermissionCall
 from .call_checks import CallChecks
 from .equivalents import without_operators
 from .guarded_code import compile_guarded, is_coroutine_code, with_guard
+from .internals import check_internals
 from .paused_code import PausedCode
 from .permissions import PermissionDecision, Permissions
 from .refusals import refusal_of_asking, refusal_of_change
@@ -94,6 +95,16 @@ class CallGuard(CallChecks):
             if self.names.receiver(made[0])[0] != call.receiver:
                 raise refusal_of_change(call)
         return _prepared(*made)
+
+    def check_text(self, text: str, mode: Literal["eval", "exec"]) -> None:
+        """Admit code that is about to run, where it sees only what the block names.
+
+        Raises:
+            NameError: It needs a builtin that the block does not name.
+            ToolBoundaryError: It reads an attribute that leads to names that the block does not name.
+        """
+        if self._context.visible_builtins is not None:
+            check_internals(text, mode, self._context)
 
     def raising(self, error: object, /) -> object:
         """Admit that a class is called by `raise`."""
@@ -176,6 +187,7 @@ def run_guarded(
     Returns:
         What `StepNamespace.run` gives, or `PausedCode` when it has to wait for people.
     """
+    guard.check_text(text, mode)
     guarded = compile_guarded(text, filename=code.co_filename, mode=mode, may_wait=guard.may_wait)
     value = namespace.run(with_guard(guarded, guard))
     if is_coroutine_code(guarded) and not is_coroutine_code(code):

@@ -1,0 +1,211 @@
+"""How a block may be answered: one description for every outcome transport, made once for a site. Floor 4.
+
+A value travels as data, JSON under the JSON Schema of its type, wherever the type has one that the provider
+takes. Any other value is given by an expression; the prompt and a log record say for which variable, and why.
+"""
+
+import logging
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ..errors import AnnotationError, ExecutionError
+from ..runtime.annotations import return_type
+from ..runtime.plain_data import data_schemas
+from ..runtime.step_context import StepContext
+from ..runtime.validation import reason_without_schema, type_name
+from ..types.model import OutcomeTransport
+from ..types.outcomes import OutcomeKind
+from ..wire.strict_schema import is_strict_schema
+from .sent_schemas import Endpoint, allows_null, compact_schema, refusal_of, strict_schema
+
+__all__ = ["RETURN_VALUE", "AnswerForm", "answer_form_of"]
+
+RETURN_VALUE = "the return value"
+"""What errors and records call what the function returns."""
+
+_logger = logging.getLogger("nighthawk")
+
+_Schema = Mapping[str, Any]
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
+    """How a block may be answered.
+
+    Args:
+        allowed_kinds: The outcome kinds.
+        raise_error_types: The names a `raise` outcome may give as `raise_error_type`.
+        raises_objects: Whether a `raise` outcome may give an exception object by an expression.
+        bindings: The JSON Schemas of the write bindings that may be given as data.
+        expressions: The write bindings that have to be given by an expression, and why.
+        return_value: The JSON Schema of the return value; None where it has to be given by an expression.
+        return_type: The type of the return value.
+        nullable: The write bindings whose type takes None.
+        definitions: What `$ref` in the schemas means.
+        takes_expressions: Whether expressions may be given at all; they may not where there are no tools.
+        is_strict: Whether every part is required, so that what is left out is null.
+    """
+
+    allowed_kinds: tuple[OutcomeKind, ...]
+    raise_error_types: tuple[str, ...] = ()
+    raises_objects: bool = False
+    bindings: Mapping[str, _Schema] = field(default_factory=lambda: _NOTHING)
+    expressions: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    return_value: _Schema | None = None
+    return_type: object = object
+    nullable: frozenset[str] = frozenset()
+    definitions: Mapping[str, _Schema] = field(default_factory=lambda: _NOTHING)
+    takes_expressions: bool = True
+    is_strict: bool = False
+
+
+class _Site(Struct, frozen=True, kw_only=True):
+    """What the form of a block's answers depends on."""
+
+    step_id: str
+    allowed_kinds: tuple[OutcomeKind, ...]
+    binding_types: tuple[tuple[str, object], ...]
+    return_type: object
+    raise_error_types: tuple[str, ...]
+    raises_objects: bool
+    endpoint: Endpoint
+    takes_expressions: bool
+
+
+def answer_form_of(context: StepContext, transport: OutcomeTransport, model_name: str) -> AnswerForm:
+    """How a block may be answered.
+
+    Args:
+        context: The state of the step.
+        transport: How outcomes travel.
+        model_name: The model, `provider:name`; empty for an agent of the user's own.
+
+    Raises:
+        AnnotationError: The direct transport cannot ask for one of the types.
+    """
+    takes_expressions = transport != "direct"
+    names = tuple(context.raise_error_types)
+    site = _Site(
+        step_id=context.step_id,
+        allowed_kinds=context.allowed_kinds,
+        binding_types=tuple((name, context.binding_types.get(name, object)) for name in context.write_names),
+        return_type=_return_type(context),
+        raise_error_types=names,
+        raises_objects=takes_expressions and (bool(names) or bool(context.named_exceptions())),
+        endpoint=Endpoint.of(model_name, "tool" if transport == "tool" else "response"),
+        takes_expressions=takes_expressions,
+    )
+    try:
+        return _cached_form(site)
+    except TypeError:  # a type that is not hashable: Annotated[int, {}]
+        return _form(site)
+
+
+def _return_type(context: StepContext) -> object:
+    if "return" not in context.allowed_kinds:
+        return object
+    try:
+        return return_type(context)
+    except ExecutionError:
+        return object  # whoever returns a value is told; a block that returns none has no need
+
+
+@lru_cache(maxsize=1024)
+def _cached_form(site: _Site) -> AnswerForm:
+    return _form(site)
+
+
+def _form(site: _Site) -> AnswerForm:
+    types = {f"write binding '{name}'": annotation for name, annotation in site.binding_types}
+    if "return" in site.allowed_kinds:
+        types[RETURN_VALUE] = site.return_type
+    schemas, refused, definitions = _schemas_of(types, site)
+    names = {f"write binding '{name}'": name for name, _ in site.binding_types}
+    form = AnswerForm(
+        allowed_kinds=site.allowed_kinds,
+        raise_error_types=site.raise_error_types,
+        raises_objects=site.raises_objects,
+        bindings={names[subject]: schema for subject, schema in schemas.items() if subject in names},
+        expressions={names[subject]: reason for subject, reason in refused.items() if subject in names},
+        return_value=schemas.get(RETURN_VALUE),
+        return_type=site.return_type,
+        nullable=frozenset(
+            names[subject]
+            for subject, schema in schemas.items()
+            if subject in names and allows_null(schema, definitions)
+        ),
+        definitions=definitions,
+        takes_expressions=site.takes_expressions,
+    )
+    return _strict_form(form) if site.endpoint.enforces_strict_schemas else form
+
+
+def _schemas_of(
+    types: Mapping[str, object], site: _Site
+) -> tuple[Mapping[str, _Schema], Mapping[str, str], Mapping[str, _Schema]]:
+    """The schemas of the types that may be given as data, why others may not be, and the definitions."""
+    refused: dict[str, str] = {}
+    for subject, annotation in types.items():
+        if (reason := _reason_against(annotation, site.endpoint)) is not None:
+            refused[subject] = reason
+            _tell_refused(site, subject, annotation, reason)
+    left = {subject: annotation for subject, annotation in types.items() if subject not in refused}
+    together = data_schemas(tuple(left.values()))
+    schemas = {
+        subject: compact_schema(schema) for subject, schema in zip(left, together.schemas, strict=True)
+    }
+    definitions = {name: compact_schema(schema) for name, schema in together.definitions.items()}
+    return schemas, refused, definitions
+
+
+def _reason_against(annotation: object, endpoint: Endpoint) -> str | None:
+    """Why a value of a type cannot be given as data; None when it can."""
+    try:
+        alone = data_schemas((annotation,))
+    except Exception as error:  # code of the user's types may raise anything
+        return f"it has no JSON Schema: {reason_without_schema(error)}".rstrip(".")
+    definitions = {name: compact_schema(schema) for name, schema in alone.definitions.items()}
+    return refusal_of(compact_schema(alone.schemas[0]), definitions, endpoint)
+
+
+def _tell_refused(site: _Site, subject: str, annotation: object, reason: str) -> None:
+    if not site.takes_expressions:
+        raise AnnotationError(
+            f"step {site.step_id}: {subject} has the type {type_name(annotation)}, so the direct outcome "
+            f"transport cannot ask for it: {reason}; use another type or outcome_transport='tool'"
+        )
+    _logger.info(
+        "step %s: %s of type %s has to be given by an expression: %s",
+        site.step_id,
+        subject,
+        type_name(annotation),
+        reason,
+    )
+
+
+def _strict_form(form: AnswerForm) -> AnswerForm:
+    """The form with schemas that the endpoint enforces; the same one where they cannot be written so."""
+    values = {**form.bindings, **({} if form.return_value is None else {RETURN_VALUE: form.return_value})}
+    strict = {name: strict_schema(schema) for name, schema in values.items()}
+    definitions = {name: strict_schema(schema) for name, schema in form.definitions.items()}
+    together = {
+        "type": "object",
+        "properties": strict,
+        "required": list(strict),
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
+    if not is_strict_schema(together):
+        return form
+    return replace(
+        form,
+        return_value=strict.pop(RETURN_VALUE, None),
+        bindings=strict,
+        definitions=definitions,
+        is_strict=True,
+    )

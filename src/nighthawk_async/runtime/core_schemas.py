@@ -1,0 +1,247 @@
+"""pydantic's core schema of a type, with what pydantic leaves out. Floor 3.
+
+Instances of attrs classes and msgspec structs may be given as dicts of their fields, and a member of an
+enumeration by its name.
+"""
+
+import enum
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from inspect import cleandoc
+from typing import Any, NamedTuple, Self, TypeAlias, cast
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError, SchemaValidator, core_schema, to_jsonable_python
+
+from .error_text import describe_error
+from .records import NO_DEFAULT, Record, RecordField, record_of
+
+__all__ = ["Change", "CoreSchema", "adapted_core_schema", "changed", "schema_validator", "with_inner"]
+
+Change: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
+
+_OPAQUE = frozenset(
+    {"cls", "computed_fields", "config", "custom_error_context", "default", "expected", "function"}
+    | {"generic_origin", "members", "metadata", "serialization", "values"}
+)
+"""Keys of a core schema below which no schema for validation stands."""
+
+
+class CoreSchema(NamedTuple):
+    """The core schema of a type.
+
+    Attributes:
+        schema: The schema.
+        definitions: The schemas to which it refers.
+    """
+
+    schema: dict[str, Any]
+    definitions: list[dict[str, Any]]
+
+    @property
+    def whole(self) -> dict[str, Any]:
+        """Both in one."""
+        if not self.definitions:
+            return self.schema
+        return {"type": "definitions", "schema": self.schema, "definitions": self.definitions}
+
+
+def adapted_core_schema(annotation: object) -> CoreSchema:
+    """The core schema of a type.
+
+    Args:
+        annotation: The type.
+
+    Raises:
+        Exception: pydantic, or code of the user's types, cannot make one.
+    """
+    adaptation = _Adaptation()
+    return CoreSchema(adaptation.schema_of(annotation), list(adaptation.definitions.values()))
+
+
+def _core_schema(annotation: object) -> CoreSchema:
+    """Pydantic's own."""
+    if annotation is Self:  # pydantic knows it inside of models only
+        annotation = Any
+    # Inside of a tuple the configuration also holds for dataclasses that have none of their own.
+    holder = cast("type[tuple[object]]", tuple.__class_getitem__((annotation,)))
+    with warnings.catch_warnings():  # of types that say nothing about values, such as LiteralString
+        warnings.filterwarnings("ignore", r"(?s).* is not a Python type", UserWarning)
+        adapter = TypeAdapter(holder, config=ConfigDict(arbitrary_types_allowed=True))
+        if not adapter.pydantic_complete:
+            adapter.rebuild(raise_errors=True)  # says which name is missing
+    schema = cast("dict[str, Any]", adapter.core_schema)
+    definitions: list[dict[str, Any]] = []
+    if schema["type"] == "definitions":
+        definitions, schema = schema["definitions"], schema["schema"]
+    return CoreSchema(schema["items_schema"][0], definitions)
+
+
+def schema_validator(schema: Any, config: Any = None) -> SchemaValidator:
+    """Compile a core schema, without the validators that the classes in it hold.
+
+    Args:
+        schema: The schema.
+        config: The configuration of pydantic's core for it.
+    """
+    try:
+        return SchemaValidator(schema, config, _use_prebuilt=False)  # pyright: ignore[reportCallIssue]
+    except TypeError:  # a pydantic that makes every validator anew
+        return SchemaValidator(schema, config)
+
+
+def changed(schema: Any, change: Change) -> Any:
+    """A part of a core schema, with every schema in it changed.
+
+    Args:
+        schema: A schema, several schemas in a list, or by the names of fields, or what else is in one.
+        change: Makes another of a schema; for what is inside of it, it calls `with_inner`.
+    """
+    if isinstance(schema, list | tuple):
+        items = cast("list[Any] | tuple[Any, ...]", schema)
+        return type(items)(changed(each, change) for each in items)
+    if not isinstance(schema, dict):
+        return schema
+    node = cast("dict[str, Any]", schema)
+    if isinstance(node.get("type"), str):
+        return change(node)
+    return {name: changed(each, change) for name, each in node.items()}
+
+
+def with_inner(schema: dict[str, Any], change: Change) -> dict[str, Any]:
+    """A schema with the schemas inside of it changed."""
+    return {name: each if name in _OPAQUE else changed(each, change) for name, each in schema.items()}
+
+
+class _Adaptation:
+    """Adds to the schema of one type what pydantic leaves out.
+
+    Attributes:
+        definitions: The schemas to which others refer, by their references.
+    """
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, dict[str, Any]] = {}
+
+    def schema_of(self, annotation: object) -> dict[str, Any]:
+        """The schema of a type; what it refers to is among the definitions."""
+        schema, definitions = _core_schema(annotation)
+        self.definitions.update((each["ref"], changed(each, self._adapted)) for each in definitions)
+        return changed(schema, self._adapted)
+
+    def _adapted(self, schema: dict[str, Any]) -> dict[str, Any]:
+        match schema["type"]:
+            case "enum":
+                return _by_name_too(schema)
+            case "is-instance":
+                return self._record(schema)
+            case "union":
+                return schema | {"choices": [self._choice(each) for each in schema["choices"]]}
+            case _:
+                return with_inner(schema, self._adapted)
+
+    def _choice(self, choice: Any) -> Any:
+        if isinstance(choice, tuple):
+            return changed(cast("tuple[Any, ...]", choice), self._adapted)
+        if choice["type"] == "enum":  # a text that is no value of it may be meant for another choice
+            return choice
+        adapted = self._adapted(choice)
+        is_record = choice["type"] == "is-instance" and adapted is not choice
+        return (adapted, choice["cls"].__name__) if is_record else adapted  # the name is for errors
+
+    def _record(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """The schema of a class of which pydantic sees the instances alone."""
+        kind = schema["cls"]
+        record = _record_of(kind)
+        if record is None:
+            return schema
+        ref = f"{kind.__module__}.{kind.__qualname__}:{id(kind)}"
+        if ref not in self.definitions:
+            self.definitions[ref] = schema | {"ref": ref}  # a field may be of the same class
+            with suppress(Exception):  # a field has a type that pydantic does not know: instances alone, then
+                self.definitions[ref] = self._record_schema(kind, record) | {"ref": ref}
+        return {"type": "definition-ref", "schema_ref": ref}
+
+    def _record_schema(self, kind: type, record: Record) -> dict[str, Any]:
+        fields = {each.name: self._record_field(each) for each in record.fields}
+        if record.tag is not None:
+            key, tag = record.tag
+            # No field has an empty name.
+            fields[""] = core_schema.typed_dict_field(core_schema.literal_schema([tag]), validation_alias=key)
+        documentation: str | None = vars(kind).get("__doc__")
+        updates = {"description": cleandoc(documentation)} if documentation else {}
+        data = core_schema.typed_dict_schema(
+            fields,
+            cls_name=kind.__name__,
+            extra_behavior="ignore" if record.takes_more else "forbid",
+            metadata={"pydantic_js_updates": updates},
+        )
+        return _wrapped(cast("dict[str, Any]", data), _MadeRecord(kind))
+
+    def _record_field(self, field: RecordField) -> core_schema.TypedDictField:
+        updates: dict[str, Any] = {}
+        with suppress(ValueError):
+            if field.default is not NO_DEFAULT:
+                updates["default"] = to_jsonable_python(field.default)
+        return core_schema.typed_dict_field(
+            cast("core_schema.CoreSchema", self.schema_of(field.annotation)),
+            required=field.is_required,
+            validation_alias=[[field.key], [field.name]] if field.key != field.name else None,
+            metadata={"pydantic_js_updates": updates},
+        )
+
+
+def _record_of(kind: object) -> Record | None:
+    try:
+        return record_of(kind) if isinstance(kind, type) else None
+    except Exception:  # an annotation that cannot be resolved
+        return None
+
+
+def _by_name_too(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an enumeration that takes the names of its members where they are not its values."""
+    return _wrapped(schema, _NamedMember(schema["cls"]))
+
+
+def _wrapped(schema: dict[str, Any], function: Callable[..., object]) -> dict[str, Any]:
+    """The schema with a function around it, which has its reference from then on."""
+    ref = {"ref": schema["ref"]} if "ref" in schema else {}
+    inner = {name: each for name, each in schema.items() if name != "ref"}
+    return {
+        "type": "function-wrap",
+        "function": {"type": "no-info", "function": function},
+        "schema": inner,
+    } | ref
+
+
+class _MadeRecord:
+    """Takes an instance of a class, or makes one of the data of its fields."""
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    def __call__(self, value: object, handler: Callable[[object], object]) -> object:
+        if isinstance(value, self._kind):
+            return value
+        fields = cast("dict[str, object]", handler(value))
+        fields.pop("", None)
+        try:
+            return self._kind(**fields)
+        except Exception as error:  # code of the user's may raise anything
+            raise PydanticCustomError("record", "{reason}", {"reason": describe_error(error)}) from error
+
+
+class _NamedMember:
+    """Validates a value for an enumeration; a text that is none of its values is taken for a name."""
+
+    def __init__(self, kind: type[enum.Enum]) -> None:
+        self._members: Mapping[str, enum.Enum] = kind.__members__
+
+    def __call__(self, value: object, handler: Callable[[object], object]) -> object:
+        try:
+            return handler(value)
+        except ValidationError:
+            if isinstance(value, str) and value in self._members:
+                return self._members[value]
+            raise

@@ -1,0 +1,266 @@
+"""Values given as plain data: the JSON Schema of what is allowed, and the way back to objects. Floor 3.
+
+A value of JSON is validated by pydantic's rules for JSON: the text of a date is one, in strict models too. So
+more is accepted than the schema says, "5" for a number for example, but never less.
+"""
+
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+from pydantic import ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
+from pydantic_core import ErrorDetails, PydanticSerializationError, SchemaValidator, core_schema, to_json
+
+from ..errors import AnnotationError, ToolValidationError
+from .core_schemas import CoreSchema, adapted_core_schema, changed, schema_validator, with_inner
+from .error_text import describe_error
+from .validation import JsonSchemas, reason_without_schema, type_name
+
+__all__ = ["data_schemas", "validate_data"]
+
+_MAX_REPORTED_ERRORS = 5
+_MAX_GIVEN = 80
+"""Number of characters of what was given that an error quotes."""
+
+
+def data_schemas(annotations: tuple[object, ...]) -> JsonSchemas:
+    """The JSON Schemas of types, for values that are given as data; their definitions are named apart.
+
+    They have no titles. A default stands in them where JSON can hold it.
+
+    Args:
+        annotations: The types.
+
+    Raises:
+        Exception: A type has no JSON Schema, a plain class for example; `reason_without_schema` says why.
+    """
+    try:
+        return _cached_schemas(cast("tuple[Hashable, ...]", annotations))
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        return _schemas(annotations)  # Annotated[int, {}]
+
+
+@lru_cache(maxsize=256)
+def _cached_schemas(annotations: tuple[Hashable, ...]) -> JsonSchemas:
+    return _schemas(annotations)
+
+
+def _schemas(annotations: tuple[object, ...]) -> JsonSchemas:
+    wholes = [cast("core_schema.CoreSchema", adapted_core_schema(each).whole) for each in annotations]
+    schemas, definitions = _DataSchema().generate_definitions(
+        [(at, "validation", whole) for at, whole in enumerate(wholes)]
+    )
+    names = _readable_names(definitions)
+    try:
+        return JsonSchemas(
+            schemas=tuple(
+                _cleaned(schemas[position, "validation"], names) for position in range(len(wholes))
+            ),
+            definitions={names[name]: _cleaned(each, names) for name, each in definitions.items()},
+        )
+    except KeyError:  # a reference to what has no JSON Schema, which this way of pydantic's passes over
+        for whole in wholes:
+            _DataSchema().generate(whole)  # raises the reason
+        raise
+
+
+def validate_data(value: object, annotation: object, *, subject: str) -> object:
+    """Validate a value of JSON against a type.
+
+    Args:
+        value: The value as it was decoded: dict, list, str, int, float, bool or None.
+        annotation: The type.
+        subject: What the value is, for the error: "write binding 'x'".
+
+    Returns:
+        The object that the data stands for.
+
+    Raises:
+        ToolValidationError: The value does not match; the message says where, and what was given there.
+        AnnotationError: No value can be validated against the type.
+    """
+    validator = _validator_of(annotation, subject)
+    try:
+        return validator.validate_json(to_json(value, inf_nan_mode="constants"))
+    except ValidationError as error:
+        raise _mismatch(subject, annotation, _describe(error, value)) from error
+    except PydanticSerializationError as error:
+        raise _mismatch(subject, annotation, _describe_unencodable(error)) from error
+    except Exception as error:  # a validator of the user's type may raise anything
+        raise _mismatch(subject, annotation, describe_error(error)) from error
+
+
+def _validator_of(annotation: object, subject: str) -> SchemaValidator:
+    try:
+        try:
+            return _cached_validator(cast("Hashable", annotation))
+        except TypeError as error:
+            if "unhashable" not in str(error):
+                raise
+            return _build_validator(annotation)
+    except Exception as error:  # code of the user's types may raise anything
+        raise AnnotationError(
+            f"{subject} has the type {type_name(annotation)}, which cannot be given as data: "
+            f"{reason_without_schema(error)}"
+        ) from error
+
+
+@lru_cache(maxsize=1024)
+def _cached_validator(annotation: Hashable) -> SchemaValidator:
+    return _build_validator(annotation)
+
+
+def _build_validator(annotation: object) -> SchemaValidator:
+    relaxed = CoreSchema(*changed(tuple(adapted_core_schema(annotation)), _relaxed))
+    return schema_validator(relaxed.whole)
+
+
+_READ_FROM_TEXT = frozenset(
+    {"bytes", "complex", "date", "datetime", "decimal", "enum", "fraction", "frozenset", "ip", "set", "time"}
+    | {"timedelta", "tuple", "url", "multi-host-url", "uuid"}
+)
+"""Kinds of core schemas whose values JSON has in another form."""
+
+
+def _relaxed(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, taking JSON's form of values in strict models too.
+
+    pydantic does so by itself, except inside of validators that run before or around its own.
+    """
+    relaxed = with_inner(schema, _relaxed)
+    return relaxed | {"strict": False} if schema["type"] in _READ_FROM_TEXT else relaxed
+
+
+class _DataSchema(GenerateJsonSchema):
+    """pydantic's JSON Schema, without warnings about defaults that JSON cannot hold."""
+
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        return
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        json_schema = super().enum_schema(schema)
+        values = json_schema["enum"]
+        # A member may have two names.
+        return json_schema | {
+            "enum": [each for index, each in enumerate(values) if each not in values[:index]]
+        }
+
+    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
+        json_schema = super().tagged_union_schema(schema)
+        json_schema.pop("discriminator", None)
+        if "oneOf" in json_schema:  # the constants of the choices say which of them is meant
+            json_schema["anyOf"] = json_schema.pop("oneOf")
+        return json_schema
+
+
+_NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "dependentSchemas")
+_LISTED_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_INNER_SCHEMAS = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
+_REFERENCE = "#/$defs/"
+
+
+def _cleaned(schema: Any, names: Mapping[str, str]) -> Any:
+    """A schema without titles, whose references have other names."""
+    if not isinstance(schema, dict):  # True or False
+        return schema
+    cleaned = {name: each for name, each in cast("dict[str, Any]", schema).items() if name != "title"}
+    if "default" in cleaned and not _is_json(cleaned["default"]):
+        del cleaned["default"]
+    if isinstance(reference := cleaned.get("$ref"), str) and reference.startswith(_REFERENCE):
+        cleaned["$ref"] = _REFERENCE + names[reference.removeprefix(_REFERENCE)]
+    for name in _NAMED_SCHEMAS:
+        if isinstance(inner := cleaned.get(name), dict):
+            named = cast("dict[str, Any]", inner)
+            cleaned[name] = {key: _cleaned(each, names) for key, each in named.items()}
+    for name in _LISTED_SCHEMAS:
+        if isinstance(inner := cleaned.get(name), list):
+            cleaned[name] = [_cleaned(each, names) for each in cast("list[Any]", inner)]
+    for name in _INNER_SCHEMAS:
+        if name in cleaned:
+            cleaned[name] = _cleaned(cleaned[name], names)
+    return cleaned
+
+
+def _is_json(value: object) -> bool:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _readable_names(definitions: Iterable[str]) -> dict[str, str]:
+    """Short names of definitions: of several classes with one name, the second is called Name2."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for given in definitions:
+        parts = [part.strip("_") for part in given.split("__")]
+        short = next((part for part in reversed(parts) if part and not part.isdecimal()), given)
+        count = 1
+        name = short
+        while name in taken:
+            count += 1
+            name = f"{short}{count}"
+        taken.add(name)
+        names[given] = name
+    return names
+
+
+def _mismatch(subject: str, annotation: object, reason: str) -> ToolValidationError:
+    what = f"{subject} must be {type_name(annotation)}"
+    return ToolValidationError(f"{what}: {reason}").without_content(what)
+
+
+def _describe(error: ValidationError, value: object) -> str:
+    """The first few problems on one line: where, what is wrong and what was given."""
+    details = error.errors(include_url=False, include_context=False)
+    parts = [_describe_problem(each, value) for each in details[:_MAX_REPORTED_ERRORS]]
+    if len(details) > _MAX_REPORTED_ERRORS:
+        parts.append(f"and {len(details) - _MAX_REPORTED_ERRORS} more")
+    return "; ".join(parts)
+
+
+def _describe_problem(detail: ErrorDetails, value: object) -> str:
+    path, alternative = _path(detail["loc"], value, is_missing=detail["type"] == "missing")
+    at = f"at {path}: " if path else ""
+    as_what = f" (as {alternative})" if alternative else ""
+    if detail["type"] in ("missing", "json_invalid"):
+        return f"{at}{detail['msg']}{as_what}"
+    return f"{at}{detail['msg']}{as_what}, not {_given(detail['input'])}"
+
+
+def _path(location: Sequence[int | str], value: object, *, is_missing: bool) -> tuple[str, str]:
+    """The path into a value, and which alternatives of unions were tried on the way."""
+    path, alternatives = "", list[str]()
+    for position, step in enumerate(location):
+        is_last = position == len(location) - 1
+        if isinstance(value, list) and isinstance(step, int):
+            items = cast("list[object]", value)
+            path += f"[{step}]"
+            value = items[step] if step < len(items) else None
+        elif isinstance(value, dict) and (step in value or (is_last and is_missing)):
+            fields = cast("dict[object, object]", value)
+            text = str(step)
+            path += (f".{text}" if path else text) if text.isidentifier() else f"[{text!r}]"
+            value = fields.get(step)
+        else:
+            alternatives.append(str(step))
+    return path, ", ".join(alternatives)
+
+
+def _given(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _MAX_GIVEN else f"{text[:_MAX_GIVEN]}…"
+
+
+def _describe_unencodable(error: PydanticSerializationError) -> str:
+    if "surrogate" in str(error):
+        return r"a text in it holds half of a surrogate pair, such as \ud83d, which is no character"
+    return "it is nested too deep"

@@ -84,7 +84,7 @@ async def system_prompts(
 async def test_types_are_shown_as_stubs_before_the_variables_to_set() -> None:
     (prompt,) = await system_prompts("Ada")
     assert f"instruction to you.\n\n{STUBS}\n" in prompt
-    assert prompt.index(STUBS) < prompt.index("\n- customer: Customer\n")
+    assert prompt.index(STUBS) < prompt.index("\n- customer: Customer")
     assert "__main__" not in prompt
     assert __name__ not in prompt
     assert "FieldInfo" not in prompt
@@ -102,8 +102,8 @@ async def test_a_block_without_types_has_no_section_of_them() -> None:
     prompt = steps.model.requests[0].system_prompt
     assert "TYPES" not in prompt
     assert "\n\n\n" not in prompt
-    assert "\n- stars: int (>= 1, <= 5)\n" in prompt
-    assert "must be float (> 0)" in prompt
+    assert "\n- stars: int (>= 1, <= 5)" in prompt
+    assert "return_value, float (> 0), or" in prompt
 
 
 async def test_a_class_in_reach_by_its_module_alone_is_written_with_it() -> None:
@@ -126,7 +126,7 @@ async def find(name: str) -> crm.Customer:
     prompt = steps.model.requests[0].system_prompt
     assert "\nclass crm.Customer:  # A customer as the CRM knows it.\n" in prompt
     assert "\nclass Address:  # give as data\n" in prompt
-    assert "must be crm.Customer" in prompt
+    assert "return_value, crm.Customer, or" in prompt
 
 
 def _defined(source: str, namespace: dict[str, Any], name: str) -> Callable[[Any], Any]:

@@ -92,6 +92,13 @@ _ALL = (
         noise=0.02,
     ),
     Metric(name="round_trips", unit="count", better="lower", what="Requests to the model for one step."),
+    Metric(name="prompt_tokens", unit="count", better="lower", what="Tokens of a step's first request."),
+    Metric(
+        name="facts_missing",
+        unit="count",
+        better="lower",
+        what="Facts that answers need and that first requests do not show, of all blocks together.",
+    ),
     Metric(
         name="distributions",
         unit="count",

@@ -168,7 +168,7 @@ async def test_expressions_for_what_is_raised_see_the_same_names() -> None:
     )
     with pytest.raises(LateError, match="5"):
         await carried_out(send, steps, 5)
-    assert "name 'OTHER_RATE' is not visible" in str(steps.results[0].content)
+    assert "is not visible in this block; visible: LateError, Parcel" in str(steps.results[0].content)
 
 
 # ---- what counts as named

@@ -1,14 +1,14 @@
 """The built-in step executor: asks a model (specification 14.2). Floor 4."""
 
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
 
-from ..configuration import StepExecutorConfiguration
+from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..lazy_exports import LazyModule
 from ..models.providers import create_model
@@ -48,6 +48,9 @@ else:
     agent_telemetry = LazyModule("nighthawk_async.runtime.telemetry.agent")  # for annotations
 
 __all__ = ["AgentStepExecutor"]
+
+_TOKENS_OF_LINE = 80
+"""What a line of a prompt has, usually at most, beside a value."""
 
 
 class AgentStepExecutor:
@@ -260,7 +263,7 @@ class AgentStepExecutor:
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
         )
-        await self._load_tokenizer(step.context)
+        await self._load_tokenizer(prompt)
         transport = self.outcome_transport
         if transport == "direct":
             _check_mentioned_tools(step, ())
@@ -271,13 +274,16 @@ class AgentStepExecutor:
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 
-    async def _load_tokenizer(self, context: StepContext) -> None:
+    async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
         if self.token_encoding.is_loaded:
             return
-        limit = self.configuration.context_limits.value_max_tokens
-        values = (*context.step_locals.values(), *context.referenced_globals.values())
-        if not all(_is_short(value, limit) for value in values):
+        limits = self.configuration.context_limits
+        context = prompt.context
+        if prompt.needs_counting or not (
+            _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
+            and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
+        ):
             await anyio.to_thread.run_sync(self.token_encoding.load, limiter=thread_limiter())
 
     async def _answer_directly(
@@ -336,8 +342,8 @@ class AgentStepExecutor:
                 outcome=answer_instructions(
                     transport,
                     form,
-                    binding_types=binding_type_names(context),
-                    return_type=return_type_name(context),
+                    binding_types=binding_type_names(context, prompt.names),
+                    return_type=return_type_name(context, prompt.names),
                 ),
             ),
             user_prompt=prompt.user(),
@@ -362,7 +368,7 @@ class AgentStepExecutor:
     def _tool_instructions(self, context: StepContext) -> str:
         limit = self.configuration.context_limits.tool_result_max_tokens
         parts = (
-            tool_instructions(self.configuration.provided_tools, limit),
+            tool_instructions(limit),
             visibility_instructions(context.visible_builtins),
         )
         return "\n".join(part for part in parts if part)
@@ -418,12 +424,22 @@ def _check_visibility(configuration: StepExecutorConfiguration, context: StepCon
         )
 
 
-def _is_short(value: object, limit: int) -> bool:
-    """Whether a value surely fits a token limit: a text of n bytes has at most n tokens."""
+def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:
+    """Whether a section surely fits its budget, its values their limit: n bytes have at most n tokens."""
+    room = max_tokens
+    for value in values.values():
+        most = _most_tokens(value)
+        if most is None or most > (limits.value_max_tokens or max_tokens):
+            return False
+        room -= most + _TOKENS_OF_LINE
+    return room >= 0
+
+
+def _most_tokens(value: object) -> int | None:
     kind = type(value)
     if kind in (str, bytes):
-        return 8 * len(cast("str", value)) <= limit  # bytes per character, escapes and quotes included
-    return kind in (int, float, bool, type(None)) or callable(value)
+        return 8 * len(cast("str", value))  # bytes per character, escapes and quotes included
+    return 0 if kind in (int, float, bool, type(None)) or callable(value) else None
 
 
 def _check_transport(transport: OutcomeTransport, model: Model, *, offers_tools: bool) -> None:

@@ -195,6 +195,20 @@ async def test_exception_types_and_the_types_to_produce_are_visible() -> None:
     assert names_in(steps, "GLOBALS") == ["LateError", "Parcel", "Size"]
 
 
+async def test_the_prompt_tells_types_that_are_not_visible_as_data() -> None:
+    @nh.natural_function
+    async def address(number: int) -> Parcel:
+        """natural
+        Make a parcel of <number>.
+        """
+
+    steps = named(returning("{'size': 'small'}"))
+    assert await carried_out(address, steps, 1) == Parcel(Size.SMALL)
+    system = str(steps.model.requests[0].system_prompt)
+    assert "class Parcel:\n    size: Size" in system
+    assert "class Size(Enum):  # give as data" in system
+
+
 async def test_a_local_class_to_produce_is_visible_and_its_annotation_may_be_a_builtin() -> None:
     class Inner:
         pass

@@ -42,7 +42,7 @@ class StepPrompt:
     @cached_property
     def names(self) -> TypeNames:
         """How types are written in the block; the types to be produced are noted first."""
-        names = TypeNames(self.context.step_locals, self.context.step_globals)
+        names = TypeNames(self.context.step_locals, self.context.visible_globals)
         binding_type_names(self.context, names)
         return_type_name(self.context, names)
         return names

@@ -19,6 +19,10 @@ from nighthawk_async.testing import CallbackExecutor, ScriptedModel, StepCall, m
 pytestmark = [pytest.mark.anyio]
 
 
+_PASSES = 20
+"""In so many turns of the event loop every listener has done what it does."""
+
+
 class Item(BaseModel):
     name: str
 
@@ -35,7 +39,7 @@ def fragments_of(answer: object, size: int = 8) -> list[str]:
 
 
 class StreamingModel:
-    """Answers each request with a call of `nh_outcome` in fragments; every listener is idle before the next."""
+    """Answers each request with a call of `nh_outcome` in fragments; listeners have turns in between."""
 
     name = "scripted:streaming"
     capabilities = nh.ModelCapabilities()
@@ -52,7 +56,8 @@ class StreamingModel:
     async def _events(self, answer: object) -> AsyncIterator[nh.ModelEvent]:
         yield nh.ToolCallStarted(index=0, id="1", name="nh_outcome")
         for fragment in fragments_of(answer):
-            await (wait_all_tasks_blocked() if self._waits else checkpoint())
+            for _ in range(_PASSES if self._waits else 1):
+                await checkpoint()
             self.fragments_sent += 1
             yield nh.ToolCallArgumentsDelta(index=0, fragment=fragment)
         call = nh.ToolCall(id="1", name="nh_outcome", arguments=json.dumps(answer))
@@ -275,6 +280,7 @@ async def test_an_answer_that_is_refused_is_followed_by_another_series() -> None
         """natural
         Give <text> a <:mark>, and say <:why>.
         """
+        assert why
         return mark
 
     wrong = {"kind": "pass", "bindings": {"why": "It is fine.", "mark": "fine"}}
@@ -366,17 +372,16 @@ async def test_a_slow_callback_gets_the_latest_values_and_holds_no_fragment_up()
         """
         return note
 
-    model = StreamingModel({"kind": "pass", "bindings": {"note": "x" * 2_000}})
+    answer = {"kind": "pass", "bindings": {"note": "x" * 2_000}}
+    model = StreamingModel(answer)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)), anyio.create_task_group() as tasks:
         tasks.start_soon(write)
-        await wait_all_tasks_blocked()
-        while model.fragments_sent < 255:
-            await wait_all_tasks_blocked()
-        await wait_all_tasks_blocked()
+        while model.fragments_sent < len(fragments_of(answer)):
+            await checkpoint()
         assert len(partials) == 1
         has_streamed.set()
-    assert [each.is_final for each in partials] == [False, True]
-    assert partials[-1].values == {"note": "x" * 2_000}
+    assert len(partials) <= 3  # the first ones, maybe the whole answer before it was committed, and the last
+    assert (partials[-1].values, partials[-1].is_final) == ({"note": "x" * 2_000}, True)
 
 
 async def test_cancelling_the_step_ends_the_callback_and_the_iterators() -> None:
@@ -409,7 +414,11 @@ async def test_cancelling_the_step_ends_the_callback_and_the_iterators() -> None
         nh.run(executor({"kind": "pass", "bindings": {"note": "x" * 100}}, waits=False), hooks=hooks),
         anyio.create_task_group() as tasks,
     ):
-        hooks.on(nh.hooks.StepStarted, lambda _: tasks.start_soon(show, nh.partial_values()))
+
+        @hooks.on(nh.hooks.StepStarted)
+        def begin(event: nh.hooks.StepStarted) -> None:
+            tasks.start_soon(show, nh.partial_values())
+
         async with anyio.create_task_group() as steps:
             steps.start_soon(write)
             await has_been_called.wait()

@@ -42,7 +42,7 @@ print(json.dumps(sorted(sys.modules.keys() - before)))
 
 UNUSED_LIBRARIES = (
     *("rich", "pygments", "click", "typer", "httpx._main"),  # for command lines
-    *("filelock", "headson", "platformdirs", "tenacity", "yaml", "xllamacpp", "bpe_openai"),
+    *("filelock", "platformdirs", "tenacity", "yaml", "xllamacpp", "bpe_openai"),
     *("opentelemetry.sdk", "sqlite3", "multiprocessing"),
 )
 """What a step does without that calls no tool and has a small prompt, also when its request is sent again."""

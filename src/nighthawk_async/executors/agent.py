@@ -1,14 +1,14 @@
 """The built-in step executor: asks a model (specification 14.2). Floor 4."""
 
 from collections import ChainMap
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import anyio.to_thread
 
-from ..configuration import StepExecutorConfiguration
+from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..lazy_exports import LazyModule
 from ..models.providers import create_model
@@ -38,7 +38,8 @@ from .model_agent import ModelAgent
 from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
-from .step_prompt import StepPrompt, binding_type_names, return_type_name
+from .result_room import ResultRoom
+from .step_prompt import StepPrompt
 from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
 
@@ -48,6 +49,9 @@ else:
     agent_telemetry = LazyModule("nighthawk_async.runtime.telemetry.agent")  # for annotations
 
 __all__ = ["AgentStepExecutor"]
+
+_TOKENS_OF_LINE = 80
+"""What a line of a prompt has, usually at most, beside a value."""
 
 
 class AgentStepExecutor:
@@ -75,7 +79,7 @@ class AgentStepExecutor:
         )
         self.tool_result_rendering_policy = ToolResultRenderingPolicy(
             counter=self.token_encoding,
-            tool_result_max_tokens=configuration.context_limits.tool_result_max_tokens,
+            tool_result_max_tokens=configuration.context_limits.tokens_of_tool_result(self._context_window),
             json_renderer_style=configuration.json_renderer_style,
             show_secrets=configuration.show_secrets,
         )
@@ -184,6 +188,10 @@ class AgentStepExecutor:
             return chosen
         return "tool" if self.model is None else self.model.capabilities.default_transport
 
+    @property
+    def _context_window(self) -> int | None:
+        return None if self.model is None else self.model.capabilities.context_window
+
     def with_configuration(self, configuration: StepExecutorConfiguration) -> "AgentStepExecutor":
         """The executor with another configuration; a managed agent is rebuilt for its model.
 
@@ -257,10 +265,11 @@ class AgentStepExecutor:
             counter=self.token_encoding,
             context=step.context,
             program=program,
+            tool_result_max_tokens=self.tool_result_rendering_policy.tool_result_max_tokens,
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
         )
-        await self._load_tokenizer(step.context)
+        await self._load_tokenizer(prompt)
         transport = self.outcome_transport
         if transport == "direct":
             _check_mentioned_tools(step, ())
@@ -271,13 +280,16 @@ class AgentStepExecutor:
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 
-    async def _load_tokenizer(self, context: StepContext) -> None:
+    async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
         if self.token_encoding.is_loaded:
             return
-        limit = self.configuration.context_limits.value_max_tokens
-        values = (*context.step_locals.values(), *context.referenced_globals.values())
-        if not all(_is_short(value, limit) for value in values):
+        limits = self.configuration.context_limits
+        context = prompt.context
+        if prompt.needs_counting or not (
+            _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
+            and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
+        ):
             await anyio.to_thread.run_sync(self.token_encoding.load, limiter=thread_limiter())
 
     async def _answer_directly(
@@ -313,12 +325,14 @@ class AgentStepExecutor:
     ) -> AgentTask:
         configuration, context = self.configuration, step.context
         guard, functions = configuration.loop_guard, environment.tool_scope.visible()
+        room = ResultRoom(self.tool_result_rendering_policy, self._context_window)
         toolbox = Toolbox(
             actor=step.actor,
             environment=environment,
             provided=configuration.provided_tools,
             functions=functions,
-            policy=self.tool_result_rendering_policy,
+            room=room,
+            shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,
             guarded=guard and GuardedCalls(environment, guard),
             note_failure=None if agent_span is None else agent_span.note_tool_failure,
@@ -329,18 +343,19 @@ class AgentStepExecutor:
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         begin = partial(_begin_counted, step, toolbox)
+        outcome = answer_instructions(
+            transport,
+            form,
+            binding_types=prompt.binding_types,
+            return_type=prompt.return_type,
+        )
+        system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
+        user_prompt = prompt.user()
+        room.hold((system_prompt, *user_prompt))
         return AgentTask(
             step_id=context.step_id,
-            system_prompt=prompt.system(
-                tools=self._tool_instructions(context),
-                outcome=answer_instructions(
-                    transport,
-                    form,
-                    binding_types=binding_type_names(context),
-                    return_type=return_type_name(context),
-                ),
-            ),
-            user_prompt=prompt.user(),
+            system_prompt=system_prompt,
+            user_prompt=user_prompt,
             tools=tools,
             begin_tool_call=begin if agent_span is None else agent_span.watch_tools(begin, tools),
             outcome_transport="native" if transport == "native" else "tool",
@@ -354,15 +369,15 @@ class AgentStepExecutor:
             max_corrective_turns=configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
-            report_usage=_usage_report(environment, step, agent_span),
+            report_usage=partial(_measure_usage, room, _usage_report(environment, step, agent_span)),
             answer_form=form,
             set_bindings=AnswerBindings(step.actor, environment, self.tool_result_rendering_policy).set,
         )
 
     def _tool_instructions(self, context: StepContext) -> str:
-        limit = self.configuration.context_limits.tool_result_max_tokens
+        limit = self.tool_result_rendering_policy.tool_result_max_tokens
         parts = (
-            tool_instructions(self.configuration.provided_tools, limit),
+            tool_instructions(limit),
             visibility_instructions(context.visible_builtins),
         )
         return "\n".join(part for part in parts if part)
@@ -373,6 +388,14 @@ def _usage_report(
 ) -> Callable[[str, Usage], None]:
     report = partial(_report_usage, environment, step)
     return report if agent_span is None else agent_span.watch_usage(report)
+
+
+def _measure_usage(
+    room: ResultRoom, report: Callable[[str, Usage], None], model_name: str, usage: Usage
+) -> None:
+    """Report usage, and learn from it what the conversation holds."""
+    room.measure(usage)
+    report(model_name, usage)
 
 
 def _report_usage(environment: Environment, step: Step, model_name: str, usage: Usage) -> None:
@@ -418,12 +441,22 @@ def _check_visibility(configuration: StepExecutorConfiguration, context: StepCon
         )
 
 
-def _is_short(value: object, limit: int) -> bool:
-    """Whether a value surely fits a token limit: a text of n bytes has at most n tokens."""
+def _surely_fit(values: Mapping[str, object], max_tokens: int, limits: StepContextLimits) -> bool:
+    """Whether a section surely fits its budget, its values their limit: n bytes have at most n tokens."""
+    room = max_tokens
+    for value in values.values():
+        most = _most_tokens(value)
+        if most is None or most > (limits.value_max_tokens or max_tokens):
+            return False
+        room -= most + _TOKENS_OF_LINE
+    return room >= 0
+
+
+def _most_tokens(value: object) -> int | None:
     kind = type(value)
     if kind in (str, bytes):
-        return 8 * len(cast("str", value)) <= limit  # bytes per character, escapes and quotes included
-    return kind in (int, float, bool, type(None)) or callable(value)
+        return 8 * len(cast("str", value))  # bytes per character, escapes and quotes included
+    return 0 if kind in (int, float, bool, type(None)) or callable(value) else None
 
 
 def _check_transport(transport: OutcomeTransport, model: Model, *, offers_tools: bool) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
 from .frontmatter import split_frontmatter
-from .tokens import find_references, unescape
+from .tokens import find_mentions, unescape
 
 __all__ = ["SENTINEL", "NaturalProgram", "parse_program", "permitted_kinds", "program_body"]
 
@@ -30,6 +30,7 @@ class NaturalProgram(Struct, frozen=True, kw_only=True):
         denied_kinds: The outcome kinds that its frontmatter denies.
         references: Names and dotted paths in unescaped angle brackets, names of write bindings included,
             unique, in order of first appearance.
+        mentions: The same in order, each as often as the program mentions it.
         words: Identifiers in the text that start with an upper-case letter, so that they could name an
             exception type.
     """
@@ -37,6 +38,7 @@ class NaturalProgram(Struct, frozen=True, kw_only=True):
     text: str
     denied_kinds: frozenset[OutcomeKind]
     references: tuple[str, ...]
+    mentions: tuple[str, ...]
     words: frozenset[str]
 
 
@@ -55,11 +57,12 @@ def parse_program(literal: str, *, filename: str, line: int) -> NaturalProgram:
         NaturalParseError: The sentinel is missing, or the frontmatter is malformed.
     """
     denied_kinds, body = _split(literal, filename=filename, line=line)
-    text = unescape(body)
+    text, mentions = unescape(body), find_mentions(body)
     return NaturalProgram(
         text=text,
         denied_kinds=denied_kinds,
-        references=find_references(body),
+        references=tuple(dict.fromkeys(mentions)),
+        mentions=mentions,
         words=frozenset(word for word in _WORD.findall(text) if word[0].isupper()),
     )
 

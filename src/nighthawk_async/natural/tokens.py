@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-__all__ = ["Bindings", "Token", "find_references", "find_tokens", "parse_bindings", "root_name", "unescape"]
+__all__ = ["Bindings", "Token", "find_mentions", "find_tokens", "parse_bindings", "root_name", "unescape"]
 
 _TOKEN = re.compile(
     r"""
@@ -71,15 +71,15 @@ def find_tokens(text: str) -> Iterator[Token]:
         )
 
 
-def find_references(text: str) -> tuple[str, ...]:
-    """Find the paths that a text refers to (specification 8.2.3), unique, in order of first appearance.
+def find_mentions(text: str) -> tuple[str, ...]:
+    """Find the paths that a text refers to (specification 8.2.3), in order, each as often as it is mentioned.
 
     What only looks like a binding is text: values that were interpolated into the text can hold anything.
 
     Args:
         text: The text of a natural program, escapes included.
     """
-    return tuple(dict.fromkeys(token.path for token in find_tokens(text) if token.is_reference))
+    return tuple(token.path for token in find_tokens(text) if token.is_reference)
 
 
 def parse_bindings(texts: Iterable[str]) -> Bindings:

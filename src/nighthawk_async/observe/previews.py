@@ -16,8 +16,8 @@ from pydantic import ValidationError
 
 from ..prompt.containers import to_bounded_value
 from ..prompt.introspection import find_class_attribute, has_base, type_name
+from ..prompt.parts import BIG_INTEGER_MARK
 from ..prompt.plain_text import clean_text, single_line
-from ..prompt.scalars import BIG_INTEGER_MARK
 from ..runtime.error_text import describe_validation_error
 from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
@@ -148,7 +148,7 @@ def _beginning(text: str, max_characters: int) -> str:
 
 
 def _preview(value: object, max_characters: int) -> str:
-    bounded = to_bounded_value(value, cells=max_characters // _CHARACTERS_PER_CELL, with_marks=False)
+    bounded = to_bounded_value(value, cells=max_characters // _CHARACTERS_PER_CELL)
     text = _to_json(bounded.value)
     if BIG_INTEGER_MARK in text:
         text = _BIG_INTEGER.sub(r"\1", text)

@@ -16,18 +16,21 @@ from msgspec import Struct
 from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
 from .fields import object_fields
-from .introspection import find_class_attribute, resolution_order, type_name
+from .introspection import find_class_attribute, has_base, resolution_order, type_name
+from .parts import BIG_INTEGER_MARK, Noun, Part, Parts, Text, fair_level
 from .plain_text import clean_text
-from .scalars import BIG_INTEGER_MARK, OMISSION_MARK, find_scalar_text
+from .scalars import find_scalar_text
+from .tables import find_table
 
-__all__ = ["BoundedValue", "is_container_type", "to_bounded_value"]
+__all__ = ["BoundedValue", "is_container_type", "some_parts", "to_bounded_value", "whole_value"]
 
-_CHARACTERS_PER_CELL = 8
+_CHARACTERS_PER_CELL = 16
 _SHORTEST_TEXT = 16
 _MAX_DEPTH = 48
-_KEY_CELLS = 16
-_CELLS_PER_SCALAR = 4
-_CELLS_PER_COMPOUND = 32
+_KEY_CELLS = 8
+_LEAST_CELLS_OF_PAIR = 2
+_CELLS_PER_SCALAR = 2
+_CELLS_PER_COMPOUND = 4
 _LEAST_PARTS = 8
 
 _Item = TypeVar("_Item")
@@ -37,8 +40,7 @@ class BoundedValue(Struct, frozen=True, kw_only=True):
     """What of a value can be shown.
 
     Args:
-        value: The JSON value. Where parts are missing, an item or a key that begins with the omission mark
-            tells how many, unless marks were not wanted.
+        value: The JSON value.
         is_complete: Whether nothing is missing.
     """
 
@@ -46,24 +48,63 @@ class BoundedValue(Struct, frozen=True, kw_only=True):
     is_complete: bool
 
 
-def to_bounded_value(
-    value: object, *, cells: int, with_marks: bool, show_secrets: bool = False
-) -> BoundedValue:
+class WholeValue(Struct, frozen=True, kw_only=True):
+    """All of a value.
+
+    Args:
+        part: The value.
+        is_json: Whether it is plain JSON, because there is no table in it.
+    """
+
+    part: Part
+    is_json: bool
+
+
+def to_bounded_value(value: object, *, cells: int, show_secrets: bool = False) -> BoundedValue:
     """Convert a value, all of it when it is small and else an even selection of its parts.
 
     Args:
         value: Any value.
         cells: About how many parts to visit.
-        with_marks: Whether to put marks where parts are missing.
         show_secrets: Whether to show what stands under names of secrets.
     """
+    whole = whole_value(value, cells=cells, with_tables=False, show_secrets=show_secrets)
+    if whole is not None:
+        return BoundedValue(value=cast("JsonableValue", whole.part), is_complete=True)
+    some = some_parts(value, cells=cells, with_tables=False, show_secrets=show_secrets)
+    return BoundedValue(value=_as_json(some), is_complete=False)
+
+
+def whole_value(
+    value: object, *, cells: int, with_tables: bool, show_secrets: bool = False
+) -> WholeValue | None:
+    """Convert all of a value; return None when it has more parts than there are cells.
+
+    Args:
+        value: Any value.
+        cells: The number of parts that may be visited.
+        with_tables: Whether like records become tables.
+        show_secrets: Whether to show what stands under names of secrets.
+    """
+    walk = _Walk(is_selective=False, with_tables=with_tables, show_secrets=show_secrets)
     try:
-        walk = _Walk(is_selective=False, with_marks=with_marks, show_secrets=show_secrets)
-        converted, _ = walk.convert(value, cells, 0)
+        part, _ = walk.convert(value, cells, 0)
     except _TooLarge:
-        walk = _Walk(is_selective=True, with_marks=with_marks, show_secrets=show_secrets)
-        converted, _ = walk.convert(value, cells, 0)
-    return BoundedValue(value=converted, is_complete=walk.is_complete)
+        return None
+    return WholeValue(part=part, is_json=not walk.has_tables)
+
+
+def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bool = False) -> Part:
+    """Convert an even selection of the parts of a value that is too large.
+
+    Args:
+        value: Any value.
+        cells: About how many parts to visit.
+        with_tables: Whether like records become tables.
+        show_secrets: Whether to show what stands under names of secrets.
+    """
+    walk = _Walk(is_selective=True, with_tables=with_tables, show_secrets=show_secrets)
+    return walk.convert(value, cells, 0)[0]
 
 
 def is_container_type(cls: type) -> bool:
@@ -80,8 +121,12 @@ class _Opened(Struct, frozen=True):
 
     length: int
     items: Iterator[Any]
-    has_keys: bool = False
+    noun: Noun = "items"
     is_unordered: bool = False
+
+    @property
+    def has_keys(self) -> bool:
+        return self.noun != "items"
 
 
 _Open: TypeAlias = Callable[[Any], _Opened]
@@ -93,16 +138,16 @@ class _Walk:
     A selective pass gives every part its share of the cells; the other kind stops when there are too few.
     """
 
-    __slots__ = ("_is_selective", "_path", "_show_secrets", "_with_marks", "is_complete")
+    __slots__ = ("_is_selective", "_path", "_show_secrets", "_with_tables", "has_tables")
 
-    def __init__(self, *, is_selective: bool, with_marks: bool, show_secrets: bool) -> None:
-        self.is_complete = True
+    def __init__(self, *, is_selective: bool, with_tables: bool, show_secrets: bool) -> None:
+        self.has_tables = False
         self._is_selective = is_selective
-        self._with_marks = with_marks
+        self._with_tables = with_tables
         self._show_secrets = show_secrets
         self._path: set[int] = set()
 
-    def convert(self, value: object, cells: int, depth: int) -> tuple[JsonableValue, int]:
+    def convert(self, value: object, cells: int, depth: int) -> tuple[Part, int]:
         """Convert a value within a number of cells; return it and the number of cells it took."""
         cls = type(value)
         render = find_scalar_text(cls)
@@ -119,66 +164,99 @@ class _Walk:
         finally:
             self._path.discard(id(value))
 
-    def _charged(self, rendered: JsonableValue, cells: int) -> tuple[JsonableValue, int]:
+    def _charged(self, rendered: JsonableValue | Text, cells: int) -> tuple[Part, int]:
+        if isinstance(rendered, Text):
+            if not self._is_selective:
+                raise _TooLarge
+            return rendered, 1 + len(rendered.beginning) // _CHARACTERS_PER_CELL
         if type(rendered) is not str:
             return rendered, 1
         cost = 1 + len(rendered) // _CHARACTERS_PER_CELL
         if cost > cells and not self._is_selective:
             raise _TooLarge
-        if cost > cells:
-            self.is_complete = False
         return rendered, cost
 
-    def _convert_parts(self, opened: _Opened, cells: int, depth: int) -> tuple[JsonableValue, int]:
+    def _convert_parts(self, opened: _Opened, cells: int, depth: int) -> tuple[Part, int]:
         parts = self._selected_parts(opened, cells, depth)
         remaining = cells - 1
-        values: list[JsonableValue] = []
+        shares = self._shares(parts, opened, remaining)
+        values: list[Part] = []
         keys: list[str] = []
+        unspent = 0
         for index, part in enumerate(parts):
-            share = max(1, remaining // (len(parts) - index)) if self._is_selective else remaining
+            share = remaining if shares is None else max(1, shares[index] + unspent)
             key, item = part if opened.has_keys else (None, part)
+            spent = 0
             if opened.has_keys:
                 keys.append(_key_text(key))
-                remaining -= len(keys[-1]) // _CHARACTERS_PER_CELL
+                spent = len(keys[-1]) // _CHARACTERS_PER_CELL
                 if not self._show_secrets and hides_value(key, item):
                     item = HIDDEN
             converted, cost = self.convert(item, share, depth + 1)
             values.append(converted)
-            remaining -= cost
+            remaining -= spent + cost
+            unspent = share - spent - cost
             if remaining < 0 and not self._is_selective:
                 raise _TooLarge
-        omitted = max(0, opened.length - len(parts))
-        if omitted:
-            self.is_complete = False
-        return self._assembled(opened, keys, values, omitted), cells - remaining
+            if remaining < 0:
+                break
+        if self._with_tables and not opened.has_keys:
+            table = find_table(parts, values, opened.length)
+            if table is not None:
+                self.has_tables = True
+                return table, cells - remaining
+        named = list(_told_apart(keys)) if opened.has_keys else None
+        return self._assembled(opened, named, values), cells - remaining
 
     def _selected_parts(self, opened: _Opened, cells: int, depth: int) -> list[Any]:
-        room = cells - 1
-        if depth >= _MAX_DEPTH:
-            room = 0
-        elif opened.length > room and not self._is_selective:
+        room = cells - 1 if depth < _MAX_DEPTH else 0
+        least = opened.length * _LEAST_CELLS_OF_PAIR if opened.has_keys else opened.length
+        if least > room and not self._is_selective:
             raise _TooLarge
         parts = _take(opened.items, min(opened.length, room))
-        if self._is_selective and len(parts) > 1:
+        if self._is_selective and len(parts) > _LEAST_PARTS:
             # Some parts shown well say more than all of them shown as stumps.
-            cells_per_part = _CELLS_PER_SCALAR if _is_scalar_part(parts[0], opened) else _CELLS_PER_COMPOUND
-            del parts[max(_LEAST_PARTS, room // cells_per_part) :]
+            del parts[max(_LEAST_PARTS, room // self._usual_cost(parts[0], opened, room, depth)) :]
         return _sorted_where_possible(parts) if opened.is_unordered else parts
 
-    def _assembled(
-        self, opened: _Opened, keys: list[str], values: list[JsonableValue], omitted: int
-    ) -> JsonableValue:
-        if not opened.has_keys:
-            return [*values, f"{OMISSION_MARK}{omitted}"] if omitted and self._with_marks else values
-        named: dict[str, JsonableValue] = dict(zip(_told_apart(keys), values, strict=True))
-        if omitted and self._with_marks:
-            named[OMISSION_MARK] = omitted
-        return named
+    def _usual_cost(self, part: Any, opened: _Opened, room: int, depth: int) -> int:
+        """The cells that a part takes, judged by the first."""
+        item: object = part[1] if opened.has_keys else part
+        if find_scalar_text(type(item)) is not None:
+            return _CELLS_PER_SCALAR
+        return max(_CELLS_PER_COMPOUND, self.convert(item, room // _LEAST_PARTS, depth + 1)[1])
+
+    def _shares(self, parts: list[Any], opened: _Opened, cells: int) -> list[int] | None:
+        """The cells of each part in a selective pass: as many as it needs, large ones equally many."""
+        if not self._is_selective:
+            return None
+        demands = [_demand(part[1] if opened.has_keys else part, cells) for part in parts]
+        level = fair_level(demands, cells)
+        return [min(demand, level) for demand in demands]
+
+    def _assembled(self, opened: _Opened, keys: list[str] | None, values: list[Part]) -> Part:
+        if self._is_selective:
+            return Parts(values=values, keys=keys, length=max(opened.length, len(values)), noun=opened.noun)
+        complete = cast("list[JsonableValue]", values)
+        return complete if keys is None else dict(zip(keys, complete, strict=True))
 
 
-def _is_scalar_part(part: Any, opened: _Opened) -> bool:
-    item: object = part[1] if opened.has_keys else part
-    return find_scalar_text(type(item)) is not None
+def _demand(value: object, cells: int) -> int:
+    """How many cells a value asks for, as far as that can be known without visiting it."""
+    cls = type(value)
+    if has_base(cls, str):
+        return min(cells, 1 + str.__len__(cast("str", value)) // _CHARACTERS_PER_CELL)
+    return _CELLS_PER_SCALAR if find_scalar_text(cls) is not None else cells
+
+
+def _as_json(part: Part) -> JsonableValue:
+    """The parts at hand as JSON, an ellipsis at the end of texts that go on."""
+    if isinstance(part, Text):
+        return part.beginning + "…"
+    if not isinstance(part, Parts):
+        return cast("JsonableValue", part)  # to make a table was not asked for
+    values = [_as_json(value) for value in part.values]
+    return values if part.keys is None else dict(zip(part.keys, values, strict=True))
 
 
 def _take(items: Iterable[_Item], count: int) -> list[_Item]:
@@ -203,7 +281,7 @@ def _key_text(key: object) -> str:
         return clean_text(key)
     if type(key) is bool or key is None:
         return str(key)
-    shown = to_bounded_value(key, cells=_KEY_CELLS, with_marks=False).value
+    shown = to_bounded_value(key, cells=_KEY_CELLS).value
     text = shown if type(shown) is str else json.dumps(shown, ensure_ascii=False)
     # A key is a string in any case, so an integer in it needs no mark to become a number again.
     return text.replace(BIG_INTEGER_MARK, "")
@@ -231,7 +309,7 @@ def _open(value: object, cls: type) -> _Opened | None:
     if opener is not None:
         return opener(value)
     fields = object_fields(value)
-    return _Opened(len(fields), iter(fields.items()), has_keys=True) if fields else None
+    return _Opened(len(fields), iter(fields.items()), noun="fields") if fields else None
 
 
 def _find_open(cls: type) -> _Open | None:
@@ -256,14 +334,14 @@ def _open_tuple(value: tuple[object, ...]) -> _Opened:
     names = None if type(value) is tuple else find_class_attribute(type(value), "_fields")[1]
     if type(names) is tuple and len(cast("tuple[object, ...]", names)) == opened.length:
         pairs = zip(cast("tuple[object, ...]", names), opened.items, strict=True)
-        return _Opened(opened.length, pairs, has_keys=True)
+        return _Opened(opened.length, pairs, noun="fields")
     return opened
 
 
 def _open_mapping(value: object) -> _Opened:
     # An ordered dictionary keeps its order apart from `dict`; only an exact one is safe to ask for it.
     kind: Any = OrderedDict if type(value) is OrderedDict else dict
-    return _Opened(kind.__len__(value), iter(kind.items(value)), has_keys=True)
+    return _Opened(kind.__len__(value), iter(kind.items(value)), noun="keys")
 
 
 _OPENERS: dict[int, _Open] = {

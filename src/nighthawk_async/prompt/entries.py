@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, cast
 
 from msgspec import Struct
 
-from ..configuration import JsonRendererStyle, StepContextLimits
+from ..configuration import StepContextLimits
 from ..secret_names import HIDDEN, hides_value
 from ..types.content import UserContent
 from .annotations import is_type_alias, is_type_expression, written_type
@@ -20,10 +20,9 @@ from .enumerations import EnumerationDescription, describe_enumeration
 from .introspection import has_base, type_name
 from .multimodal import as_user_content
 from .objects import ObjectMembers, find_members, object_lines, readable_fields
-from .preview import render_preview
 from .scalars import find_scalar_text, module_name
-from .tokens import TokenCounter
 from .type_names import TypeNames
+from .value_line import VALUE_SHARE, ValueLine
 
 __all__ = ["Entry", "EntryRenderer", "classify_entry"]
 
@@ -76,14 +75,12 @@ class EntryRenderer:
 
     Args:
         entries: The entries, those whose signatures are compared with each other.
-        references: Dotted paths that the program mentions.
+        references: Names and dotted paths that the program mentions.
         limits: Token limits of previews.
-        style: The style of previews.
-        counter: Counts tokens.
         show_secrets: Whether to show what stands under names of secrets.
     """
 
-    __slots__ = ("_ambiguous", "_counter", "_limits", "_named", "_references", "_show_secrets", "_style")
+    __slots__ = ("_ambiguous", "_limits", "_named", "_references", "_show_secrets")
 
     def __init__(
         self,
@@ -91,20 +88,16 @@ class EntryRenderer:
         entries: Iterable[Entry],
         references: Collection[str],
         limits: StepContextLimits,
-        style: JsonRendererStyle,
-        counter: TokenCounter,
         show_secrets: bool = False,
     ) -> None:
         self._limits = limits
-        self._style: JsonRendererStyle = style
-        self._counter = counter
         self._show_secrets = show_secrets
         self._references = _by_root(references)
         counts = Counter(signature for entry in entries for signature in _signatures(entry))
         self._named = frozenset(references)
         self._ambiguous = frozenset(signature for signature, count in counts.items() if count > 1)
 
-    def render(self, entry: Entry) -> Iterator[UserContent]:
+    def render(self, entry: Entry) -> Iterator[UserContent | ValueLine]:
         """Render an entry as lines and inline content, in order; lines have no line break at their end.
 
         Args:
@@ -125,28 +118,28 @@ class EntryRenderer:
                 kind,
                 ambiguous_signatures=self._ambiguous,
                 hoisted_fields={path[0] for path in hoisted if len(path) == 1},
+                references=self._references.get(entry.name, ()),
                 limits=self._limits,
-                style=self._style,
-                counter=self._counter,
                 show_secrets=self._show_secrets,
             )
         elif isinstance(kind, EnumerationDescription):
-            yield self._preview_line(entry.name, kind.kind, kind.member_names)
+            yield self._value_line(entry.name, kind.kind, kind.member_names)
         else:
-            yield self._preview_line(entry.name, type_name(type(entry.value)), entry.value)
+            yield self._value_line(entry.name, type_name(type(entry.value)), entry.value)
         for path, leaf in hoisted.items():
             yield from _inline(".".join((entry.name, *path)), leaf, as_user_content(leaf) or ())
 
-    def _preview_line(self, name: str, kind: str, value: object) -> str:
-        is_hidden = not self._show_secrets and name not in self._named and hides_value(name, value)
-        preview = render_preview(
-            HIDDEN if is_hidden else value,
+    def _value_line(self, name: str, kind: str, value: object) -> ValueLine:
+        is_named = name in self._named
+        is_hidden = not self._show_secrets and not is_named and hides_value(name, value)
+        return ValueLine(
+            name=name,
+            start=f"{name}: {kind} = ",
+            value=HIDDEN if is_hidden else value,
+            share=VALUE_SHARE,
             max_tokens=self._limits.value_max_tokens,
-            style=self._style,
-            counter=self._counter,
-            show_secrets=self._show_secrets,
+            is_named=is_named,
         )
-        return f"{name}: {kind} = {preview}"
 
     def _hoisted_leaves(self, entry: Entry) -> Mapping[tuple[str, ...], object]:
         """Resolve the paths below an entry that lead to inline content."""

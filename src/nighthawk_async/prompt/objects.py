@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from ..configuration import JsonRendererStyle, StepContextLimits
+from ..configuration import StepContextLimits
 from ..secret_names import HIDDEN, hides_value
 from .callables import CallableDescription, callable_line, describe_callable
 from .fields import (
@@ -19,9 +19,8 @@ from .fields import (
     object_fields,
 )
 from .introspection import class_dictionary, is_one_of, resolution_order, type_name
-from .preview import render_preview
-from .tokens import TokenCounter
 from .type_names import TypeNames
+from .value_line import FIELD_SHARE, ValueLine
 
 __all__ = ["ObjectMembers", "class_methods", "find_members", "object_lines", "readable_fields"]
 
@@ -86,10 +85,9 @@ def object_lines(
     ambiguous_signatures: Collection[str | None],
     hoisted_fields: Collection[str],
     limits: StepContextLimits,
-    style: JsonRendererStyle,
-    counter: TokenCounter,
+    references: Collection[tuple[str, ...]] = (),
     show_secrets: bool = False,
-) -> Iterator[str]:
+) -> Iterator[str | ValueLine]:
     """Render the block of an object, line by line.
 
     Args:
@@ -100,8 +98,7 @@ def object_lines(
         hoisted_fields: Fields that stand elsewhere in the section as inline content; they keep their slot
             here.
         limits: The limit of a field's preview.
-        style: The style of previews.
-        counter: Counts tokens.
+        references: The paths below the object that the program mentions.
         show_secrets: Whether to show what stands under names of secrets.
     """
     yield f"{name}: object = {type_name(type(value))}"
@@ -113,14 +110,14 @@ def object_lines(
     for field, content in members.fields:
         if field not in hoisted_fields:
             is_hidden = not show_secrets and hides_value(field, content)
-            preview = render_preview(
-                HIDDEN if is_hidden else content,
+            yield ValueLine(
+                name=f"{name}.{field}",
+                start=f"{name}.{field}: {type_name(type(content))} = ",
+                value=HIDDEN if is_hidden else content,
+                share=FIELD_SHARE,
                 max_tokens=limits.object_field_value_max_tokens,
-                style=style,
-                counter=counter,
-                show_secrets=show_secrets,
+                is_named=(field,) in references,
             )
-            yield f"{name}.{field}: {type_name(type(content))} = {preview}"
     if members.omitted_fields:
         yield f"{name}.<fields>: <snipped {members.omitted_fields} public fields>"
 

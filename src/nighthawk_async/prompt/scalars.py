@@ -18,17 +18,12 @@ from zoneinfo import ZoneInfo
 
 from ..types.json import JsonableValue
 from .introspection import instance_dictionary, resolution_order, type_name
+from .parts import BIG_INTEGER_MARK, Text
 from .plain_text import clean_text, single_line
 
-__all__ = ["BIG_INTEGER_MARK", "OMISSION_MARK", "ScalarText", "find_scalar_text", "module_name"]
+__all__ = ["ScalarText", "find_scalar_text", "module_name"]
 
-OMISSION_MARK = "\ufdd0"
-"""Begins a string, or is a key, that stands for parts left out; a noncharacter, absent from ordinary text."""
-
-BIG_INTEGER_MARK = "\ufdd1"
-"""Begins a string of digits that stands for an integer of more than 64 bits."""
-
-ScalarText: TypeAlias = Callable[[Any, int], JsonableValue]
+ScalarText: TypeAlias = Callable[[Any, int], JsonableValue | Text]
 """Renders a value, given how many characters of it could matter."""
 
 _INTEGER_BITS_SHOWN = 512
@@ -59,9 +54,9 @@ def module_name(module: ModuleType) -> str:
     return single_line(name, _NAME_CHARACTERS) if type(name) is str else "?"
 
 
-def _string(value: str, characters: int) -> str:
-    shown = clean_text(str.__getitem__(value, slice(0, characters)))
-    return shown if str.__len__(value) <= characters else shown + "…"
+def _string(value: str, characters: int) -> str | Text:
+    shown, length = clean_text(str.__getitem__(value, slice(0, characters))), str.__len__(value)
+    return shown if length <= characters else Text(beginning=shown, length=length)
 
 
 def _integer(value: int, characters: int) -> JsonableValue:
@@ -124,7 +119,7 @@ def _decimal(value: Decimal, characters: int) -> str:
     return single_line(Decimal.__str__(value), characters)
 
 
-def _path(value: PurePath, characters: int) -> str:
+def _path(value: PurePath, characters: int) -> str | Text:
     return _string(str(value), characters)
 
 

@@ -4,7 +4,7 @@ Specification 8.2.2 and 8.2.3.
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -12,7 +12,8 @@ from msgspec import Struct
 from ..configuration import JsonRendererStyle, StepContextLimits
 from ..types.content import UserContent
 from .entries import EntryRenderer, classify_entry
-from .plain_text import break_delimiters, clean_text
+from .met_types import note_met_types
+from .room import MULTIMODAL_ITEM_TOKENS, SNIPPED, SectionRoom
 from .selection import select_locals
 from .tokens import TokenCounter
 from .type_names import TypeNames
@@ -20,14 +21,6 @@ from .type_names import TypeNames
 __all__ = ["MULTIMODAL_ITEM_TOKENS", "SNIPPED", "RenderedSection", "Section", "render_section"]
 
 Section: TypeAlias = Literal["locals", "globals"]
-
-SNIPPED = "<snipped>"
-"""The last line of a section that does not show all its entries."""
-
-MULTIMODAL_ITEM_TOKENS = 512
-"""What a multimodal item is charged against the section's budget; not an estimate of any provider's count."""
-
-_MOST_BYTES_PER_CHARACTER = 4
 
 _logger = logging.getLogger("nighthawk")
 
@@ -49,13 +42,13 @@ def render_section(
     *,
     section: Section,
     limits: StepContextLimits,
-    references: Collection[str],
+    references: Sequence[str],
     style: JsonRendererStyle,
     counter: TokenCounter,
     show_secrets: bool = False,
     names: TypeNames | None = None,
 ) -> RenderedSection:
-    """Render the names of a section and what they hold.
+    """Render the names of a section and what they hold, values as whole as there is room.
 
     No code of the values runs. A section that does not fit ends with `<snipped>`, which itself is always
     shown, and the logger `nighthawk` gets a record that begins with
@@ -65,8 +58,9 @@ def render_section(
         entries: The names and their values; dunder names are left out.
         section: Which section this is; chooses the limits.
         limits: The limits, in tokens and in numbers of items.
-        references: Names and dotted paths that the program mentions; paths to multimodal values get a line of
-            their own.
+        references: Names and dotted paths that the program mentions, in order, each as often as it is
+            mentioned. What is mentioned most, and then first, gets room first; paths to multimodal values get
+            a line of their own.
         style: How previews show what they leave out.
         counter: Counts tokens.
         show_secrets: Whether to show what stands under names of secrets that the program does not mention.
@@ -80,96 +74,20 @@ def render_section(
         classify_entry(name, selected[name], limits=limits, names=names)
         for name in list(selected)[:max_items]
     ]
-    renderer = EntryRenderer(
-        entries=shown,
-        references=references,
-        limits=limits,
-        style=style,
-        counter=counter,
-        show_secrets=show_secrets,
-    )
-    content = _BudgetedContent(max_tokens, counter)
+    if names is not None:
+        note_met_types(shown, names)
+    renderer = EntryRenderer(entries=shown, references=references, limits=limits, show_secrets=show_secrets)
+    room = SectionRoom(max_tokens, style=style, counter=counter, show_secrets=show_secrets)
     reason: Literal["tokens", "items"] | None = None
-    if not all(content.add(piece) for entry in shown for piece in renderer.render(entry)):
+    if not all(room.add(piece) for entry in shown for piece in renderer.render(entry)):
         reason = "tokens"
     elif len(selected) > max_items:
         reason = "items"
     if reason is not None:
-        content.snip()
+        room.snip()
         _log_truncation(section, reason, max_tokens=max_tokens, max_items=max_items)
-    return RenderedSection(parts=content.parts(), truncation_reason=reason)
-
-
-class _BudgetedContent:
-    """Lines and media up to a number of tokens.
-
-    Each line is charged together with the line break after it. Charges are bytes, which are never fewer than
-    tokens, until these no longer fit; only then is anything tokenized.
-    """
-
-    def __init__(self, max_tokens: int, counter: TokenCounter) -> None:
-        self._max_tokens = max_tokens
-        self._counter = counter
-        self._pieces: list[UserContent] = []
-        self._charges: list[int] = []
-        self._total = 0
-        self._is_exact = False
-
-    def add(self, piece: UserContent) -> bool:
-        """Add a line or a media item if it fits; tell whether it did."""
-        if isinstance(piece, str):
-            if self._counter.exceeds(piece, self._max_tokens):
-                return False
-            piece = break_delimiters(clean_text(piece))
-        charge = self._charge(piece)
-        if self._total + charge > self._max_tokens and not self._is_exact:
-            self._count_exactly()
-            charge = self._charge(piece)
-        if self._total + charge > self._max_tokens:
-            return False
-        self._append(piece, charge)
-        return True
-
-    def snip(self) -> None:
-        """Put the marker of an incomplete section at the end, in the place of as many pieces as it needs."""
-        if self._total + self._charge(SNIPPED) > self._max_tokens and not self._is_exact:
-            self._count_exactly()
-        charge = self._charge(SNIPPED)
-        while self._pieces and self._total + charge > self._max_tokens:
-            self._pieces.pop()
-            self._total -= self._charges.pop()
-        self._append(SNIPPED, charge)
-
-    def parts(self) -> tuple[UserContent, ...]:
-        """Return the content with line breaks between pieces, adjacent texts merged."""
-        parts: list[UserContent] = []
-        text = ""
-        for index, piece in enumerate(self._pieces):
-            text += "\n" if index else ""
-            if isinstance(piece, str):
-                text += piece
-                continue
-            # There is always some: media stand below the line that names them.
-            parts.extend((text, piece))
-            text = ""
-        return (*parts, text) if text else tuple(parts)
-
-    def _append(self, piece: UserContent, charge: int) -> None:
-        self._pieces.append(piece)
-        self._charges.append(charge)
-        self._total += charge
-
-    def _count_exactly(self) -> None:
-        self._is_exact = True
-        self._charges = [self._charge(piece) for piece in self._pieces]
-        self._total = sum(self._charges)
-
-    def _charge(self, piece: UserContent) -> int:
-        if not isinstance(piece, str):
-            return MULTIMODAL_ITEM_TOKENS
-        if self._is_exact:
-            return self._counter.count(piece + "\n")
-        return (len(piece) if piece.isascii() else _MOST_BYTES_PER_CHARACTER * len(piece)) + 1
+    room.give_away(references)
+    return RenderedSection(parts=room.parts(), truncation_reason=reason)
 
 
 def _section_limits(section: Section, limits: StepContextLimits) -> tuple[int, int]:

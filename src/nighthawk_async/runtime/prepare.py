@@ -95,6 +95,7 @@ def prepare_step(
         read_names=block.read_names,
         write_names=block.write_names,
         references=program.references,
+        mentions=program.mentions,
         allowed_kinds=_without(refused_kinds, allowed_kinds, block),
         refused_kinds=refused_kinds,
     )

@@ -31,6 +31,7 @@ class StepContext:
         write_names: The names of the `<:name>` bindings.
         binding_types: The type of each write binding, `object` where none is known.
         references: Every `<name>` and dotted `<name.field>` of the program, in order of appearance.
+        mentions: The same, each as often as the program mentions it.
         referenced_globals: The values of referenced names that are not step locals.
         visible_builtins: The builtins that the step's code can use, which then sees no globals besides
             `referenced_globals`; None for all of Python's globals and builtins.
@@ -55,6 +56,7 @@ class StepContext:
     write_names: tuple[str, ...] = ()
     binding_types: Mapping[str, object] = field(default_factory=dict[str, object])
     references: tuple[str, ...] = ()
+    mentions: tuple[str, ...] = ()
     referenced_globals: Mapping[str, object] = field(default_factory=dict[str, object])
     visible_builtins: frozenset[str] | None = None
     allowed_kinds: tuple[OutcomeKind, ...] = ()

@@ -11,25 +11,29 @@ import pytest
 
 from nighthawk_async.configuration import StepContextLimits
 from nighthawk_async.prompt.objects import find_members, object_lines, readable_fields
+from nighthawk_async.prompt.preview import render_preview
 from nighthawk_async.prompt.tokens import TokenCounter
+from nighthawk_async.prompt.value_line import ValueLine
 
 
 def _block(
     value: object, counter: TokenCounter, *, hoisted: tuple[str, ...] = (), **limits: int
 ) -> list[str]:
     chosen = StepContextLimits(**limits)
-    return list(
-        object_lines(
-            "box",
-            value,
-            find_members(value, limits=chosen),
-            ambiguous_signatures=(),
-            hoisted_fields=hoisted,
-            limits=chosen,
-            style="default",
-            counter=counter,
-        )
+    lines = object_lines(
+        "box",
+        value,
+        find_members(value, limits=chosen),
+        ambiguous_signatures=(),
+        hoisted_fields=hoisted,
+        limits=chosen,
     )
+    return [line if isinstance(line, str) else _field_line(line, counter) for line in lines]
+
+
+def _field_line(line: ValueLine, counter: TokenCounter) -> str:
+    max_tokens = line.max_tokens or line.share
+    return line.start + render_preview(line.value, max_tokens=max_tokens, style="default", counter=counter)
 
 
 @dataclasses.dataclass
@@ -107,7 +111,7 @@ def test_8_2_2_no_omission_line_without_omission(counter: TokenCounter) -> None:
 
 def test_8_2_2_field_previews_are_bounded(counter: TokenCounter) -> None:
     line = _block(_Account("Ada " * 10_000), counter, object_field_value_max_tokens=20)[-1]
-    assert line.endswith('…"')
+    assert line.endswith(" of 40,000 characters")
     assert counter.count(line.removeprefix("box.owner: str = ")) <= 20
 
 

@@ -8,6 +8,7 @@ import enum
 import json
 import math
 import pathlib
+import re
 import threading
 import tracemalloc
 import types
@@ -410,17 +411,41 @@ def test_5_2_what_is_left_out_is_visible_in_annotated_styles(value: object, coun
 
 
 def test_5_2_detailed_style_counts_what_is_left_out(counter: TokenCounter) -> None:
-    assert "more items */" in _preview(_ROWS, counter, style="detailed")
-    assert "more properties */" in _preview(dict.fromkeys(range(5_000)), counter, style="detailed")
+    assert _preview(_ROWS, counter, style="detailed").endswith(" of 10,000 rows */]")
+    assert _preview(list(range(5_000)), counter, style="detailed").endswith(" of 5,000 items */]")
+    mapping, fields = dict.fromkeys(range(5_000)), types.SimpleNamespace(a=1, b=_ROWS)
+    assert _preview(mapping, counter, style="detailed").endswith(" of 5,000 keys */}")
+    assert _preview(fields, counter, style="detailed", max_tokens=30) == '{"a": 1, /* 1 of 2 fields */}'
 
 
-def test_5_2_counts_are_lower_bounds_when_not_everything_was_visited(counter: TokenCounter) -> None:
-    whole = _preview(
-        [["word " * 20, index] for index in range(30)], counter, style="detailed", max_tokens=120
-    )
-    assert "+ more" not in whole
-    assert " more items */" in whole
-    assert "+ more items */" in _preview(_ROWS, counter, style="detailed", max_tokens=120)
+@pytest.mark.parametrize("max_tokens", [20, 60, 300, 2_000])
+def test_what_is_left_out_is_counted_truly(max_tokens: int, counter: TokenCounter) -> None:
+    text = _preview(list(range(100_000)), counter, max_tokens=max_tokens)
+    shown, mark = text[1:-1].rsplit(", ", 1)
+    numbers = shown.split(", ")
+    assert numbers == [str(number) for number in range(len(numbers))]
+    assert mark == f"… {len(numbers):,} of 100,000 items"
+
+    text = _preview("abc " * 25_000, counter, max_tokens=max_tokens)
+    literal, mark = text.rsplit(" … ", 1)
+    assert mark == f"{len(json.loads(literal)):,} of 100,000 characters"
+    assert ("abc " * 25_000).startswith(json.loads(literal))
+
+
+def test_text_that_is_read_whole_is_cut_in_its_middle(counter: TokenCounter) -> None:
+    text = "".join(f"<{number}>" for number in range(10_000))
+    shown = {
+        style: render_preview(text, max_tokens=60, style=style, counter=counter, shows_ending=True)
+        for style in _STYLES
+    }
+    marks = {"default": "… {} of 58,890 characters …", "detailed": "/* {} of 58,890 characters */"}
+    for style, mark in marks.items():
+        beginning, ending = re.split(r" … .* … | /\*.*\*/ ", shown[style])
+        assert text.startswith(json.loads(beginning))
+        assert text.endswith(json.loads(ending))
+        assert mark.format(len(json.loads(beginning)) + len(json.loads(ending))) in shown[style]
+    assert json.loads(shown["strict"]).endswith("<9999>")
+    assert " of 58,890 characters) …" in shown["strict"]
 
 
 def test_5_2_strings_that_look_like_counts_are_left_alone(counter: TokenCounter) -> None:
@@ -429,7 +454,46 @@ def test_5_2_strings_that_look_like_counts_are_left_alone(counter: TokenCounter)
 
 
 def test_selection_shows_complete_rows_before_stumps(counter: TokenCounter) -> None:
-    assert '{"id": 0, "name": "row 0", "tags": ["a", "b"]}' in _preview(_ROWS, counter)
+    assert _preview(_ROWS, counter, style="strict").startswith(
+        '[{"id": 0, "name": "row 0", "tags": ["a", "b"]}, {"id": 1, "name": "row 1", "tags": ["a", "b"]}, '
+    )
+
+
+def test_like_records_are_a_table_that_names_its_columns_once(counter: TokenCounter) -> None:
+    heading = (
+        '[table 10,000 x 3 of dict: "id", "name", "tags"; 0, "row 0", ["a", "b"]; 1, "row 1", ["a", "b"]; '
+    )
+    assert _preview(_ROWS, counter).startswith(heading)
+    assert _preview(_ROWS, counter).endswith(" of 10,000 rows]")
+    points = [_Point(index, []) for index in range(4)]
+    assert _preview({"n": 1, "points": tuple(points)}, counter) == (
+        '{"n": 1, "points": [table 4 x 2 of _Point: "x", "y"; 0, []; 1, []; 2, []; 3, []]}'
+    )
+    pairs = collections.deque(_Pair(index, "a") for index in range(4))
+    assert _preview(pairs, counter) == (
+        '[table 4 x 2 of _Pair: "first", "second"; 0, "a"; 1, "a"; 2, "a"; 3, "a"]'
+    )
+
+
+def test_table_is_made_only_of_several_like_records_and_where_it_is_shorter(counter: TokenCounter) -> None:
+    for value in (
+        [{"id": 1}] * 3,
+        [{"a": 1}] * 3 + [{"b": 1}],
+        [{"a": 1, "b": 2}] * 5 + [{"b": 2, "a": 1}],
+        [{}] * 9,
+        [_Point(1, [])] * 4 + [{"x": 1, "y": []}],
+        [collections.OrderedDict(a=1), *[{"a": 1}] * 3],
+        [[1, 2]] * 9,
+    ):
+        assert "table" not in _preview(value, counter)
+
+
+def test_secrets_in_tables_are_hidden_by_the_names_of_their_columns(counter: TokenCounter) -> None:
+    rows = [{"user": f"u{index}", "password": f"p{index}"} for index in range(4)]
+    assert _preview(rows, counter) == (
+        '[table 4 x 2 of dict: "user", "password"; '
+        '"u0", "<hidden>"; "u1", "<hidden>"; "u2", "<hidden>"; "u3", "<hidden>"]'
+    )
 
 
 def test_long_strings_in_a_structure_use_the_budget(counter: TokenCounter) -> None:
@@ -449,16 +513,17 @@ def test_long_strings_in_a_list_use_the_budget(counter: TokenCounter) -> None:
 def test_preview_that_no_selection_fits_is_the_least_there_is(
     counter: TokenCounter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preview, "_SUMMARY_ROUNDS", 0)
+    monkeypatch.setattr(preview, "_ROUNDS", 0)
     assert [_preview(_ROWS, counter, style=style) for style in _STYLES] == ["[]", "[…]", "[…]"]
     assert [_preview({"k": _ROWS}, counter, style=style) for style in _STYLES] == ["{}", "{…}", "{…}"]
 
 
 def test_long_text_is_cut_to_what_fits(counter: TokenCounter) -> None:
     text = _preview("word " * 100_000, counter, max_tokens=300, style="strict")
-    assert text.endswith('…"')
+    shown, _, mark = json.loads(text).partition("…")
+    assert ("word " * 400).startswith(shown)
+    assert mark == f" ({len(shown):,} of 500,000 characters)"
     assert counter.count(text) > 280
-    assert ("word " * 400).startswith(json.loads(text)[:-1])
 
 
 def test_circular_structures_are_named(counter: TokenCounter) -> None:
@@ -486,7 +551,7 @@ def test_ten_thousand_levels_do_not_exhaust_the_stack(
     text = _preview(deep, counter, style=style, max_tokens=1_000)
     _preview(chained, counter, style=style)
     if style == "default":
-        assert "[…]" in text
+        assert "[… 0 of 1 items]" in text
     # Frees level by level, which the interpreter's own recursion could not do.
     while deep:
         deep = deep.pop()
@@ -512,7 +577,7 @@ def _count_parts(value: object) -> int:
     ids=["tree", "mapping", "numbers", "objects"],
 )
 def test_no_more_parts_are_visited_than_the_budget_has_cells(value: object, cells: int) -> None:
-    bounded = to_bounded_value(value, cells=cells, with_marks=False)
+    bounded = to_bounded_value(value, cells=cells)
     assert not bounded.is_complete
     assert _count_parts(bounded.value) <= cells + 8
 
@@ -545,7 +610,7 @@ def test_list_that_changes_meanwhile_is_shown_as_far_as_it_was_read(counter: Tok
 
 def test_long_keys_count_as_parts() -> None:
     value = {f"{'k' * 100}{number}": None for number in range(20)}
-    bounded = to_bounded_value(value, cells=60, with_marks=True)
+    bounded = to_bounded_value(value, cells=60)
     assert not bounded.is_complete
     assert isinstance(bounded.value, dict)
     assert len(bounded.value) < 20

@@ -2,17 +2,19 @@
 
 import dataclasses
 import enum
+import json
 import logging
 import math
 import sys
 import types
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 from typing_extensions import TypeAliasType
 
 from nighthawk_async.configuration import StepContextLimits
+from nighthawk_async.prompt import containers
 from nighthawk_async.prompt.summary import (
     MULTIMODAL_ITEM_TOKENS,
     SNIPPED,
@@ -32,7 +34,7 @@ def _render(
     counter: TokenCounter,
     *,
     section: Section = "locals",
-    references: Collection[str] = (),
+    references: Sequence[str] = (),
     **limits: int,
 ) -> RenderedSection:
     return render_section(
@@ -394,7 +396,7 @@ def test_8_2_2_enumeration_classes_are_bounded_and_call_no_user_code(counter: To
     is_ready = False
     assert loud == 'Loud: Enum = ["QUIET"]'
     assert shown.startswith('large: Enum = ["MEMBER_0", ')
-    assert shown.endswith(" …]")
+    assert shown.endswith(" of 10,000 items]")
     assert counter.count(shown.partition(" = ")[2]) <= 40
 
 
@@ -406,3 +408,108 @@ def test_8_2_2_an_enumeration_class_without_members_is_a_callable(counter: Token
     (line,) = _lines({"Base": Base}, counter)
     # From Python 3.13 on, inspect finds no signature of such a class.
     assert line.startswith(("Base: (", "Base: <callable"))
+
+
+_HISTORY = [
+    {"role": role, "text": f"My order {number} has not come yet, and I would like to know why"}
+    for number in range(2)
+    for role in ("customer", "agent")
+]
+_ARTICLE = "".join(f"Sentence {number}. " for number in range(3_000))
+
+
+def _values(lines: list[str]) -> dict[str, str]:
+    return {line.partition(":")[0]: line.partition(" = ")[2] for line in lines}
+
+
+def test_a_history_of_four_tickets_is_shown_whole(counter: TokenCounter) -> None:
+    (line,) = _lines({"history": _HISTORY * 4}, counter)
+    assert line.count("My order") == 16
+    assert "…" not in line
+
+
+def test_value_that_has_room_is_shown_whole_whatever_its_size(counter: TokenCounter) -> None:
+    lines = _values(_lines({"a": 1, "article": _ARTICLE[:12_000]}, counter))
+    assert json.loads(lines["article"]) == _ARTICLE[:12_000]
+
+
+def test_what_is_left_goes_to_the_names_mentioned_most_and_then_first(counter: TokenCounter) -> None:
+    entries = {"a": _ARTICLE, "b": _ARTICLE, "c": _ARTICLE, "d": _ARTICLE}
+
+    def lengths(*references: str) -> dict[str, int]:
+        lines = _lines(entries, counter, references=references, locals_max_tokens=2_000)
+        return {name: counter.count(value) for name, value in _values(lines).items()}
+
+    for references, first in (((), "a"), (("c", "b"), "c"), (("c", "b", "b"), "b"), (("d.e", "c", "d"), "d")):
+        tokens = lengths(*references)
+        assert tokens.pop(first) > 1_200
+        assert all(100 < count < 300 for count in tokens.values())
+
+
+def test_what_the_first_does_not_need_goes_to_the_next(counter: TokenCounter) -> None:
+    lines = _lines(
+        {"a": _ARTICLE, "b": _ARTICLE[:4_000], "c": _ARTICLE},
+        counter,
+        references=["b"],
+        locals_max_tokens=3_000,
+    )
+    values = _values(lines)
+    assert json.loads(values["b"]) == _ARTICLE[:4_000]
+    assert counter.count(values["a"]) > 800
+    assert counter.count(values["c"]) < 300
+    assert 2_800 < sum(counter.count(line + "\n") for line in lines) <= 3_000
+
+
+def test_fields_of_objects_are_shown_as_whole_as_there_is_room(counter: TokenCounter) -> None:
+    entries = {"holder": _Holder(photo=_ARTICLE[:5_000], caption=_ARTICLE)}
+    values = _values(_lines(entries, counter, references=["holder.photo"], object_max_methods=0))
+    assert json.loads(values["holder.photo"]) == _ARTICLE[:5_000]
+    beginning, _, more = values["holder.caption"].partition(" … ")
+    assert _ARTICLE.startswith(json.loads(beginning))
+    assert more == f"{len(json.loads(beginning)):,} of {len(_ARTICLE):,} characters"
+
+
+def test_text_is_cut_in_its_middle_only_where_the_program_names_it(counter: TokenCounter) -> None:
+    entries = {"named": _ARTICLE, "other": _ARTICLE, "holder": _Holder(photo=_ARTICLE, inner=_ARTICLE)}
+    references = ["named", "holder.photo"]
+    values = _values(_lines(entries, counter, references=references, object_max_methods=0))
+    ends = {name: value.endswith('Sentence 2999. "') for name, value in values.items()}
+    assert ends == {
+        "named": True,
+        "other": False,
+        "holder": False,
+        "holder.<methods>": False,
+        "holder.caption": False,
+        "holder.inner": False,
+        "holder.photo": True,
+    }
+
+
+def test_limits_of_values_and_fields_are_kept_where_they_are_numbers(counter: TokenCounter) -> None:
+    entries = {"text": _ARTICLE, "holder": _Holder(photo=_ARTICLE)}
+    limits = {"value_max_tokens": 50, "object_field_value_max_tokens": 30, "object_max_methods": 0}
+    values = _values(_lines(entries, counter, references=["text"], **limits))
+    assert 40 < counter.count(values["text"]) <= 50
+    assert 20 < counter.count(values["holder.photo"]) <= 30
+
+
+def test_names_stay_visible_before_values_get_more_than_their_share(counter: TokenCounter) -> None:
+    entries = {f"text_{index}": _ARTICLE for index in range(7)}
+    rendered = _render(entries, counter, references=["text_0"], locals_max_tokens=1_600)
+    assert rendered.truncation_reason is None
+    rendered = _render({**entries, "text_7": _ARTICLE}, counter, locals_max_tokens=1_500)
+    assert rendered.truncation_reason == "tokens"
+
+
+def test_values_that_fit_are_rendered_once(counter: TokenCounter, monkeypatch: pytest.MonkeyPatch) -> None:
+    visited: list[object] = []
+    convert = containers._Walk.convert
+
+    def watched(walk: Any, value: object, cells: int, depth: int) -> Any:
+        visited.append(value)
+        return convert(walk, value, cells, depth)
+
+    monkeypatch.setattr(containers._Walk, "convert", watched)
+    entries = {f"v{index}": [index, "x" * 30, {"a": index}] for index in range(50)}
+    _lines(entries, counter)
+    assert len(visited) == 50 * 5

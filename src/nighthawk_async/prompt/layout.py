@@ -1,0 +1,205 @@
+"""Showing as much of a value as there is room for, and saying how much there is. Floor 1.
+
+Small parts are shown whole and large ones share what is left, as water finds its level. Of a container whose
+items do not all fit, the first are shown, so many that each is more than a stump.
+"""
+
+import json
+from collections.abc import Callable
+
+from ..configuration import JsonRendererStyle
+from .parts import Noun, Part, Parts, Table, Text, fair_level
+from .tables import table_heading
+
+__all__ = ["Layout", "encode"]
+
+encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
+"""Writes a JSON value, on one line."""
+
+_MARK_CHARACTERS = 28
+_SHORTEST_CUT_TEXT = 64
+_SHORTEST_CUT_PARTS = 160
+_LEAST_ITEMS = 12
+_LEAST_FIELDS = 48
+_MOST_FIELDS = 64
+
+
+class Layout:
+    """Lays out one value in more or less room.
+
+    Args:
+        style: How to say what is left out.
+    """
+
+    __slots__ = ("_sizes", "_style")
+
+    def __init__(self, style: JsonRendererStyle) -> None:
+        self._style = style
+        self._sizes: dict[int, list[int]] = {}
+
+    def write(self, part: Part) -> str:
+        """Write all of a part.
+
+        Args:
+            part: What `whole_value` gave.
+        """
+        if isinstance(part, Table):
+            rows = (", ".join(map(self.write, row)) for row in part.rows)
+            return f"[{'; '.join((table_heading(part), *rows))}]"
+        if isinstance(part, list):
+            return f"[{', '.join(map(self.write, part))}]"
+        if isinstance(part, dict):
+            return f"{{{', '.join(f'{encode(key)}: {self.write(value)}' for key, value in part.items())}}}"
+        return encode(part)
+
+    def size(self, part: Part) -> int:
+        """The number of characters that all of a part takes, as far as it is at hand."""
+        if isinstance(part, Text):
+            at_hand = len(encode(part.beginning)) + len(part.ending)
+            return at_hand if part.length == len(part.beginning) else at_hand + _MARK_CHARACTERS
+        if isinstance(part, Parts):
+            return 2 + sum(self._child_sizes(part)) + (0 if _is_whole(part) else _MARK_CHARACTERS)
+        if isinstance(part, Table):
+            return len(table_heading(part)) + 2 + sum(self._row_sizes(part)) + _MARK_CHARACTERS
+        return len(encode(part))
+
+    def show(self, part: Part, room: int) -> str:
+        """Write a part in about so many characters; a few more where it cannot be written in fewer.
+
+        Args:
+            part: The part.
+            room: The number of characters.
+        """
+        if isinstance(part, Text):
+            return self._show_text(part, room)
+        if isinstance(part, Parts):
+            return self._show_parts(part, room)
+        if isinstance(part, Table):
+            return self._show_table(part, room)
+        if type(part) is str and len(part) > _SHORTEST_CUT_TEXT:
+            return self._show_text(Text(beginning=part, length=len(part)), room)
+        return encode(part)
+
+    def _child_sizes(self, parts: Parts) -> list[int]:
+        """The characters of each item with its key and the comma after it."""
+        sizes = self._sizes.get(id(parts))
+        if sizes is None:
+            keys = parts.keys
+            sizes = [self.size(value) + 2 for value in parts.values]
+            if keys is not None:
+                sizes = [size + len(encode(key)) + 2 for size, key in zip(sizes, keys, strict=True)]
+            self._sizes[id(parts)] = sizes
+        return sizes
+
+    def _show_parts(self, parts: Parts, room: int) -> str:
+        sizes = self._child_sizes(parts)
+        count = len(sizes)
+        if not _is_whole(parts) or 2 + sum(sizes) > room:
+            room -= _MARK_CHARACTERS
+            count = self._count_shown(parts, sizes, room)
+        level = fair_level(sizes[:count], room - 2)
+        shown = [self._show_item(parts, index, min(sizes[index], level)) for index in range(count)]
+        if count < parts.length:
+            shown.extend(self._mark(count, parts.length, parts.noun))
+        return f"[{', '.join(shown)}]" if parts.keys is None else f"{{{', '.join(shown)}}}"
+
+    def _count_shown(self, parts: Parts, sizes: list[int], room: int) -> int:
+        is_record = parts.keys is not None and parts.length <= _MOST_FIELDS
+        fair = room // (_LEAST_FIELDS if is_record else _LEAST_ITEMS)
+        stumps = [
+            _SHORTEST_CUT_PARTS if isinstance(value, Parts | Table) else _SHORTEST_CUT_TEXT
+            for value in parts.values
+        ]
+        return _count_that_fit(
+            [min(size, max(stump, fair)) for size, stump in zip(sizes, stumps, strict=True)], room
+        )
+
+    def _row_sizes(self, table: Table) -> list[int]:
+        sizes = self._sizes.get(id(table))
+        if sizes is None:
+            sizes = self._sizes[id(table)] = [sum(self.size(cell) + 2 for cell in row) for row in table.rows]
+        return sizes
+
+    def _show_table(self, table: Table, room: int) -> str:
+        sizes, heading = self._row_sizes(table), table_heading(table)
+        room -= len(heading) + 2
+        count = len(sizes)
+        if count < table.length or sum(sizes) > room:
+            room -= _MARK_CHARACTERS
+            least = max(_SHORTEST_CUT_PARTS, room // _LEAST_ITEMS)
+            count = _count_that_fit([min(size, least) for size in sizes], room)
+        level = fair_level(sizes[:count], room)
+        shown = [self._show_row(table.rows[index], min(sizes[index], level)) for index in range(count)]
+        if count < table.length:
+            shown.extend(self._mark(count, table.length, "rows"))
+        return f"[{'; '.join((heading, *shown))}]"
+
+    def _show_row(self, row: list[Part], room: int) -> str:
+        sizes = [self.size(cell) + 2 for cell in row]
+        level = fair_level(sizes, room)
+        return ", ".join(self.show(cell, min(size, level) - 2) for cell, size in zip(row, sizes, strict=True))
+
+    def _show_item(self, parts: Parts, index: int, room: int) -> str:
+        if parts.keys is None:
+            return self.show(parts.values[index], room - 2)
+        key = encode(parts.keys[index])
+        return f"{key}: {self.show(parts.values[index], room - len(key) - 4)}"
+
+    def _mark(self, count: int, length: int, noun: Noun) -> tuple[str, ...]:
+        """What stands after the last item shown."""
+        if self._style == "strict":
+            return ()
+        return (
+            (f"/* {_counts(count, length)} {noun} */",)
+            if self._style == "detailed"
+            else (f"… {_counts(count, length)} {noun}",)
+        )
+
+    def _show_text(self, text: Text, room: int) -> str:
+        literal = encode(text.beginning)
+        if text.length == len(text.beginning) and len(literal) <= max(room, _SHORTEST_CUT_TEXT):
+            return literal
+        mark = f"{_counts(text.length, text.length)} characters"
+        room = max(0, room - len(mark) - 4)
+        ending = _last_characters(text.ending, room // 2) if text.ending else ""
+        beginning = _first_characters(text.beginning, room - len(ending))
+        counts = f"{_counts(len(beginning) + len(ending), text.length)} characters"
+        if self._style == "strict":
+            return encode(f"{beginning}… ({counts}){' …' if ending else ''}{ending}")
+        mark = f"/* {counts} */" if self._style == "detailed" else f"… {counts}"
+        if not ending:
+            return f"{encode(beginning)} {mark}"
+        return f"{encode(beginning)} {mark}{'' if self._style == 'detailed' else ' …'} {encode(ending)}"
+
+
+def _count_that_fit(sizes: list[int], room: int) -> int:
+    """How many fit, so that none of those that are shown is a stump, except one that is small."""
+    room -= 2
+    for index, size in enumerate(sizes):
+        room -= size
+        if room < 0:
+            return index
+    return len(sizes)
+
+
+def _is_whole(parts: Parts) -> bool:
+    return len(parts.values) == parts.length
+
+
+def _counts(shown: int, length: int) -> str:
+    return f"{shown:,} of {length:,}"
+
+
+def _first_characters(text: str, room: int) -> str:
+    """The longest beginning, nearly, whose literal has no more characters inside its quotes."""
+    shown = text[:room]
+    while shown and (excess := len(encode(shown)) - 2 - room) > 0:
+        shown = shown[: -max(1, excess // 2)]
+    return shown
+
+
+def _last_characters(text: str, room: int) -> str:
+    shown = text[max(0, len(text) - room) :]
+    while shown and (excess := len(encode(shown)) - 2 - room) > 0:
+        shown = shown[max(1, excess // 2) :]
+    return shown

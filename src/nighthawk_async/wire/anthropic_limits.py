@@ -37,8 +37,8 @@ def fitted_schema(schema: dict[str, Any]) -> dict[str, Any]:
     raise ConfigurationError(
         "The structured output of the Anthropic Messages protocol cannot carry schemas with more than "
         f"{_MAX_OPTIONAL} properties that may be left out or more than {_MAX_UNIONS} values of several types. "
-        f"This one has {_count_optional(fitted)} and {_count_unions(fitted)}: let the value travel through "
-        "tools."
+        f"This one has {_count_optional(fitted)} and {_count_unions(fitted)}; "
+        "let the value travel through tools."
     )
 
 

@@ -263,7 +263,7 @@ class AgentStepExecutor:
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
         )
-        await self._load_tokenizer(step.context)
+        await self._load_tokenizer(prompt)
         transport = self.outcome_transport
         if transport == "direct":
             _check_mentioned_tools(step, ())
@@ -274,12 +274,13 @@ class AgentStepExecutor:
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 
-    async def _load_tokenizer(self, context: StepContext) -> None:
+    async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
         if self.token_encoding.is_loaded:
             return
         limits = self.configuration.context_limits
-        if not (
+        context = prompt.context
+        if prompt.needs_counting or not (
             _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
             and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
         ):
@@ -341,8 +342,8 @@ class AgentStepExecutor:
                 outcome=answer_instructions(
                     transport,
                     form,
-                    binding_types=binding_type_names(context),
-                    return_type=return_type_name(context),
+                    binding_types=binding_type_names(context, prompt.names),
+                    return_type=return_type_name(context, prompt.names),
                 ),
             ),
             user_prompt=prompt.user(),
@@ -367,7 +368,7 @@ class AgentStepExecutor:
     def _tool_instructions(self, context: StepContext) -> str:
         limit = self.configuration.context_limits.tool_result_max_tokens
         parts = (
-            tool_instructions(self.configuration.provided_tools, limit),
+            tool_instructions(limit),
             visibility_instructions(context.visible_builtins),
         )
         return "\n".join(part for part in parts if part)

@@ -64,8 +64,8 @@ async def answer_at_once(
             outcome=answer_instructions(
                 "direct",
                 form,
-                binding_types=binding_type_names(context),
-                return_type=return_type_name(context),
+                binding_types=binding_type_names(context, prompt.names),
+                return_type=return_type_name(context, prompt.names),
             ),
         ),
         user_prompt=prompt.user(),

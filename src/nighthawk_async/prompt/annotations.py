@@ -48,6 +48,8 @@ _PARAMETERIZED_EXAMPLES: tuple[Any, ...] = (
     typing.Callable[[int], str],
     typing_extensions.Annotated[int, 1],
     typing_extensions.Literal[1],
+    typing.Unpack[tuple[int, ...]],
+    typing_extensions.Unpack[tuple[int, ...]],
 )
 """One of each way to write a parameterized type; the older ways are objects of other classes."""
 
@@ -134,7 +136,8 @@ class _TypeWriter:
         if origin is typing.Unpack or origin is typing_extensions.Unpack:
             return f"*{shown}"
         name = "Callable" if origin is _CALLABLE_ORIGIN else self.text(origin, depth)
-        return f"{name}[{shown}]"
+        is_unpacked = type(annotation) is types.GenericAlias and annotation.__unpacked__
+        return f"{'*' if is_unpacked else ''}{name}[{shown}]"
 
     def _arguments(self, arguments: tuple[Any, ...], depth: int) -> str:
         return ", ".join(self._argument(argument, depth) for argument in arguments[:_MAX_PARTS]) or "()"

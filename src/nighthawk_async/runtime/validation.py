@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Annotated, Any, Never, NoReturn, Self, cast, get_args, get_origin
+from typing import Any, Never, NoReturn, Self, cast
 
 from pydantic import (
     ConfigDict,
@@ -13,10 +13,11 @@ from pydantic import (
 )
 
 from ..errors import AnnotationError, ToolValidationError
+from ..prompt.annotations import written_type
 from .data_schema import JsonSchemas
 from .error_text import describe_error, describe_validation_error
 from .instance_checks import Validator, compiled
-from .variadics import KeywordItems, UnpackedTuple
+from .variadics import as_written
 
 __all__ = [
     "can_validate",
@@ -176,11 +177,5 @@ def _mismatch(subject: str, annotation: object, reason: str) -> ToolValidationEr
 
 
 def type_name(annotation: object) -> str:
-    """A type as a person would write it."""
-    if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
-        return annotation.__qualname__
-    if get_origin(annotation) is Annotated:
-        for each in get_args(annotation)[1:]:
-            if isinstance(each, KeywordItems | UnpackedTuple):
-                return str(each).replace("typing.", "")
-    return str(annotation).replace("typing.", "")
+    """A type as a person would write it, by its own name."""
+    return written_type(as_written(annotation))

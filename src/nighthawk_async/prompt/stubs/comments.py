@@ -16,7 +16,7 @@ from ..plain_text import single_line
 from ..type_names import TypeNames
 from .fields import DataKey, InData
 
-__all__ = ["comment_of", "constraints_of"]
+__all__ = ["comment_of", "described_type"]
 
 _DESCRIPTION_CHARACTERS = 300
 _PATTERN_CHARACTERS = 200
@@ -24,6 +24,17 @@ _MAX_DEPTH = 4
 
 _BOUNDS = {"gt": "> {}", "ge": ">= {}", "lt": "< {}", "le": "<= {}"}
 _LENGTHS = {"min_length": "len >= {}", "max_length": "len <= {}"}
+
+
+def described_type(annotation: object, names: TypeNames) -> str:
+    """A type on one line, with what constrains its values in parentheses.
+
+    Args:
+        annotation: The type.
+        names: How types are written in the block.
+    """
+    text, comment = written_type(annotation, names), comment_of(annotation, (), names)
+    return f"{text} ({comment})" if comment else text
 
 
 def comment_of(annotation: object, metadata: Iterable[object], names: TypeNames) -> str:
@@ -38,11 +49,11 @@ def comment_of(annotation: object, metadata: Iterable[object], names: TypeNames)
     for each in metadata:
         facts.add(each)
     facts.add_annotation(annotation)
-    nested = constraints_of(annotation, names)
+    nested = _constraints_of(annotation, names)
     return "; ".join(dict.fromkeys([*facts.descriptions, *facts.phrases(), *nested, *facts.keys]))
 
 
-def constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Iterator[str]:
+def _constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Iterator[str]:
     """What constrains the parts of a type, each with the type of the part.
 
     Args:
@@ -61,7 +72,7 @@ def constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Iter
         said = [*facts.descriptions, *facts.phrases()]
         if said:
             yield f"{written_type(argument, names)}: {', '.join(said)}"
-        yield from constraints_of(argument, names, depth + 1)
+        yield from _constraints_of(argument, names, depth + 1)
 
 
 class _Facts:

@@ -28,6 +28,7 @@ class StepPrompt:
         counter: Counts tokens.
         context: The state of the step.
         program: The program text.
+        tool_result_max_tokens: Tokens of one tool result's preview, at most.
         system_fragments: Texts the run's scopes append to the system prompt.
         user_fragments: Texts the run's scopes append to the user prompt.
     """
@@ -36,6 +37,7 @@ class StepPrompt:
     counter: TokenCounter
     context: StepContext
     program: str
+    tool_result_max_tokens: int
     system_fragments: Sequence[str] = ()
     user_fragments: Sequence[str] = ()
 
@@ -54,7 +56,7 @@ class StepPrompt:
             tools=tools,
             outcome=outcome,
             types=self._types,
-            tool_result_max_tokens=self._limits.tool_result_max_tokens,
+            tool_result_max_tokens=self.tool_result_max_tokens,
         )
         return self.with_system_fragments(rendered.strip())
 
@@ -71,7 +73,7 @@ class StepPrompt:
             locals_section=self._sections[0],
             globals_section=self._sections[1],
             types=self._types,
-            tool_result_max_tokens=self._limits.tool_result_max_tokens,
+            tool_result_max_tokens=self.tool_result_max_tokens,
         )
         return self.with_user_fragments(content)
 

@@ -99,7 +99,7 @@ def stream_response(
     request is served, below a node of its own, and ends when the client leaves.
 
     The data of an event is JSON. `step` tells of a node of the task tree that has begun or changed;
-    `text`, `reasoning`, `tool_call`, `tool_result`, `message` and `note` go on with its transcript; `usage`
+    `partial` tells the values of a step so far, while its model's answer streams; `text`, `reasoning`, `tool_call`, `tool_result`, `message` and `note` go on with its transcript; `usage`
     tells what it has consumed; `dropped` and `cut` tell what is no longer kept. The last event is `result`,
     whose `value` is what the call has returned, or `error`, a problem as `find_problem` gives it. An error
     that is raised before anything has begun, within a second, is raised here instead, so that it becomes a

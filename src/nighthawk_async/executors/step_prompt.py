@@ -28,6 +28,7 @@ class StepPrompt:
         counter: Counts tokens.
         context: The state of the step.
         program: The program text.
+        tool_result_max_tokens: Tokens of one tool result's preview, at most.
         system_fragments: Texts the run's scopes append to the system prompt.
         user_fragments: Texts the run's scopes append to the user prompt.
     """
@@ -36,13 +37,18 @@ class StepPrompt:
     counter: TokenCounter
     context: StepContext
     program: str
+    tool_result_max_tokens: int
     system_fragments: Sequence[str] = ()
     user_fragments: Sequence[str] = ()
 
     @cached_property
     def names(self) -> TypeNames:
         """How types are written in the block."""
-        return TypeNames(self.context.step_locals, self.context.step_globals)
+        context = self.context
+        is_open = context.visible_builtins is None
+        return TypeNames(
+            context.step_locals, context.step_globals if is_open else context.referenced_globals
+        )
 
     @cached_property
     def binding_types(self) -> Mapping[str, str]:
@@ -68,7 +74,7 @@ class StepPrompt:
             tools=tools,
             outcome=outcome,
             types=self._types,
-            tool_result_max_tokens=self._limits.tool_result_max_tokens,
+            tool_result_max_tokens=self.tool_result_max_tokens,
         )
         return self.with_system_fragments(rendered.strip())
 
@@ -85,7 +91,7 @@ class StepPrompt:
             locals_section=self._sections[0],
             globals_section=self._sections[1],
             types=self._types,
-            tool_result_max_tokens=self._limits.tool_result_max_tokens,
+            tool_result_max_tokens=self.tool_result_max_tokens,
         )
         return self.with_user_fragments(content)
 

@@ -115,7 +115,7 @@ def refused_outcome() -> nh.AgentStepExecutor:
 
 
 def direct_answer() -> nh.AgentStepExecutor:
-    answer = '{"bindings": {"committed": "NAME"}, "outcome": {"kind": "pass"}}'
+    answer = '{"result": {"kind": "pass", "bindings": {"committed": "NAME"}}}'
     return agent_executor(model_response(text="no"), model_response(text=answer), outcome_transport="direct")
 
 

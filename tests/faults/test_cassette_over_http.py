@@ -207,7 +207,7 @@ async def test_equal_parallel_steps_share_out_their_recordings(path: Path) -> No
 async def test_the_direct_transport(path: Path) -> None:
     answers = [
         ModelReply(text="no JSON"),
-        ModelReply(text='{"bindings": {"count": 3}, "outcome": {"kind": "pass"}}'),
+        ModelReply(text='{"result": {"kind": "pass", "bindings": {"count": 3}}}'),
     ]
 
     async def program() -> int:

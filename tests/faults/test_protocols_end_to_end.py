@@ -47,7 +47,7 @@ TOOL_TURNS = (
 END_BY_CALL = ModelReply(reasoning="That is all.", tool_calls=(tool_call("nh_outcome", kind="pass"),))
 END_BY_TEXT = ModelReply(reasoning="That is all.", text='{"result": {"kind": "pass"}}')
 DIRECT_ANSWER = ModelReply(
-    reasoning="Four and six are ten.", text='{"bindings": {"total": 10}, "outcome": {"kind": "pass"}}'
+    reasoning="Four and six are ten.", text='{"result": {"kind": "pass", "bindings": {"total": 10}}}'
 )
 
 

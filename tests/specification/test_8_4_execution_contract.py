@@ -146,7 +146,7 @@ async def test_8_4_without_error_types_the_schema_has_no_such_field() -> None:
     async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
         assert await deny_pass_and_raise("text") == ""
     (outcome_tool,) = [tool for tool in model.requests[0].tools if tool.name == "nh_outcome"]
-    assert set(outcome_tool.parameters["properties"]) == {"kind", "return_expression"}
+    assert set(outcome_tool.parameters["properties"]) == {"kind", "return_value", "return_expression"}
     assert outcome_tool.parameters["properties"]["kind"]["enum"] == ["return"]
 
 

@@ -400,7 +400,7 @@ async def test_the_native_transport_sends_feedback_as_a_message() -> None:
 
 
 def direct_answer(number: int) -> ModelResponse:
-    return model_response(text=f'{{"bindings": {{"number": {number}}}, "outcome": {{"kind": "pass"}}}}')
+    return model_response(text=f'{{"result": {{"kind": "pass", "bindings": {{"number": {number}}}}}}}')
 
 
 async def test_the_direct_transport_asks_again_with_the_feedback() -> None:

@@ -84,7 +84,7 @@ def model_with_tools(pause: Callable[[], Awaitable[None]]) -> object:
 
 
 def direct_model(pause: Callable[[], Awaitable[None]]) -> object:
-    answer = '{"bindings": {"result": "done"}, "outcome": {"kind": "pass"}}'
+    answer = '{"result": {"kind": "pass", "bindings": {"result": "done"}}}'
     configuration = nh.StepExecutorConfiguration(outcome_transport="direct", provided_tools=())
     model = PausingModel(pause, model_response(text=answer))
     return nh.AgentStepExecutor.from_model(model=model, configuration=configuration)

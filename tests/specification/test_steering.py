@@ -90,7 +90,7 @@ async def test_a_message_during_the_last_turn_makes_one_more_turn_due() -> None:
 @pytest.mark.parametrize("transport", ["native", "direct"])
 async def test_a_message_during_the_last_turn_counts_with_every_outcome_transport(transport: str) -> None:
     native = '{"result": {"kind": "pass"}}'
-    direct = '{"bindings": {"result": "direct"}, "outcome": {"kind": "pass"}}'
+    direct = '{"result": {"kind": "pass", "bindings": {"result": "direct"}}}'
 
     def answer(request: nh.ModelRequest) -> ModelResponse:
         if len(model.requests) == 1:

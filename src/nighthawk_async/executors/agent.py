@@ -39,7 +39,7 @@ from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
 from .result_room import ResultRoom
-from .step_prompt import StepPrompt, binding_type_names, return_type_name
+from .step_prompt import StepPrompt
 from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
 
@@ -265,10 +265,11 @@ class AgentStepExecutor:
             counter=self.token_encoding,
             context=step.context,
             program=program,
+            tool_result_max_tokens=self.tool_result_rendering_policy.tool_result_max_tokens,
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
         )
-        await self._load_tokenizer(step.context)
+        await self._load_tokenizer(prompt)
         transport = self.outcome_transport
         if transport == "direct":
             _check_mentioned_tools(step, ())
@@ -279,12 +280,13 @@ class AgentStepExecutor:
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 
-    async def _load_tokenizer(self, context: StepContext) -> None:
+    async def _load_tokenizer(self, prompt: StepPrompt) -> None:
         """Load the tokenizer in a worker thread when the prompt may need it; it takes tenths of a second."""
         if self.token_encoding.is_loaded:
             return
         limits = self.configuration.context_limits
-        if not (
+        context = prompt.context
+        if prompt.needs_counting or not (
             _surely_fit(context.step_locals, limits.locals_max_tokens, limits)
             and _surely_fit(context.referenced_globals, limits.globals_max_tokens, limits)
         ):
@@ -344,8 +346,8 @@ class AgentStepExecutor:
         outcome = answer_instructions(
             transport,
             form,
-            binding_types=binding_type_names(context),
-            return_type=return_type_name(context),
+            binding_types=prompt.binding_types,
+            return_type=prompt.return_type,
         )
         system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
         user_prompt = prompt.user()
@@ -375,7 +377,7 @@ class AgentStepExecutor:
     def _tool_instructions(self, context: StepContext) -> str:
         limit = self.tool_result_rendering_policy.tool_result_max_tokens
         parts = (
-            tool_instructions(self.configuration.provided_tools, limit),
+            tool_instructions(limit),
             visibility_instructions(context.visible_builtins),
         )
         return "\n".join(part for part in parts if part)

@@ -37,7 +37,6 @@ from ..types.model import (
 from ..types.outcomes import RaiseStepOutcome
 from ..types.usage import Usage
 from .agent_protocol import AgentTask
-from .answer_form import AnswerForm
 from .answer_schemas import flat_schema, wrapped_schema
 from .outcome_codec import Answer, parse_answer
 from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
@@ -96,9 +95,7 @@ class AgentLoop:
         self._messages: list[Message] = [UserMessage(content=task.user_prompt)]
         self._tools = task.tools
         self._response_format: ResponseFormat | None = None
-        self._form = task.answer_form or AnswerForm(
-            allowed_kinds=task.allowed_kinds, raise_error_types=task.raise_error_types
-        )
+        self._form = task.form
         if task.outcome_transport == "tool":
             self._tools = (*task.tools, outcome_tool_definition(flat_schema(self._form)))
         else:

@@ -15,6 +15,8 @@ from ..types.outcomes import OutcomeKind, StepOutcome
 from ..types.tools import ToolDefinition
 from ..types.usage import Usage
 from .answer_form import AnswerForm
+from .answer_schemas import flat_schema
+from .outcome_codec import answer_from_mapping
 
 __all__ = ["AgentTask", "StepExecutionAgent", "objection_to_agent"]
 
@@ -55,7 +57,8 @@ class AgentTask:
             the model; take another turn if there is one left. What is returned all the same counts, and the
             messages are reported as undelivered.
         report_usage: Counts the usage of one model request, by model id.
-        answer_form: How the block may be answered; None for an outcome without data.
+        answer_form: How the block may be answered; None for outcomes without data. Agents of your own use
+            `answer_schema` and `take_answer`.
         set_bindings: Sets write bindings to values that are data, decoded JSON, as `nh_assign` would; call it
             before `conclude`. It raises `ExecutionError` saying what is wrong with which of them; the others
             are set.
@@ -80,6 +83,35 @@ class AgentTask:
     report_usage: Callable[[str, Usage], None]
     answer_form: AnswerForm | None = None
     set_bindings: Callable[[Mapping[str, object]], Awaitable[None]] = _refuse_bindings
+
+    @property
+    def form(self) -> AnswerForm:
+        """How the block may be answered."""
+        return self.answer_form or AnswerForm(
+            allowed_kinds=self.allowed_kinds, raise_error_types=self.raise_error_types
+        )
+
+    @property
+    def answer_schema(self) -> Mapping[str, Any]:
+        """The JSON Schema of an answer: the outcome, and values of write bindings as data."""
+        return flat_schema(self.form)
+
+    async def take_answer(self, answer: Mapping[str, Any]) -> StepOutcome:
+        """Set the write bindings that an answer gives as data.
+
+        Args:
+            answer: The decoded JSON of an answer, as `answer_schema` describes it.
+
+        Returns:
+            The outcome that the answer gives, to be concluded or returned.
+
+        Raises:
+            ExecutionError: It is no answer to this block; says what is wrong, and where.
+        """
+        parsed = answer_from_mapping(answer, self.form)
+        if parsed.bindings:
+            await self.set_bindings(parsed.bindings)
+        return parsed.outcome
 
 
 @runtime_checkable

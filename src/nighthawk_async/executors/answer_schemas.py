@@ -42,12 +42,11 @@ def variant_schemas(kind: OutcomeKind, form: AnswerForm) -> list[dict[str, Any]]
 
 def object_schema(properties: Mapping[str, Any], required: "tuple[str, ...] | None" = None) -> dict[str, Any]:
     """A closed object; everything is required unless it says what is."""
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties if required is None else required),
-        "additionalProperties": False,
-    }
+    names = list(properties if required is None else required)
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
+    if names or not properties:
+        schema["required"] = names
+    return schema | {"additionalProperties": False}
 
 
 def _variant(kind: OutcomeKind, fields: Mapping[str, _Schema], form: AnswerForm) -> dict[str, Any]:

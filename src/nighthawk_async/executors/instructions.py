@@ -1,6 +1,6 @@
 """What the system prompt says about tools and answers, alike for every outcome transport. Floor 4."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 from ..types.model import OutcomeTransport
 from ..types.outcomes import OutcomeKind
@@ -11,34 +11,29 @@ __all__ = ["answer_instructions", "tool_instructions", "visibility_instructions"
 _ANY_TYPE = "object"
 
 _KINDS: Mapping[OutcomeKind, str] = {
-    "pass": "the block is done; the program goes on after it.",
+    "pass": "the program goes on after the block.",
     "break": "leave the surrounding loop.",
     "continue": "go on with the loop's next iteration.",
 }
 
 _FIRST: Mapping[OutcomeTransport, str] = {
-    "tool": "End the block by calling nh_outcome, once and last, in the same response as calls whose results "
-    "you need not see; alone where nothing has to be looked up or called.",
-    "native": 'End the block by answering with JSON alone: {"result": {"kind": KIND, …}}.',
-    "direct": 'You have no tools. Answer with JSON alone: {"result": {"kind": KIND, …}}.',
+    "tool": "End the block with one call of nh_outcome: alone where nothing has to be looked up or called, "
+    "else last, beside calls whose results you need not see. Its kind is one of:",
+    "native": 'End the block by answering with JSON alone, {"result": {"kind": KIND, …}}. KIND is one of:',
+    "direct": 'You have no tools. Answer with JSON alone, {"result": {"kind": KIND, …}}. KIND is one of:',
 }
 
 
-def tool_instructions(provided_tools: Sequence[str], tool_result_max_tokens: int) -> str:
-    """How to use the tools.
+def tool_instructions(tool_result_max_tokens: int) -> str:
+    """How to use the tools, beside what their definitions say.
 
     Args:
-        provided_tools: The names of the provided tools on offer.
         tool_result_max_tokens: The bound of one result.
     """
-    lines: list[str] = []
-    if "nh_eval" in provided_tools:
-        lines.append("Call functions shown under LOCALS and GLOBALS in expressions of nh_eval.")
-    lines.append(
-        f"Results are previews of at most {tool_result_max_tokens} tokens. Put calls that do not need each "
-        "other's results into one response."
+    return (
+        "Put independent calls into one response. Their results are previews of at most "
+        f"{tool_result_max_tokens} tokens."
     )
-    return " ".join(lines)
 
 
 def visibility_instructions(visible_builtins: Collection[str] | None) -> str:
@@ -49,8 +44,8 @@ def visibility_instructions(visible_builtins: Collection[str] | None) -> str:
     builtins = f"of Python's builtins only {listed}" if listed else "none of Python's builtins"
     fails = "" if {"__build_class__", "__import__"} & set(visible_builtins) else "; import and class fail"
     return (
-        "Your expressions and statements see the names under LOCALS and GLOBALS, what they bind themselves, and "
-        f"{builtins}{fails}."
+        "Your expressions and statements see the names under LOCALS and GLOBALS, what they bind themselves, "
+        f"and {builtins}{fails}."
     )
 
 
@@ -66,13 +61,13 @@ def answer_instructions(
         return_type: That of the return value.
     """
     kinds = [f"- {kind}: {_effect_of(kind, form, return_type)}" for kind in form.allowed_kinds]
-    return "\n".join([_FIRST[transport], "Kinds:", *kinds, *_variables(form, binding_types)])
+    return "\n".join([_FIRST[transport], *kinds, *_variables(form, binding_types)])
 
 
 def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
     match kind:
         case "return":
-            return f"the function returns {_returned(form, return_type)}."
+            return f"{_returned(form, return_type)}."
         case "raise":
             return f"fail with {_raised(form)}."
         case _:
@@ -80,13 +75,11 @@ def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
 
 
 def _returned(form: AnswerForm, return_type: str) -> str:
-    typed = "" if return_type == _ANY_TYPE else f", {return_type}"
+    typed = "" if return_type == _ANY_TYPE else f" ({return_type})"
+    by_expression = "what the Python expression return_expression gives"
     if form.return_value is None:
-        return f"the value of the Python expression return_expression{typed}"
-    if not form.takes_expressions:
-        return f"return_value{typed}"
-    comma = "," if typed else ""
-    return f"return_value{typed}{comma} or the value of return_expression, in Python"
+        return f"{by_expression}{typed}"
+    return f"return_value{typed} or {by_expression}" if form.takes_expressions else f"return_value{typed}"
 
 
 def _raised(form: AnswerForm) -> str:
@@ -101,9 +94,9 @@ def _raised(form: AnswerForm) -> str:
 def _variables(form: AnswerForm, types: Mapping[str, str]) -> Iterator[str]:
     """The variables to set, with their types, and how each is set."""
     if form.bindings:
-        left_out = "" if not form.takes_expressions else "; null" if form.is_strict else "; left out"
-        kept = left_out and f"{left_out}, a variable stays as it is"
-        yield f"Set variables in bindings, as JSON{kept}:"
+        left_out = "null" if form.is_strict else "left out"
+        kept = f"; one {left_out} stays as it is" if form.takes_expressions else ""
+        yield f"Give variables in bindings, as JSON{kept}:"
         yield from (_typed(name, types) for name in form.bindings)
     if form.expressions:
         yield "Set these by expressions, with nh_assign or nh_exec:"

@@ -131,8 +131,8 @@ def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutc
         return ReturnStepOutcome(return_expression=expression)
     if value is UNSET or (value is None and form.return_value is None):
         fields = [
-            *(("return_value",) if form.return_value is not None else ()),
             *(("return_expression",) if form.takes_expressions else ()),
+            *(("return_value",) if form.return_value is not None else ()),
         ]
         raise ExecutionError(f"an outcome of kind 'return' needs the field {' or '.join(map(repr, fields))}")
     if form.return_value is None:

@@ -129,7 +129,7 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
     "nh_eval": ProvidedTool(
         definition=_definition(
             "nh_eval",
-            "The value of a Python expression: to see more, to call functions, to change objects in place.",
+            "Evaluate a Python expression: to look, to call functions shown, to change objects in place.",
             {"expression": _TEXT},
             required=("expression",),
         ),
@@ -138,7 +138,7 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
     "nh_assign": ProvidedTool(
         definition=_definition(
             "nh_assign",
-            "Assign to a name, or to a field as in `order.total`: a JSON value, or what an expression gives.",
+            "Set a name, or a field such as `order.total`, to a JSON value or to what an expression gives.",
             {"target_path": _TEXT, "value": {}, "expression": _TEXT},
             required=("target_path",),
         ),
@@ -158,6 +158,4 @@ PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
 
 def outcome_tool_definition(schema: Mapping[str, Any]) -> ToolDefinition:
     """The tool that delivers the outcome; its arguments are exactly the final JSON of specification 8.4."""
-    return ToolDefinition(
-        name=OUTCOME_TOOL_NAME, description="End the block. Once, as the last call.", parameters=schema
-    )
+    return ToolDefinition(name=OUTCOME_TOOL_NAME, description="End the block.", parameters=schema)

@@ -1,28 +1,26 @@
 """The prompts of one step (specification 8.2). Floor 4."""
 
-import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from ..configuration import StepExecutorConfiguration
+from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ExecutionError
+from ..prompt.stubs import TypeNames, TypesSection, described_type, types_section
 from ..prompt.summary import RenderedSection, render_section
 from ..prompt.template import render_system_prompt, render_user_prompt
 from ..prompt.tokens import TokenCounter
 from ..runtime.annotations import return_type
 from ..runtime.step_context import StepContext
-from ..runtime.validation import type_name
+from ..runtime.variadics import as_written
 from ..types.content import UserContent
 
-__all__ = ["StepPrompt", "binding_type_names", "return_type_name"]
-
-_BLANK_LINES = re.compile(r"\n{3,}")
+__all__ = ["StepPrompt"]
 
 
-class StepPrompt(Struct, frozen=True, kw_only=True, eq=False):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class StepPrompt:
     """Renders what a step tells its model.
 
     Args:
@@ -30,6 +28,7 @@ class StepPrompt(Struct, frozen=True, kw_only=True, eq=False):
         counter: Counts tokens.
         context: The state of the step.
         program: The program text.
+        tool_result_max_tokens: Tokens of one tool result's preview, at most.
         system_fragments: Texts the run's scopes append to the system prompt.
         user_fragments: Texts the run's scopes append to the user prompt.
     """
@@ -38,16 +37,41 @@ class StepPrompt(Struct, frozen=True, kw_only=True, eq=False):
     counter: TokenCounter
     context: StepContext
     program: str
+    tool_result_max_tokens: int
     system_fragments: Sequence[str] = ()
     user_fragments: Sequence[str] = ()
+
+    @cached_property
+    def names(self) -> TypeNames:
+        """How types are written in the block."""
+        return TypeNames(self.context.step_locals, self.context.visible_globals)
+
+    @cached_property
+    def binding_types(self) -> Mapping[str, str]:
+        """The type of each write binding, as the block would write it."""
+        types = self.context.binding_types
+        return {
+            name: described_type(as_written(types.get(name, object)), self.names)
+            for name in self.context.write_names
+        }
+
+    @cached_property
+    def return_type(self) -> str:
+        """The type of the return value, as the block would write it; `object` where it cannot be told."""
+        try:
+            return described_type(as_written(return_type(self.context)), self.names)
+        except ExecutionError:
+            return "object"  # whoever returns a value is told; a block that returns none has no need
 
     def system(self, *, tools: str, outcome: str) -> str:
         """The system prompt, suffix fragments included."""
         rendered = render_system_prompt(
-            self.configuration.prompts.step_system_prompt_template, tools=tools, outcome=outcome
+            self.configuration.prompts.step_system_prompt_template,
+            tools=tools,
+            outcome=outcome,
+            types=self._types,
+            tool_result_max_tokens=self.tool_result_max_tokens,
         )
-        if not tools:
-            rendered = _BLANK_LINES.sub("\n\n", rendered)
         return self.with_system_fragments(rendered.strip())
 
     def with_system_fragments(self, text: str) -> str:
@@ -60,10 +84,35 @@ class StepPrompt(Struct, frozen=True, kw_only=True, eq=False):
         content = render_user_prompt(
             self.configuration.prompts.step_user_prompt_template,
             program=self.program,
-            locals_section=self.section("locals"),
-            globals_section=self.section("globals"),
+            locals_section=self._sections[0],
+            globals_section=self._sections[1],
+            types=self._types,
+            tool_result_max_tokens=self.tool_result_max_tokens,
         )
         return self.with_user_fragments(content)
+
+    @property
+    def needs_counting(self) -> bool:
+        """Whether it takes the tokenizer to fit the types into their budget."""
+        return self._types_section.needs_counting(self._limits.types_max_tokens, self.counter)
+
+    @property
+    def _limits(self) -> StepContextLimits:
+        return self.configuration.context_limits
+
+    @property
+    def _types(self) -> str:
+        return self._types_section.text(self._limits.types_max_tokens, self.counter)
+
+    @cached_property
+    def _types_section(self) -> TypesSection:
+        _ = self._sections  # the names note what these mention
+        return types_section(self.names)
+
+    @cached_property
+    def _sections(self) -> tuple[RenderedSection, RenderedSection]:
+        _ = self.binding_types, self.return_type  # noted first, because they are what the block makes
+        return self.section("locals"), self.section("globals")
 
     def with_feedback(self, feedback: str) -> "StepPrompt":
         """The same, and what a check said of the last answers at the end of the user prompt."""
@@ -92,22 +141,10 @@ class StepPrompt(Struct, frozen=True, kw_only=True, eq=False):
         return render_section(
             entries if only is None else {key: entries[key] for key in only if key in entries},
             section=name,
-            limits=self.configuration.context_limits,
+            limits=self._limits,
             references=self.context.mentions or self.context.references,
             style=self.configuration.json_renderer_style,
             show_secrets=self.configuration.show_secrets,
             counter=self.counter,
+            names=self.names,
         )
-
-
-def binding_type_names(context: StepContext) -> Mapping[str, str]:
-    """The type of each write binding, as a person would write it."""
-    return {name: type_name(context.binding_types.get(name, object)) for name in context.write_names}
-
-
-def return_type_name(context: StepContext) -> str:
-    """The type of the return value, as a person would write it; `object` where it cannot be told."""
-    try:
-        return type_name(return_type(context))
-    except ExecutionError:
-        return type_name(object)  # whoever returns a value is told; a block that returns none has no need

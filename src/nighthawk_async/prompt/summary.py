@@ -12,6 +12,7 @@ from msgspec import Struct
 from ..configuration import JsonRendererStyle, StepContextLimits
 from ..types.content import UserContent
 from .entries import EntryRenderer, classify_entry
+from .met_types import note_met_types
 from .room import MULTIMODAL_ITEM_TOKENS, SNIPPED, SectionRoom
 from .selection import select_locals
 from .tokens import TokenCounter
@@ -73,6 +74,8 @@ def render_section(
         classify_entry(name, selected[name], limits=limits, names=names)
         for name in list(selected)[:max_items]
     ]
+    if names is not None:
+        note_met_types(shown, names)
     renderer = EntryRenderer(entries=shown, references=references, limits=limits, show_secrets=show_secrets)
     room = SectionRoom(max_tokens, style=style, counter=counter, show_secrets=show_secrets)
     reason: Literal["tokens", "items"] | None = None

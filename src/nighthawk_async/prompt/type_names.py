@@ -5,7 +5,6 @@ import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
-from copy import copy
 from typing import Any, cast
 
 from .introspection import class_dictionary, has_base, instance_dictionary, type_module
@@ -32,7 +31,7 @@ class TypeNames:
             come after them.
     """
 
-    __slots__ = ("_by_identity", "_modules", "_scopes", "_texts", "_written", "mentioned")
+    __slots__ = ("_by_identity", "_modules", "_scopes", "_texts", "_written", "described", "mentioned", "met")
 
     def __init__(self, *scopes: Mapping[str, object]) -> None:
         self._scopes = (*scopes, vars(builtins))
@@ -42,6 +41,10 @@ class TypeNames:
         self._texts: dict[str, object] = {}
         self.mentioned: dict[int, object] = {}
         """What was written, by identity, in order."""
+        self.met: dict[int, object] = {}
+        """The classes of values that are shown, likewise."""
+        self.described: dict[int, object] = {}
+        """Those of them whose methods and fields are shown with a value."""
 
     def written(self, named: object) -> str:
         """The name of a class, a `NewType` or a type alias in this block, which is noted as mentioned.
@@ -51,6 +54,25 @@ class TypeNames:
         """
         self.mentioned[id(named)] = named
         return self._known(named)[1]
+
+    def text_of(self, named: object) -> str:
+        """The same name, of a type that is not noted.
+
+        Args:
+            named: The class, `NewType` or alias.
+        """
+        return self._known(named)[1]
+
+    def leads_to(self, text: str, named: object) -> bool:
+        """Whether a name, with or without dots, means a type.
+
+        Args:
+            text: The name.
+            named: The class, `NewType` or alias.
+        """
+        root, *path = text.split(".")
+        value = self._value(root)
+        return _path_to(named, root, value, path) == text
 
     def is_reachable(self, named: object) -> bool:
         """Whether the block's expressions reach a class, a `NewType` or a type alias.
@@ -62,8 +84,10 @@ class TypeNames:
 
     def apart(self) -> "TypeNames":
         """The same names, with notes of their own of what was mentioned."""
-        other = copy(self)
-        other.mentioned = {}
+        other = TypeNames.__new__(TypeNames)
+        other._scopes, other._by_identity, other._modules = self._scopes, self._by_identity, self._modules
+        other._written, other._texts = self._written, self._texts
+        other.mentioned, other.met, other.described = {}, self.met, self.described
         return other
 
     def looked_up(self, name: str) -> object:

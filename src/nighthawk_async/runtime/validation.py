@@ -2,9 +2,8 @@
 
 from collections.abc import Hashable
 from functools import lru_cache
-from typing import Annotated, Any, Never, NoReturn, Self, cast, get_args, get_origin
+from typing import Any, Never, NoReturn, Self, cast
 
-from msgspec import Struct
 from pydantic import (
     ConfigDict,
     PydanticUndefinedAnnotation,
@@ -14,12 +13,13 @@ from pydantic import (
 )
 
 from ..errors import AnnotationError, ToolValidationError
+from ..prompt.annotations import written_type
+from .data_schema import JsonSchemas
 from .error_text import describe_error, describe_validation_error
 from .instance_checks import Validator, compiled
-from .variadics import KeywordItems, UnpackedTuple
+from .variadics import as_written
 
 __all__ = [
-    "JsonSchemas",
     "can_validate",
     "check_type",
     "json_schemas",
@@ -59,18 +59,6 @@ def _build_adapter(annotation: object) -> TypeAdapter[Any]:
 @lru_cache(maxsize=1024)
 def _cached_adapter(annotation: Hashable) -> TypeAdapter[Any]:
     return _build_adapter(annotation)
-
-
-class JsonSchemas(Struct, frozen=True, kw_only=True):
-    """The JSON Schemas of several types, for the inside of one document.
-
-    Args:
-        schemas: The schema of each type, in the order of the types.
-        definitions: What their references mean, to stand as `$defs` at the root of the document.
-    """
-
-    schemas: tuple[dict[str, Any], ...]
-    definitions: dict[str, Any]
 
 
 def json_schemas(annotations: tuple[object, ...]) -> JsonSchemas:
@@ -189,11 +177,5 @@ def _mismatch(subject: str, annotation: object, reason: str) -> ToolValidationEr
 
 
 def type_name(annotation: object) -> str:
-    """A type as a person would write it."""
-    if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
-        return annotation.__qualname__
-    if get_origin(annotation) is Annotated:
-        for each in get_args(annotation)[1:]:
-            if isinstance(each, KeywordItems | UnpackedTuple):
-                return str(each).replace("typing.", "")
-    return str(annotation).replace("typing.", "")
+    """A type as a person would write it, by its own name."""
+    return written_type(as_written(annotation))

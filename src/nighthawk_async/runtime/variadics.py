@@ -15,6 +15,7 @@ __all__ = [
     "ItemsAnnotation",
     "KeywordItems",
     "UnpackedTuple",
+    "as_written",
     "keyword_types",
     "positional_types",
     "type_of_items",
@@ -115,6 +116,23 @@ def type_of_items(item: object, kind: Literal["positional", "keyword"]) -> objec
         return dict[str, item]  # pyright: ignore[reportInvalidTypeForm]
     whole: Any = tuple[item, ...] if unpacked is None else tuple[item]  # pyright: ignore[reportInvalidTypeForm]
     return with_unpacked(whole)
+
+
+def as_written(annotation: object) -> object:
+    """The type as somebody would write it, without what was put into it for pydantic.
+
+    Args:
+        annotation: A type that `type_of_items` or `with_unpacked` may have made.
+    """
+    if get_origin(annotation) is Annotated:
+        for each in cast("Any", annotation).__metadata__:
+            if isinstance(each, KeywordItems):
+                return each.typed_dict
+            if isinstance(each, UnpackedTuple):
+                items: list[Any] = list(each.items)
+                items[each.variadic] = typing.Unpack[tuple[items[each.variadic], ...]]
+                return tuple[tuple(items)]  # pyright: ignore[reportInvalidTypeForm]
+    return annotation
 
 
 def positional_types(item: object, count: int) -> list[object] | None:

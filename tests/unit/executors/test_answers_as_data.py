@@ -3,6 +3,7 @@
 import dataclasses
 import enum
 import json
+import logging
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -187,3 +188,225 @@ async def test_a_block_returns_data_of_every_kind_of_type(
     assert returned == value
     assert type(returned) is type(value)
     assert len(model.requests) == 1
+
+
+# ---- what is wrong is told with its path
+
+
+@nh.natural_function
+async def file_order(text: str) -> tuple[Customer, list[int], str | None]:
+    customer: Customer
+    counts: list[int]
+    note: str | None = None
+    """natural
+    Set <:customer>, <:counts> and <:note> from <text>.
+    """
+    return customer, counts, note
+
+
+GOOD = {"customer": {"name": "n"}, "counts": [1]}
+
+
+def refusal_in(request: nh.ModelRequest) -> str:
+    message = request.messages[-1]
+    return str(message.content[-1])
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_every_wrong_value_is_told_at_once_with_the_path_into_it(transport: str) -> None:
+    wrong = {"customer": {"name": "n", "address": {"street": "s", "zip_code": "x"}}, "counts": [1, "many"]}
+    model, executor = scripted(
+        answer(transport, kind="pass", bindings=wrong | {"note": "kept"}),
+        answer(transport, kind="pass", bindings=GOOD),
+        outcome_transport=transport,
+    )
+    async with nh.run(executor):
+        assert await file_order("…") == (Customer(name="n"), [1], "kept")
+    told = refusal_in(model.requests[1])
+    assert "bindings.customer: write binding 'customer' must be" in told
+    assert "at address.zip_code: String should match pattern" in told
+    assert "bindings.counts: write binding 'counts' must be" in told
+    assert "at [1]: " in told
+    assert "these are set already: note" in told
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_nothing_is_committed_when_a_value_is_refused_to_the_end(transport: str) -> None:
+    wrong = answer(transport, kind="pass", bindings=GOOD | {"counts": "many"})
+    _, executor = scripted(wrong, outcome_transport=transport, max_corrective_turns=0)
+    committed: list[object] = []
+
+    @nh.natural_function
+    async def work() -> None:
+        counts: list[int] = []
+        customer = None
+        try:
+            """natural
+            Set <:customer> and <:counts>.
+            """
+        finally:
+            committed.extend([customer, counts])
+
+    async with nh.run(executor):
+        with pytest.raises(nh.ExecutionError, match=r"bindings.counts: write binding 'counts'"):
+            await work()
+    assert committed == [None, []]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"kind": "pass", "bindings": {"typo": 1}}, "bindings.typo: the block has no such variable to set"),
+        ({"kind": "pass", "bindings": "none"}, "'bindings' must be an object, not str"),
+        ({"kind": "pass", "return_value": 1}, "kind 'pass' has no field 'return_value'"),
+        ({"kind": "return"}, "needs the field 'return_expression' or 'return_value'"),
+        ({"kind": "return", "return_value": 1, "return_expression": "1"}, "not both"),
+        ({"kind": "return", "return_value": [{}, [], None]}, "return_value: the return value must be"),
+        ({"kind": "raise"}, "needs the field 'raise_message'"),
+        ({"kind": "raise", "raise_expression": "text"}, "the program names no exception"),
+    ],
+)
+async def test_an_answer_in_a_wrong_form_is_refused_by_its_field(arguments: dict[str, Any], why: str) -> None:
+    model, executor = scripted(outcome(**arguments), outcome(kind="pass", bindings=GOOD))
+    async with nh.run(executor):
+        assert await file_order("…") == (Customer(name="n"), [1], None)
+    assert why in json.loads(refusal_in(model.requests[1]))["error"]["message"]
+
+
+async def test_the_final_json_of_the_specification_stays_accepted() -> None:
+    _, executor = scripted(
+        outcome(kind="return", return_expression="len('four')"), outcome_transport="tool", provided_tools=()
+    )
+    async with nh.run(executor):
+        assert await returning(int)() == 4
+
+
+# ---- together with other tools
+
+
+async def test_data_in_the_answer_wins_over_what_a_tool_assigned_and_what_is_left_out_stays() -> None:
+    model, executor = scripted(
+        model_response(
+            tool_call("nh_assign", target_path="counts", value=[1, 2]),
+            tool_call("nh_exec", statements="note = text.upper()"),
+            tool_call("nh_outcome", kind="pass", bindings={"customer": {"name": "n"}, "counts": [3]}),
+        )
+    )
+    async with nh.run(executor):
+        assert await file_order("so") == (Customer(name="n"), [3], "SO")
+    assert len(model.requests) == 1
+
+
+async def test_a_wrong_value_of_nh_assign_is_told_with_its_path() -> None:
+    model, executor = scripted(
+        model_response(tool_call("nh_assign", target_path="counts", value=[{}])),
+        outcome(kind="pass", bindings=GOOD),
+    )
+    async with nh.run(executor):
+        await file_order("…")
+    assert "write binding 'counts' must be list[int]: at [0]: " in refusal_in(model.requests[1])
+
+
+async def test_nh_assign_takes_data_for_a_field_and_null_beside_an_expression() -> None:
+    @nh.natural_function
+    async def move(customer: Customer) -> Customer:
+        """natural
+        Move <:customer>.
+        """
+        return customer
+
+    address = {"street": "Elm", "zip_code": "12345"}
+    _, executor = scripted(
+        model_response(
+            tool_call("nh_assign", target_path="customer.address", value=address, expression=None),
+            tool_call("nh_assign", target_path="customer.name", value=None, expression="'new'"),
+            tool_call("nh_outcome", kind="pass"),
+        )
+    )
+    before = Customer(name="n")
+    async with nh.run(executor):
+        after = await move(before)
+    assert after is before
+    assert (after.name, after.address) == ("new", Address(street="Elm", zip_code="12345"))
+
+
+@pytest.mark.parametrize("arguments", [{}, {"value": 1, "expression": "1"}])
+async def test_nh_assign_wants_a_value_or_an_expression(arguments: dict[str, Any]) -> None:
+    model, executor = scripted(
+        model_response(tool_call("nh_assign", target_path="counts", **arguments)),
+        outcome(kind="pass", bindings=GOOD),
+    )
+    async with nh.run(executor):
+        await file_order("…")
+    assert "a value, which is JSON, or an expression, and not both" in refusal_in(model.requests[1])
+
+
+async def test_data_needs_no_provided_tools() -> None:
+    model, executor = scripted(outcome(kind="pass", bindings=GOOD), provided_tools=())
+    async with nh.run(executor):
+        assert await file_order("…") == (Customer(name="n"), [1], None)
+    assert [tool.name for tool in model.requests[0].tools] == ["nh_outcome"]
+
+
+async def test_a_returned_expression_sees_the_data_of_the_same_answer() -> None:
+    _, executor = scripted(
+        outcome(kind="return", return_expression="(customer, counts * 2, text)", bindings=GOOD)
+    )
+    async with nh.run(executor):
+        assert await file_order("t") == (Customer(name="n"), [1, 1], "t")
+
+
+async def test_an_answer_does_not_count_as_tool_calls() -> None:
+    look = tool_call("nh_eval", expression="text")
+    end = tool_call("nh_outcome", kind="pass", bindings=GOOD)
+    _, executor = scripted(model_response(look, end), max_tool_calls=1)
+    async with nh.run(executor, budget=nh.budget(tool_calls=1)):
+        assert await file_order("…") == (Customer(name="n"), [1], None)
+
+
+# ---- what cannot be data
+
+
+async def test_what_cannot_be_json_is_given_by_an_expression_and_told_so_once_for_a_site(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Parser:
+        """Without a JSON Schema."""
+
+    @nh.natural_function
+    async def choose(make: Callable[[], Parser]) -> object:
+        parser: Parser
+        label: str
+        """natural
+        Choose <:parser> by <make>, and <:label>.
+        """
+        return parser, label
+
+    right = model_response(
+        tool_call("nh_assign", target_path="parser", expression="make()"),
+        tool_call("nh_outcome", kind="pass", bindings={"label": "loud"}),
+    )
+    wrong = outcome(kind="pass", bindings={"label": "loud", "parser": "make()"})
+    model, executor = scripted(wrong, right, right)
+    made = Parser()
+    with caplog.at_level(logging.INFO, logger="nighthawk"):
+        async with nh.run(executor):
+            assert await choose(lambda: made) == (made, "loud")
+            await choose(lambda: made)
+    schema = model.requests[0].tools[-1].parameters
+    assert list(schema["properties"]["bindings"]["properties"]) == ["label"]
+    told = "Set these by expressions, with nh_assign or nh_exec:\n- parser: "
+    assert told in model.requests[0].system_prompt
+    assert "bindings.parser: this variable cannot be given as data" in refusal_in(model.requests[1])
+    (record,) = [each for each in caplog.records if "given by an expression" in each.message]
+    assert "write binding 'parser' of type" in record.message
+
+
+async def test_a_return_value_that_cannot_be_json_is_given_by_an_expression() -> None:
+    model, executor = scripted(
+        outcome(kind="return", return_value="len"), outcome(kind="return", return_expression="len")
+    )
+    async with nh.run(executor):
+        assert await returning(Callable[..., int])() is len
+    assert "return_value" not in model.requests[0].tools[-1].parameters["properties"]
+    assert "give it by a return_expression" in refusal_in(model.requests[1])

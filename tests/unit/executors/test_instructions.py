@@ -20,12 +20,10 @@ def told(
     )
 
 
-def test_only_the_tools_on_offer_are_mentioned() -> None:
-    every = tool_instructions(("nh_eval", "nh_assign", "nh_exec"), 100)
-    none = tool_instructions((), 100)
-    assert "nh_eval" in every
-    assert "nh_" not in none
-    assert "100 tokens" in none
+def test_how_tools_are_used_names_none_of_them_because_their_definitions_do() -> None:
+    text = tool_instructions(100)
+    assert "nh_" not in text
+    assert "100 tokens" in text
 
 
 def test_every_allowed_outcome_is_described_and_no_other() -> None:
@@ -38,9 +36,9 @@ def test_every_allowed_outcome_is_described_and_no_other() -> None:
 
 
 def test_the_type_of_the_return_value_is_told_where_the_block_may_return() -> None:
-    assert "return_value, int, or" in told(return_type="int", allowed_kinds=("return",), return_value=TEXT)
+    assert "return_value (int) or" in told(return_type="int", allowed_kinds=("return",), return_value=TEXT)
     assert "return_value or" in told(allowed_kinds=("return",), return_value=TEXT)
-    assert "expression return_expression, int." in told(return_type="int", allowed_kinds=("return",))
+    assert "return_expression gives (int)." in told(return_type="int", allowed_kinds=("return",))
     assert "int" not in told(return_type="int", allowed_kinds=("pass",))
 
 
@@ -53,7 +51,7 @@ def test_the_variables_to_set_are_told_with_their_types_and_how_they_are_set() -
         types=types,
     )
     assert text.splitlines()[-5:] == [
-        "Set variables in bindings, as JSON; left out, a variable stays as it is:",
+        "Give variables in bindings, as JSON; one left out stays as it is:",
         "- label: Literal['a', 'b']",
         "- anything",
         "Set these by expressions, with nh_assign or nh_exec:",
@@ -64,7 +62,7 @@ def test_the_variables_to_set_are_told_with_their_types_and_how_they_are_set() -
 
 def test_null_leaves_a_variable_alone_where_the_schema_makes_the_model_name_all() -> None:
     text = told(allowed_kinds=("pass",), bindings={"label": TEXT}, is_strict=True)
-    assert "as JSON; null, a variable stays as it is:" in text
+    assert "as JSON; one null stays as it is:" in text
 
 
 @pytest.mark.parametrize("transport", ["tool", "native", "direct"])

@@ -67,7 +67,7 @@ async def test_a_refused_answer_goes_back_in_the_providers_own_form() -> None:
     refused = ModelResponse(
         events=(TextDelta(text="no JSON"), ResponseFinished(reason="stop", provider_content=content))
     )
-    accepted = model_response(text='{"bindings": {"number": 4}, "outcome": {"kind": "pass"}}')
+    accepted = model_response(text='{"result": {"kind": "pass", "bindings": {"number": 4}}}')
     model = ScriptedModel([refused, accepted])
     async with nh.run(executor_of(model, "direct")):
         assert await answer() == 4

@@ -453,7 +453,7 @@ async def test_a_refused_request_does_not_count_as_one() -> None:
 
 async def test_the_direct_transport_is_budgeted_as_well() -> None:
     model = ScriptedModel(
-        [model_response(text='{"bindings": {}, "outcome": {"kind": "pass"}}', usage=used())],
+        [model_response(text='{"result": {"kind": "pass"}}', usage=used())],
         capabilities=nh.ModelCapabilities(structured_output=True, max_output_tokens=50, price=PRICE),
     )
     budget = nh.budget(tokens=ROOM, turns=1, on_exceeded="conclude")

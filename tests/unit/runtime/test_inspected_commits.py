@@ -266,7 +266,7 @@ async def test_the_native_transport_is_told_in_a_message_and_is_bounded_too(reje
 
 
 DIRECT_ANSWERS = [
-    f'{{"bindings": {{"number": {number}}}, "outcome": {{"kind": "pass"}}}}' for number in (1, 2)
+    f'{{"result": {{"kind": "pass", "bindings": {{"number": {number}}}}}}}' for number in (1, 2)
 ]
 SMALL = nh.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
 

@@ -733,7 +733,7 @@ async def test_a_request_that_a_budget_refuses_has_failed() -> None:
 
 
 async def test_a_refused_answer_of_the_direct_transport_is_a_note() -> None:
-    good = '{"bindings": {"result": 1}, "outcome": {"kind": "pass"}}'
+    good = '{"result": {"kind": "pass", "bindings": {"result": 1}}}'
     model = ScriptedModel([model_response(text="no JSON"), model_response(text=good)])
     configuration = nh.StepExecutorConfiguration(outcome_transport="direct")
     watched = root()

@@ -1,11 +1,14 @@
 """Types as stubs of Python, for the model that has to make values of them. Floor 1: pure.
 
-`TypeNames` says how types are written in one block, `written_type` writes an annotation, and `stub_of` gives
-the stubs of the types that an annotation mentions.
+`TypeNames` says how types are written in one block, `written_type` writes an annotation, `described_type` one
+with its constraints, and `stub_of` gives the stubs of the types that an annotation mentions. `types_section`
+gives those of all that a block makes and meets.
 """
 
 from ..annotations import written_type
 from ..type_names import TypeNames
+from .comments import described_type
+from .section import TypesSection, types_section
 from .stub import stub_of
 
-__all__ = ["TypeNames", "stub_of", "written_type"]
+__all__ = ["TypeNames", "TypesSection", "described_type", "stub_of", "types_section", "written_type"]

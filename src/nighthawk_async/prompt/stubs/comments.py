@@ -7,6 +7,7 @@ from typing import Any, cast
 import annotated_types
 import msgspec
 import typing_extensions
+from msgspec import Struct
 from pydantic import AliasChoices, AliasPath, Discriminator
 from pydantic.fields import FieldInfo
 
@@ -16,14 +17,62 @@ from ..plain_text import single_line
 from ..type_names import TypeNames
 from .fields import DataKey, InData
 
-__all__ = ["comment_of", "constraints_of"]
+__all__ = ["comment_of", "described_type"]
 
 _DESCRIPTION_CHARACTERS = 300
 _PATTERN_CHARACTERS = 200
 _MAX_DEPTH = 4
+_MAX_DESCRIBED = 1_024
 
 _BOUNDS = {"gt": "> {}", "ge": ">= {}", "lt": "< {}", "le": "<= {}"}
 _LENGTHS = {"min_length": "len >= {}", "max_length": "len <= {}"}
+
+
+def described_type(annotation: object, names: TypeNames) -> str:
+    """A type on one line, with what constrains its values in parentheses.
+
+    Args:
+        annotation: The type.
+        names: How types are written in the block.
+    """
+    known = _find_known(annotation)
+    if known is not None and all(names.leads_to(text, named) is is_ for named, text, is_ in known.written):
+        for named, _, _ in known.written:
+            names.written(named)
+        return known.text
+    noted = names.apart()
+    text, comment = written_type(annotation, noted), comment_of(annotation, (), noted)
+    described = f"{text} ({comment})" if comment else text
+    mentioned = noted.mentioned.values()
+    written = tuple((each, names.written(each), names.is_reachable(each)) for each in mentioned)
+    _remember(annotation, _Described(described, written))
+    return described
+
+
+class _Described(Struct, frozen=True):
+    """A type that was described, and how what it mentions was written."""
+
+    text: str
+    written: tuple[tuple[object, str, bool], ...]
+
+
+_described: dict[object, _Described] = {}
+
+
+def _find_known(annotation: object) -> _Described | None:
+    try:
+        return _described.get(annotation)
+    except TypeError:  # not hashable: Annotated[int, {}]
+        return None
+
+
+def _remember(annotation: object, described: _Described) -> None:
+    try:
+        _described[annotation] = described
+    except TypeError:
+        return
+    if len(_described) > _MAX_DESCRIBED:
+        _described.pop(next(iter(_described)), None)
 
 
 def comment_of(annotation: object, metadata: Iterable[object], names: TypeNames) -> str:
@@ -38,11 +87,11 @@ def comment_of(annotation: object, metadata: Iterable[object], names: TypeNames)
     for each in metadata:
         facts.add(each)
     facts.add_annotation(annotation)
-    nested = constraints_of(annotation, names)
+    nested = _constraints_of(annotation, names)
     return "; ".join(dict.fromkeys([*facts.descriptions, *facts.phrases(), *nested, *facts.keys]))
 
 
-def constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Iterator[str]:
+def _constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Iterator[str]:
     """What constrains the parts of a type, each with the type of the part.
 
     Args:
@@ -61,7 +110,7 @@ def constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Iter
         said = [*facts.descriptions, *facts.phrases()]
         if said:
             yield f"{written_type(argument, names)}: {', '.join(said)}"
-        yield from constraints_of(argument, names, depth + 1)
+        yield from _constraints_of(argument, names, depth + 1)
 
 
 class _Facts:

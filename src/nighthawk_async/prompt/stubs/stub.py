@@ -54,7 +54,7 @@ def stub_of(annotation: object, names: TypeNames) -> str:
     return break_delimiters(clean_text("\n".join(filter(None, stubs))))
 
 
-def stub_lines(named: object, names: TypeNames) -> list[str]:
+def stub_lines(named: object, names: TypeNames, *, is_described: bool = False) -> list[str]:
     """The stub of a class, a `NewType` or a type alias, line by line; empty when it needs none.
 
     No code of the type runs, beyond what stands in annotations that are evaluated late.
@@ -63,6 +63,7 @@ def stub_lines(named: object, names: TypeNames) -> list[str]:
         named: The class, `NewType` or alias. Types of the standard library and of other libraries need no
             stub, unless they declare the data that their instances hold.
         names: How types are written in the block.
+        is_described: Whether the methods and fields of an object of this class are shown with a value.
     """
     if is_standard(named):
         return []
@@ -81,8 +82,8 @@ def stub_lines(named: object, names: TypeNames) -> list[str]:
         return [_root_model_line(cls, names)]
     records = find_records(cls)
     if records is not None:
-        return _record_lines(cls, records, names)
-    return [] if is_of_library(cls) else _plain_lines(cls, names)
+        return _record_lines(cls, records, names, has_methods=not is_described)
+    return [] if is_described or is_of_library(cls) else _plain_lines(cls, names)
 
 
 def _alias_line(alias: Any, names: TypeNames) -> str:
@@ -130,13 +131,13 @@ def _root_model_line(cls: Any, names: TypeNames) -> str:
     return f"{head}(RootModel[{written_type(root.annotation, names)}]): ...{_comment('; '.join(said))}"
 
 
-def _record_lines(cls: type, records: Records, names: TypeNames) -> list[str]:
+def _record_lines(cls: type, records: Records, names: TypeNames, *, has_methods: bool) -> list[str]:
     base = f"({records.base})" if records.base else ""
     head = f"class {names.written(cls)}{_type_parameters(cls)}{base}:"
     is_partial = records.base.endswith("total=False")
     body = [
         *(_field_line(field, records, names, is_partial) for field in records.fields),
-        *_method_lines(cls, names),
+        *(_method_lines(cls, names) if has_methods else ()),
     ]
     comment = _comment(summary_of(cls) if records.base.startswith("TypedDict") else _about(cls, names))
     return [head + comment, *body] if body else [f"{head} ...{comment}"]
@@ -186,8 +187,10 @@ def _attribute_lines(cls: type, names: TypeNames) -> Iterator[str]:
 
 def _method_lines(cls: type, names: TypeNames) -> Iterator[str]:
     own = [base for base in resolution_order(cls) if not is_of_library(base)]
-    machinery = _validators(cls)
-    methods = class_methods(cls, hidden=machinery, bases=own)
+    inner = {
+        name for base in own for name, each in class_dictionary(base).items() if has_base(type(each), type)
+    }
+    methods = class_methods(cls, hidden=_validators(cls) | inner, bases=own)
     for name, describe in islice(sorted(methods.items(), key=itemgetter(0)), _MAX_METHODS):
         yield _method_line(name, describe(names=names))
     if len(methods) > _MAX_METHODS:

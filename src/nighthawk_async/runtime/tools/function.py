@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar, cast, get_origin
+from typing import Annotated, Any, Generic, TypeVar, cast, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
@@ -17,6 +17,7 @@ from ..error_text import describe_error, describe_validation_error
 from ..step_context import StepContext
 from ..validation import json_schemas, reason_without_schema, type_name
 from ..variadics import with_unpacked
+from .docstrings import read_docstring
 
 __all__ = ["RunContext", "ToolFunction", "make_tool_function"]
 
@@ -56,6 +57,7 @@ class ToolFunction:
         function: The callable.
         takes_run_context: Whether the first parameter receives a `RunContext`.
         metadata: Anything the host attached.
+        parameter_descriptions: What the docstring says of the parameters.
     """
 
     name: str
@@ -63,6 +65,7 @@ class ToolFunction:
     function: Callable[..., object]
     takes_run_context: bool
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    parameter_descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @cached_property
     def definition(self) -> ToolDefinition:
@@ -164,8 +167,11 @@ class ToolFunction:
         fields: dict[str, Any] = {}
         for parameter in self._parameters:
             default = ... if parameter.default is parameter.empty else parameter.default
+            annotation = self._type_of(parameter)
+            if description := self.parameter_descriptions.get(parameter.name):
+                annotation = _described(annotation, description)
             fields[self._fields[parameter.name]] = (
-                self._type_of(parameter),
+                annotation,
                 Field(default, alias=parameter.name, title=parameter.name),
             )
         configuration = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -199,8 +205,9 @@ def make_tool_function(
         raise ToolRegistrationError(
             f"Tool {tool_name!r} has no signature that can be read: {error}"
         ) from error
-    if description is None:
-        description = inspect.getdoc(_without_partial(function)) or ""
+    documentation = read_docstring(
+        inspect.getdoc(_without_partial(function)) or "", [parameter.name for parameter in parameters]
+    )
     takes_run_context = bool(parameters) and _is_run_context(function, parameters[0])
     for parameter in parameters[1:] if takes_run_context else parameters:
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -209,11 +216,20 @@ def make_tool_function(
             )
     return ToolFunction(
         name=tool_name,
-        description=description,
+        description=documentation.description if description is None else description,
         function=function,
         takes_run_context=takes_run_context,
         metadata=dict(metadata or {}),
+        parameter_descriptions=documentation.parameters,
     )
+
+
+def _described(annotation: Any, description: str) -> object:
+    """The type with a description, which one of its own overrides."""
+    is_annotated = get_origin(annotation) is Annotated
+    metadata = annotation.__metadata__ if is_annotated else ()
+    bare = annotation.__origin__ if is_annotated else annotation
+    return Annotated[(bare, Field(description=description), *metadata)]  # pyright: ignore[reportInvalidTypeForm, reportInvalidTypeArguments]
 
 
 def _is_run_context(function: Callable[..., object], parameter: inspect.Parameter) -> bool:

@@ -65,7 +65,7 @@ FAILED = {
 
 def talking(**configuration: Any) -> nh.AgentStepExecutor:
     """A model that says what is no outcome, again and again."""
-    answer = json.dumps({"bindings": {"number": QUOTED}, "outcome": {"kind": "pass"}})
+    answer = json.dumps({"result": {"kind": "pass", "bindings": {"number": QUOTED}}})
     return nh.AgentStepExecutor.from_model(
         model=ScriptedModel(lambda request: model_response(text=answer)),
         configuration=nh.StepExecutorConfiguration(**configuration),

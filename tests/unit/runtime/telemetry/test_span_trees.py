@@ -175,7 +175,7 @@ async def test_an_agent_of_the_users_own_has_a_span_and_tools_but_no_model(trace
 
 
 async def test_the_direct_transport_has_requests_and_no_tools(traces: Traces) -> None:
-    text = '{"bindings": {"answer": "42"}, "outcome": {"kind": "pass"}}'
+    text = '{"result": {"kind": "pass", "bindings": {"answer": "42"}}}'
     model = ScriptedModel([model_response(text=text)], name="some-model")
     configuration = nh.StepExecutorConfiguration(outcome_transport="direct")
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):

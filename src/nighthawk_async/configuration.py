@@ -74,6 +74,10 @@ PLACEHOLDER = re.compile(r"\$(?:(?P<escaped>\$)|(?P<bare>[A-Za-z_]\w*)|\{(?P<bra
 _Count: TypeAlias = Annotated[int, Field(ge=0)]
 _Positive: TypeAlias = Annotated[int, Field(ge=1)]
 
+_TOOL_RESULT_TOKENS = 8_000
+_RESULTS_IN_CONTEXT = 8
+"""The number of tool results, each as long as it may be by default, that a model's context has room for."""
+
 
 class ModelId(BaseModel):
     """A model id taken apart.
@@ -157,7 +161,8 @@ class StepContextLimits(BaseModel):
         object_max_fields: Fields shown of one object.
         object_field_value_max_tokens: Tokens of one field's preview; None for as many as the section has
             room for.
-        tool_result_max_tokens: Tokens of one tool result's preview.
+        tool_result_max_tokens: Tokens of one tool result's preview; None for 8,000, or an eighth of the
+            model's context where that is less.
         visible_names: Which names the model is shown and its code can use: `all` of Python's, or only those
             that are `named` by the block.
         types_max_tokens: Tokens of the stubs of types; 0 for none.
@@ -173,9 +178,21 @@ class StepContextLimits(BaseModel):
     object_max_methods: _Count = 16
     object_max_fields: _Count = 16
     object_field_value_max_tokens: _Positive | None = None
-    tool_result_max_tokens: _Positive = 1_200
+    tool_result_max_tokens: _Positive | None = None
     visible_names: Literal["all", "named"] = "all"
     types_max_tokens: _Count = 2_000
+
+    def tokens_of_tool_result(self, context_window: int | None) -> int:
+        """The most tokens that a tool result may have.
+
+        Args:
+            context_window: The size of the model's context in tokens, when known.
+        """
+        if self.tool_result_max_tokens is not None:
+            return self.tool_result_max_tokens
+        if context_window is None:
+            return _TOOL_RESULT_TOKENS
+        return max(1, min(_TOOL_RESULT_TOKENS, context_window // _RESULTS_IN_CONTEXT))
 
 
 class LoopGuard(BaseModel):

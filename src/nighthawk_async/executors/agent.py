@@ -38,7 +38,8 @@ from .model_agent import ModelAgent
 from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
-from .step_prompt import StepPrompt, binding_type_names, return_type_name
+from .result_room import ResultRoom
+from .step_prompt import StepPrompt
 from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
 
@@ -78,7 +79,7 @@ class AgentStepExecutor:
         )
         self.tool_result_rendering_policy = ToolResultRenderingPolicy(
             counter=self.token_encoding,
-            tool_result_max_tokens=configuration.context_limits.tool_result_max_tokens,
+            tool_result_max_tokens=configuration.context_limits.tokens_of_tool_result(self._context_window),
             json_renderer_style=configuration.json_renderer_style,
             show_secrets=configuration.show_secrets,
         )
@@ -187,6 +188,10 @@ class AgentStepExecutor:
             return chosen
         return "tool" if self.model is None else self.model.capabilities.default_transport
 
+    @property
+    def _context_window(self) -> int | None:
+        return None if self.model is None else self.model.capabilities.context_window
+
     def with_configuration(self, configuration: StepExecutorConfiguration) -> "AgentStepExecutor":
         """The executor with another configuration; a managed agent is rebuilt for its model.
 
@@ -260,6 +265,7 @@ class AgentStepExecutor:
             counter=self.token_encoding,
             context=step.context,
             program=program,
+            tool_result_max_tokens=self.tool_result_rendering_policy.tool_result_max_tokens,
             system_fragments=environment.system_prompt_suffix_fragments,
             user_fragments=environment.user_prompt_suffix_fragments,
         )
@@ -319,12 +325,14 @@ class AgentStepExecutor:
     ) -> AgentTask:
         configuration, context = self.configuration, step.context
         guard, functions = configuration.loop_guard, environment.tool_scope.visible()
+        room = ResultRoom(self.tool_result_rendering_policy, self._context_window)
         toolbox = Toolbox(
             actor=step.actor,
             environment=environment,
             provided=configuration.provided_tools,
             functions=functions,
-            policy=self.tool_result_rendering_policy,
+            room=room,
+            shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,
             guarded=guard and GuardedCalls(environment, guard),
             note_failure=None if agent_span is None else agent_span.note_tool_failure,
@@ -335,18 +343,19 @@ class AgentStepExecutor:
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         begin = partial(_begin_counted, step, toolbox)
+        outcome = answer_instructions(
+            transport,
+            form,
+            binding_types=prompt.binding_types,
+            return_type=prompt.return_type,
+        )
+        system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
+        user_prompt = prompt.user()
+        room.hold((system_prompt, *user_prompt))
         return AgentTask(
             step_id=context.step_id,
-            system_prompt=prompt.system(
-                tools=self._tool_instructions(context),
-                outcome=answer_instructions(
-                    transport,
-                    form,
-                    binding_types=binding_type_names(context, prompt.names),
-                    return_type=return_type_name(context, prompt.names),
-                ),
-            ),
-            user_prompt=prompt.user(),
+            system_prompt=system_prompt,
+            user_prompt=user_prompt,
             tools=tools,
             begin_tool_call=begin if agent_span is None else agent_span.watch_tools(begin, tools),
             outcome_transport="native" if transport == "native" else "tool",
@@ -360,13 +369,13 @@ class AgentStepExecutor:
             max_corrective_turns=configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
-            report_usage=_usage_report(environment, step, agent_span),
+            report_usage=partial(_measure_usage, room, _usage_report(environment, step, agent_span)),
             answer_form=form,
             set_bindings=AnswerBindings(step.actor, environment, self.tool_result_rendering_policy).set,
         )
 
     def _tool_instructions(self, context: StepContext) -> str:
-        limit = self.configuration.context_limits.tool_result_max_tokens
+        limit = self.tool_result_rendering_policy.tool_result_max_tokens
         parts = (
             tool_instructions(limit),
             visibility_instructions(context.visible_builtins),
@@ -379,6 +388,14 @@ def _usage_report(
 ) -> Callable[[str, Usage], None]:
     report = partial(_report_usage, environment, step)
     return report if agent_span is None else agent_span.watch_usage(report)
+
+
+def _measure_usage(
+    room: ResultRoom, report: Callable[[str, Usage], None], model_name: str, usage: Usage
+) -> None:
+    """Report usage, and learn from it what the conversation holds."""
+    room.measure(usage)
+    report(model_name, usage)
 
 
 def _report_usage(environment: Environment, step: Step, model_name: str, usage: Usage) -> None:

@@ -32,6 +32,10 @@ _logger = logging.getLogger("nighthawk")
 
 _Schema = Mapping[str, Any]
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_FIELDS_OF_OUTCOMES: Mapping[str, _Schema] = {
+    f"field{at}": {"type": ["string", "null"] if at < 4 else "string"} for at in range(8)
+}
+"""At least as much as stands in an answer beside the values, of what endpoints limit."""
 
 
 class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
@@ -182,13 +186,20 @@ def _schemas_of(
         if (reason := _reason_against(annotation, site.endpoint)) is not None:
             refused[subject] = reason
             _tell_refused(site, subject, annotation, reason)
-    left = {subject: annotation for subject, annotation in types.items() if subject not in refused}
-    together = data_schemas(tuple(left.values()))
-    schemas = {
-        subject: compact_schema(schema) for subject, schema in zip(left, together.schemas, strict=True)
-    }
-    definitions = {name: compact_schema(schema) for name, schema in together.definitions.items()}
-    return schemas, refused, definitions
+    while True:
+        left = {subject: annotation for subject, annotation in types.items() if subject not in refused}
+        together = data_schemas(tuple(left.values()))
+        schemas = {
+            subject: compact_schema(schema) for subject, schema in zip(left, together.schemas, strict=True)
+        }
+        definitions = {name: compact_schema(schema) for name, schema in together.definitions.items()}
+        values = {f"value{at}": schema for at, schema in enumerate(schemas.values())} | _FIELDS_OF_OUTCOMES
+        reason = refusal_of({"type": "object", "properties": values}, definitions, site.endpoint)
+        if reason is None or not left:
+            return schemas, refused, definitions
+        largest = max(left, key=lambda subject: len(repr(data_schemas((types[subject],)))))
+        refused[largest] = reason
+        _tell_refused(site, largest, types[largest], reason)
 
 
 def _reason_against(annotation: object, endpoint: Endpoint) -> str | None:

@@ -11,13 +11,14 @@ from ..observation import NodeState, find_node_writer
 from ..runtime.environment import Environment
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tools.function import ToolFunction
-from ..runtime.tools.outcome import ToolOutcome, ToolResultRenderingPolicy, outcome_of_failure, render_outcome
+from ..runtime.tools.outcome import ToolOutcome, outcome_of_failure
 from ..secret_names import hides_value
 from ..types.messages import ToolCall, ToolResult
 from ..types.tools import ToolDefinition
 from .host_errors import find_host_error
 from .loop_guard import GuardedCalls
 from .provided_tools import PROVIDED_TOOLS, describe_reply
+from .result_room import ResultRoom
 from .tool_arguments import check_size
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Toolbox:
         environment: What is in force in the step.
         provided: Names of the provided tools on offer.
         functions: The user's tools.
-        policy: How results are rendered.
+        room: Renders results, within what the model's context has left.
+        shows_secrets: Whether results show what names of secrets hold.
         max_argument_bytes: The number of bytes that the arguments of a call may have.
         guarded: Watches out for repeated calls; None for nothing.
         note_failure: Is told of calls that failed, and of what kind their errors are; None for nobody.
@@ -52,7 +54,8 @@ class Toolbox:
         environment: Environment,
         provided: Sequence[str],
         functions: Mapping[str, ToolFunction],
-        policy: ToolResultRenderingPolicy,
+        room: ResultRoom,
+        shows_secrets: bool,
         max_argument_bytes: int,
         guarded: GuardedCalls | None,
         note_failure: Callable[[ToolCall, ErrorKind], None] | None = None,
@@ -61,7 +64,8 @@ class Toolbox:
         self._environment = environment
         self._provided = {name: PROVIDED_TOOLS[name] for name in provided}
         self._functions = functions
-        self._policy = policy
+        self._room = room
+        self._shows_secrets = shows_secrets
         self._max_argument_bytes = max_argument_bytes
         self._guarded = guarded
         self._note_failure = note_failure
@@ -177,7 +181,7 @@ class Toolbox:
 
     def _hides(self, name: str, value: object) -> bool:
         """Whether what a name holds is not shown: a secret that the program does not mention."""
-        if self._policy.show_secrets or name in self._actor.context.references:
+        if self._shows_secrets or name in self._actor.context.references:
             return False
         return hides_value(name, value)
 
@@ -190,7 +194,7 @@ class Toolbox:
         return ToolResult(
             call_id=call.id,
             name=call.name,
-            content=render_outcome(outcome, self._policy),
+            content=self._room.render(outcome),
             is_error=outcome.error is not None,
         )
 

@@ -8,6 +8,7 @@ import enum
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import reduce
 from inspect import cleandoc
 from typing import Any, NamedTuple, Self, TypeAlias, cast
 
@@ -17,7 +18,15 @@ from pydantic_core import PydanticCustomError, SchemaValidator, core_schema, to_
 from .error_text import describe_error
 from .records import NO_DEFAULT, Record, RecordField, record_of
 
-__all__ = ["Change", "CoreSchema", "adapted_core_schema", "changed", "schema_validator", "with_inner"]
+__all__ = [
+    "Change",
+    "CoreSchema",
+    "adapted_core_schema",
+    "changed",
+    "is_given_by_name",
+    "schema_validator",
+    "with_inner",
+]
 
 Change: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -144,8 +153,8 @@ class _Adaptation:
     def _choice(self, choice: Any) -> Any:
         if isinstance(choice, tuple):
             return changed(cast("tuple[Any, ...]", choice), self._adapted)
-        if choice["type"] == "enum":  # a text that is no value of it may be meant for another choice
-            return choice
+        if choice["type"] == "enum" and not is_given_by_name(choice["cls"]):
+            return choice  # a text that is no value of it may be meant for another choice
         adapted = self._adapted(choice)
         is_record = choice["type"] == "is-instance" and adapted is not choice
         return (adapted, choice["cls"].__name__) if is_record else adapted  # the name is for errors
@@ -232,16 +241,28 @@ class _MadeRecord:
             raise PydanticCustomError("record", "{reason}", {"reason": describe_error(error)}) from error
 
 
+def is_given_by_name(kind: type[enum.Enum]) -> bool:
+    """Whether members of an enumeration are given by their names, because JSON cannot hold their values."""
+    return not all(isinstance(each.value, str | int | float | None) for each in kind)
+
+
 class _NamedMember:
-    """Validates a value for an enumeration; a text that is none of its values is taken for a name."""
+    """Validates a value for an enumeration; a text that is none of its values is taken for a name.
+
+    Flags may be several names: `READ|WRITE`.
+    """
 
     def __init__(self, kind: type[enum.Enum]) -> None:
-        self._members: Mapping[str, enum.Enum] = kind.__members__
+        self._members: Mapping[str, Any] = kind.__members__
+        self._is_flag = issubclass(kind, enum.Flag)
 
     def __call__(self, value: object, handler: Callable[[object], object]) -> object:
         try:
             return handler(value)
         except ValidationError:
-            if isinstance(value, str) and value in self._members:
-                return self._members[value]
-            raise
+            if not isinstance(value, str):
+                raise
+            names = value.split("|") if self._is_flag else [value]
+            if not all(name in self._members for name in names):
+                raise
+            return reduce(lambda one, other: one | other, (self._members[name] for name in names))

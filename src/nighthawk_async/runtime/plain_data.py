@@ -5,18 +5,18 @@ more is accepted than the schema says, "5" for a number for example, but never l
 """
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any, cast
 
 from pydantic import ValidationError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
-from pydantic_core import ErrorDetails, PydanticSerializationError, SchemaValidator, core_schema, to_json
+from pydantic_core import ErrorDetails, PydanticSerializationError, SchemaValidator, to_json
 
 from ..errors import AnnotationError, ToolValidationError
 from .core_schemas import CoreSchema, adapted_core_schema, changed, schema_validator, with_inner
+from .data_schema import JsonSchemas, json_schemas_of
 from .error_text import describe_error
-from .validation import JsonSchemas, reason_without_schema, type_name
+from .validation import reason_without_schema, type_name
 
 __all__ = ["data_schemas", "validate_data"]
 
@@ -50,31 +50,17 @@ def _cached_schemas(annotations: tuple[Hashable, ...]) -> JsonSchemas:
 
 
 def _schemas(annotations: tuple[object, ...]) -> JsonSchemas:
-    wholes = [cast("core_schema.CoreSchema", adapted_core_schema(each).whole) for each in annotations]
-    schemas, definitions = _DataSchema().generate_definitions(
-        [(at, "validation", whole) for at, whole in enumerate(wholes)]
-    )
-    names = _readable_names(definitions)
-    try:
-        return JsonSchemas(
-            schemas=tuple(
-                _cleaned(schemas[position, "validation"], names) for position in range(len(wholes))
-            ),
-            definitions={names[name]: _cleaned(each, names) for name, each in definitions.items()},
-        )
-    except KeyError:  # a reference to what has no JSON Schema, which this way of pydantic's passes over
-        for whole in wholes:
-            _DataSchema().generate(whole)  # raises the reason
-        raise
+    return json_schemas_of([adapted_core_schema(each).whole for each in annotations])
 
 
-def validate_data(value: object, annotation: object, *, subject: str) -> object:
+def validate_data(value: object, annotation: object, *, subject: str, is_whole: bool = True) -> object:
     """Validate a value of JSON against a type.
 
     Args:
         value: The value as it was decoded: dict, list, str, int, float, bool or None.
         annotation: The type.
         subject: What the value is, for the error: "write binding 'x'".
+        is_whole: Whether the data is whole. Of a beginning, what comes last and does not match is left out.
 
     Returns:
         The object that the data stands for.
@@ -85,7 +71,8 @@ def validate_data(value: object, annotation: object, *, subject: str) -> object:
     """
     validator = _validator_of(annotation, subject)
     try:
-        return validator.validate_json(to_json(value, inf_nan_mode="constants"))
+        text = to_json(value, inf_nan_mode="constants")
+        return validator.validate_json(text, allow_partial=not is_whole)
     except ValidationError as error:
         raise _mismatch(subject, annotation, _describe(error, value)) from error
     except PydanticSerializationError as error:
@@ -127,90 +114,14 @@ _READ_FROM_TEXT = frozenset(
 
 
 def _relaxed(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema, taking JSON's form of values in strict models too.
+    """The schema, taking JSON's form of values in strict models too, and lists where items come one by one.
 
-    pydantic does so by itself, except inside of validators that run before or around its own.
+    pydantic does the first by itself, except inside of validators that run before or around its own.
     """
     relaxed = with_inner(schema, _relaxed)
+    if schema["type"] == "generator":  # it would validate an item when somebody asks for it
+        return relaxed | {"type": "list"}
     return relaxed | {"strict": False} if schema["type"] in _READ_FROM_TEXT else relaxed
-
-
-class _DataSchema(GenerateJsonSchema):
-    """pydantic's JSON Schema, without warnings about defaults that JSON cannot hold."""
-
-    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        return
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
-        json_schema = super().enum_schema(schema)
-        values = json_schema["enum"]
-        # A member may have two names.
-        return json_schema | {
-            "enum": [each for index, each in enumerate(values) if each not in values[:index]]
-        }
-
-    def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
-        json_schema = super().tagged_union_schema(schema)
-        json_schema.pop("discriminator", None)
-        if "oneOf" in json_schema:  # the constants of the choices say which of them is meant
-            json_schema["anyOf"] = json_schema.pop("oneOf")
-        return json_schema
-
-
-_NAMED_SCHEMAS = ("properties", "patternProperties", "$defs", "dependentSchemas")
-_LISTED_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_INNER_SCHEMAS = ("items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else")
-_REFERENCE = "#/$defs/"
-
-
-def _cleaned(schema: Any, names: Mapping[str, str]) -> Any:
-    """A schema without titles, whose references have other names."""
-    if not isinstance(schema, dict):  # True or False
-        return schema
-    cleaned = {name: each for name, each in cast("dict[str, Any]", schema).items() if name != "title"}
-    if "default" in cleaned and not _is_json(cleaned["default"]):
-        del cleaned["default"]
-    if isinstance(reference := cleaned.get("$ref"), str) and reference.startswith(_REFERENCE):
-        cleaned["$ref"] = _REFERENCE + names[reference.removeprefix(_REFERENCE)]
-    for name in _NAMED_SCHEMAS:
-        if isinstance(inner := cleaned.get(name), dict):
-            named = cast("dict[str, Any]", inner)
-            cleaned[name] = {key: _cleaned(each, names) for key, each in named.items()}
-    for name in _LISTED_SCHEMAS:
-        if isinstance(inner := cleaned.get(name), list):
-            cleaned[name] = [_cleaned(each, names) for each in cast("list[Any]", inner)]
-    for name in _INNER_SCHEMAS:
-        if name in cleaned:
-            cleaned[name] = _cleaned(cleaned[name], names)
-    return cleaned
-
-
-def _is_json(value: object) -> bool:
-    try:
-        json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True
-
-
-def _readable_names(definitions: Iterable[str]) -> dict[str, str]:
-    """Short names of definitions: of several classes with one name, the second is called Name2."""
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for given in definitions:
-        parts = [part.strip("_") for part in given.split("__")]
-        short = next((part for part in reversed(parts) if part and not part.isdecimal()), given)
-        count = 1
-        name = short
-        while name in taken:
-            count += 1
-            name = f"{short}{count}"
-        taken.add(name)
-        names[given] = name
-    return names
 
 
 def _mismatch(subject: str, annotation: object, reason: str) -> ToolValidationError:

@@ -4,7 +4,6 @@ from collections.abc import Hashable
 from functools import lru_cache
 from typing import Any, Never, NoReturn, Self, cast
 
-from msgspec import Struct
 from pydantic import (
     ConfigDict,
     PydanticUndefinedAnnotation,
@@ -15,12 +14,12 @@ from pydantic import (
 
 from ..errors import AnnotationError, ToolValidationError
 from ..prompt.annotations import written_type
+from .data_schema import JsonSchemas
 from .error_text import describe_error, describe_validation_error
 from .instance_checks import Validator, compiled
 from .variadics import as_written
 
 __all__ = [
-    "JsonSchemas",
     "can_validate",
     "check_type",
     "json_schemas",
@@ -60,18 +59,6 @@ def _build_adapter(annotation: object) -> TypeAdapter[Any]:
 @lru_cache(maxsize=1024)
 def _cached_adapter(annotation: Hashable) -> TypeAdapter[Any]:
     return _build_adapter(annotation)
-
-
-class JsonSchemas(Struct, frozen=True, kw_only=True):
-    """The JSON Schemas of several types, for the inside of one document.
-
-    Args:
-        schemas: The schema of each type, in the order of the types.
-        definitions: What their references mean, to stand as `$defs` at the root of the document.
-    """
-
-    schemas: tuple[dict[str, Any], ...]
-    definitions: dict[str, Any]
 
 
 def json_schemas(annotations: tuple[object, ...]) -> JsonSchemas:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, cast
 
 from ..errors import ConfigurationError
+from .anthropic_limits import fitted_schema
 from .anthropic_references import find_recursion
 
 __all__ = ["supported_schema"]
@@ -37,7 +38,7 @@ def supported_schema(schema: _Schema) -> dict[str, Any]:
         schema: A JSON Schema.
 
     Raises:
-        ConfigurationError: The subset has no words for a part of it, or it contains itself.
+        ConfigurationError: The subset has no words for a part of it, it contains itself, or it is too large.
     """
     encoded = _encode(schema)
     if (reference := find_recursion(encoded)) is not None:
@@ -45,7 +46,7 @@ def supported_schema(schema: _Schema) -> dict[str, Any]:
             "The structured output of the Anthropic Messages protocol cannot carry a schema that contains "
             f"itself, as this one does by {_quoted(reference)}. Let the value travel through tools."
         )
-    return encoded
+    return fitted_schema(encoded)
 
 
 def _encode(given: object) -> dict[str, Any]:

@@ -3,13 +3,14 @@
 The endpoint takes JSON Schema in `parametersJsonSchema` and `responseJsonSchema`, but knows a part of it
 alone. What it does not know it ignores at best, so it is said in other words where there are such, and left
 out where there are none: the schema then allows more, and what the model writes is checked against the real
-type anyway.
+type anyway. So a property that leads back to its own object is never required, and a list of itself is one of
+anything: the endpoint follows references that lead back inside of properties alone that may be left out.
 
 Source: the description of `response_json_schema` in `types.py` of the official SDK, and "JSON Schema support"
 in the provider's documentation of structured output.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard
 
 __all__ = ["adapted_schema", "takes_nothing"]
@@ -32,6 +33,7 @@ _KEPT = frozenset(
 _FORMATS = frozenset({"date", "date-time", "double", "float", "int32", "int64", "time"})
 _ENUMERABLE = frozenset({"integer", "number", "string"})
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "prefixItems")
+_SINGLE_SCHEMAS = ("items", "additionalProperties")
 _ARGUMENT_KEYWORDS = (
     "$ref",
     "additionalProperties",
@@ -50,6 +52,21 @@ def adapted_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     Args:
         schema: A JSON Schema; it stays as it is.
     """
+    adapted = _adapted(schema)
+    targets = {f"#/$defs/{name}": each for name, each in adapted.get("$defs", {}).items()} | {"#": adapted}
+    own = {name: set(_references(each)) for name, each in targets.items()}
+    cycles = {name: _reached(name, own) for name in own}
+    if not any(name in reached for name, reached in cycles.items()):
+        return adapted
+    definitions = {
+        name: _without_cycles(each, f"#/$defs/{name}", cycles, is_optional=False)
+        for name, each in adapted.pop("$defs", {}).items()
+    }
+    adapted = _without_cycles(adapted, "#", cycles, is_optional=False)
+    return adapted | ({"$defs": definitions} if definitions else {})
+
+
+def _adapted_object(schema: Mapping[str, Any]) -> dict[str, Any]:
     adapted = {name: value for name, value in schema.items() if name in _KEPT}
     if schema.get("format") in _FORMATS:
         adapted["format"] = schema["format"]
@@ -81,7 +98,7 @@ def takes_nothing(schema: Mapping[str, Any]) -> bool:
 
 def _adapted(schema: object) -> dict[str, Any]:
     """The schema inside another; one that is no object, `True` or `False`, is said as one for any value."""
-    return adapted_schema(schema) if _is_mapping(schema) else {}
+    return _adapted_object(schema) if _is_mapping(schema) else {}
 
 
 def _adapt_values(schema: Mapping[str, Any], adapted: dict[str, Any]) -> None:
@@ -127,6 +144,65 @@ def _adapt_references(schema: Mapping[str, Any], adapted: dict[str, Any]) -> Non
         adapted.update(member)
     else:
         adapted.setdefault("anyOf", [member])
+
+
+def _references(schema: Mapping[str, Any]) -> Iterator[str]:
+    """The references in an adapted schema, those of its definitions left out."""
+    if "$ref" in schema:
+        yield schema["$ref"]
+    for inner in (*schema.get("properties", {}).values(), *_parts(schema)):
+        yield from _references(inner)
+
+
+def _parts(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The schemas directly inside an adapted one, those of its properties left out."""
+    for name in _LISTS_OF_SCHEMAS:
+        yield from schema.get(name, ())
+    for name in _SINGLE_SCHEMAS:
+        if _is_mapping(schema.get(name)):
+            yield schema[name]
+
+
+def _reached(name: str, references: Mapping[str, set[str]]) -> set[str]:
+    """Where references lead to from one of the definitions."""
+    reached: set[str] = set()
+    left = list(references[name])
+    while left:
+        each = left.pop()
+        if each not in reached and each in references:
+            reached.add(each)
+            left.extend(references[each])
+    return reached
+
+
+def _without_cycles(
+    schema: dict[str, Any], home: str, cycles: Mapping[str, set[str]], *, is_optional: bool
+) -> dict[str, Any]:
+    """An adapted schema where every reference that leads back stands in a property that may be left out."""
+    if "$ref" in schema:
+        leads_back = home in cycles.get(schema["$ref"], ())
+        return {} if leads_back and not is_optional else schema
+    changed = dict(schema)
+    if properties := schema.get("properties"):
+        changed["properties"] = {
+            name: _without_cycles(each, home, cycles, is_optional=True) for name, each in properties.items()
+        }
+        changed["required"] = [
+            name
+            for name in schema.get("required", ())
+            if not any(home in cycles.get(each, ()) for each in _references(properties.get(name, {})))
+        ]
+        if not changed["required"]:
+            del changed["required"]
+    for name in _LISTS_OF_SCHEMAS:
+        if name in schema:
+            changed[name] = [
+                _without_cycles(each, home, cycles, is_optional=is_optional) for each in schema[name]
+            ]
+    for name in _SINGLE_SCHEMAS:
+        if _is_mapping(inner := schema.get(name)):
+            changed[name] = _without_cycles(dict(inner), home, cycles, is_optional=is_optional)
+    return changed
 
 
 def _type_of(value: object) -> str:

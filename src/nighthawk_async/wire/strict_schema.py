@@ -5,7 +5,7 @@ it does not know, and without the claim it takes the same schema.
 
 Source: structured outputs, "Supported schemas", of the OpenAI platform documentation: the root is an object,
 every object lists all its properties as required and forbids others, every value has a type, and a reference
-stands alone.
+stands alone. What counts against its limits of size is not said to the letter, so more is counted here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,6 +27,14 @@ _KEYWORDS_OF_TYPES: Mapping[str, frozenset[str]] = {
     "object": frozenset({"properties", "required", "additionalProperties"}),
     "string": frozenset({"pattern", "format"}),
 }
+_MAX_DEPTH = 10
+"""How many objects and lists may stand within each other."""
+_MAX_PROPERTIES = 5_000
+_MAX_LISTED_VALUES = 1_000
+_MAX_CHARACTERS = 120_000
+"""Length of the names of properties and definitions and of all listed values together."""
+_MAX_LONG_LIST, _MAX_LONG_LIST_CHARACTERS = 250, 15_000
+"""Number of values from which on the length of one list counts, and that length."""
 _FORMATS = frozenset({"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"})
 
 
@@ -36,7 +44,13 @@ def is_strict_schema(schema: Mapping[str, Any]) -> bool:
     Args:
         schema: A JSON Schema.
     """
-    return schema.get("type") == "object" and "anyOf" not in schema and _is_strict(schema, schema)
+    return (
+        schema.get("type") == "object"
+        and "anyOf" not in schema
+        and _is_strict(schema, schema)
+        and _is_small(schema)
+        and _depth(schema, schema, {}) <= _MAX_DEPTH
+    )
 
 
 def _is_strict(schema: object, root: _Schema) -> bool:
@@ -106,6 +120,52 @@ def _is_resolvable(reference: object, root: _Schema) -> bool:
     return isinstance(reference, str) and any(
         reference == f"#/{place}/{name}" for place in _DEFINITIONS for name in root.get(place, {})
     )
+
+
+def _is_small(root: _Schema) -> bool:
+    """Whether a strict schema, as a whole, is within the limits of size."""
+    properties, listed, characters = 0, 0, 0
+    for schema in _schemas_in(root):
+        names = [name for place in ("properties", *_DEFINITIONS) for name in schema.get(place, {})]
+        values: list[object] = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
+        length = sum(len(value) for value in values if isinstance(value, str))
+        if len(values) > _MAX_LONG_LIST and length > _MAX_LONG_LIST_CHARACTERS:
+            return False
+        properties += len(schema.get("properties", {}))
+        listed += len(values)
+        characters += length + sum(map(len, names))
+    return properties <= _MAX_PROPERTIES and listed <= _MAX_LISTED_VALUES and characters <= _MAX_CHARACTERS
+
+
+def _schemas_in(schema: _Schema) -> Iterator[_Schema]:
+    """A strict schema and every schema inside it."""
+    yield schema
+    for inner in _inner_schemas(schema):
+        if _is_schema(inner):
+            yield from _schemas_in(inner)
+
+
+def _depth(schema: _Schema, root: _Schema, depths: dict[str, int]) -> int:
+    """How deep objects and lists stand within each other; a schema that contains itself counts once.
+
+    Args:
+        schema: A strict schema.
+        root: The schema that holds the definitions.
+        depths: Those of the definitions that were seen.
+    """
+    if "$ref" in schema:
+        reference: str = schema["$ref"]
+        if reference not in depths:
+            depths[reference] = 0
+            _, _, name = reference.rpartition("/")
+            places = (root.get(place, {}) for place in _DEFINITIONS)
+            target = root if reference == "#" else next(each[name] for each in places if name in each)
+            depths[reference] = _depth(target, root, depths)
+        return depths[reference]
+    inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
+    inner += [schema["items"]] if "items" in schema else []
+    own = any(each in ("object", "array") for each in _types(schema))
+    return own + max((_depth(each, root, depths) for each in inner), default=0)
 
 
 def _is_schema(value: object) -> TypeGuard[_Schema]:

@@ -411,7 +411,8 @@ def test_5_2_what_is_left_out_is_visible_in_annotated_styles(value: object, coun
 
 
 def test_5_2_detailed_style_counts_what_is_left_out(counter: TokenCounter) -> None:
-    assert _preview(_ROWS, counter, style="detailed").endswith(" of 10,000 items */]")
+    assert _preview(_ROWS, counter, style="detailed").endswith(" of 10,000 rows */]")
+    assert _preview(list(range(5_000)), counter, style="detailed").endswith(" of 5,000 items */]")
     mapping, fields = dict.fromkeys(range(5_000)), types.SimpleNamespace(a=1, b=_ROWS)
     assert _preview(mapping, counter, style="detailed").endswith(" of 5,000 keys */}")
     assert _preview(fields, counter, style="detailed", max_tokens=30) == '{"a": 1, /* 1 of 2 fields */}'
@@ -453,7 +454,46 @@ def test_5_2_strings_that_look_like_counts_are_left_alone(counter: TokenCounter)
 
 
 def test_selection_shows_complete_rows_before_stumps(counter: TokenCounter) -> None:
-    assert '{"id": 0, "name": "row 0", "tags": ["a", "b"]}' in _preview(_ROWS, counter)
+    assert _preview(_ROWS, counter, style="strict").startswith(
+        '[{"id": 0, "name": "row 0", "tags": ["a", "b"]}, {"id": 1, "name": "row 1", "tags": ["a", "b"]}, '
+    )
+
+
+def test_like_records_are_a_table_that_names_its_columns_once(counter: TokenCounter) -> None:
+    heading = (
+        '[table 10,000 x 3 of dict: "id", "name", "tags"; 0, "row 0", ["a", "b"]; 1, "row 1", ["a", "b"]; '
+    )
+    assert _preview(_ROWS, counter).startswith(heading)
+    assert _preview(_ROWS, counter).endswith(" of 10,000 rows]")
+    points = [_Point(index, []) for index in range(4)]
+    assert _preview({"n": 1, "points": tuple(points)}, counter) == (
+        '{"n": 1, "points": [table 4 x 2 of _Point: "x", "y"; 0, []; 1, []; 2, []; 3, []]}'
+    )
+    pairs = collections.deque(_Pair(index, "a") for index in range(4))
+    assert _preview(pairs, counter) == (
+        '[table 4 x 2 of _Pair: "first", "second"; 0, "a"; 1, "a"; 2, "a"; 3, "a"]'
+    )
+
+
+def test_table_is_made_only_of_several_like_records_and_where_it_is_shorter(counter: TokenCounter) -> None:
+    for value in (
+        [{"id": 1}] * 3,
+        [{"a": 1}] * 3 + [{"b": 1}],
+        [{"a": 1, "b": 2}] * 5 + [{"b": 2, "a": 1}],
+        [{}] * 9,
+        [_Point(1, [])] * 4 + [{"x": 1, "y": []}],
+        [collections.OrderedDict(a=1), *[{"a": 1}] * 3],
+        [[1, 2]] * 9,
+    ):
+        assert "table" not in _preview(value, counter)
+
+
+def test_secrets_in_tables_are_hidden_by_the_names_of_their_columns(counter: TokenCounter) -> None:
+    rows = [{"user": f"u{index}", "password": f"p{index}"} for index in range(4)]
+    assert _preview(rows, counter) == (
+        '[table 4 x 2 of dict: "user", "password"; '
+        '"u0", "<hidden>"; "u1", "<hidden>"; "u2", "<hidden>"; "u3", "<hidden>"]'
+    )
 
 
 def test_long_strings_in_a_structure_use_the_budget(counter: TokenCounter) -> None:

@@ -2,7 +2,7 @@
 
 import enum
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Se
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field, RootModel, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, RootModel, model_validator
 from typing_extensions import TypeAliasType, TypedDict
 
 import nighthawk_async as nh
@@ -22,6 +22,17 @@ class Priority(enum.Enum):
     LOW = "low"
     HIGH = "high"
     URGENT = "high"
+
+
+class Corner(enum.Enum):
+    ORIGIN = (0, 0)
+    END = (1, 1)
+
+
+class Access(enum.Flag):
+    READ = 1
+    WRITE = 2
+    RUN = 8
 
 
 class Address(BaseModel):
@@ -136,6 +147,58 @@ def test_members_with_two_names_are_listed_once() -> None:
     assert data_schemas((Priority,)).definitions["Priority"]["enum"] == ["low", "high"]
 
 
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (Corner, {"type": "string", "enum": ["ORIGIN", "END"]}),
+        (
+            Access,
+            {
+                "type": "integer",
+                "enum": [0, 1, 2, 3, 8, 9, 10, 11],
+                "description": "the sum of any of READ = 1, WRITE = 2, RUN = 8",
+            },
+        ),
+        (
+            Pair,
+            {
+                "type": "object",
+                "properties": {"left": {"type": "integer"}, "right": {"type": "string", "default": "r"}},
+                "required": ["left"],
+                "additionalProperties": False,
+            },
+        ),
+    ],
+)
+def test_what_json_has_no_type_for_is_described_by_what_it_is_given_as(
+    annotation: Any, schema: dict[str, Any]
+) -> None:
+    (definition,) = data_schemas((annotation,)).definitions.values()
+    assert definition == schema
+
+
+@pytest.mark.parametrize(
+    ("annotation", "names"),
+    [
+        (dict[int, str], {"pattern": "^(0|-?[1-9][0-9]*)$"}),
+        (dict[Annotated[str, Field(pattern="^a")], str], {"pattern": "^a"}),
+        (dict[Literal["a", "b"], str], {"enum": ["a", "b"]}),
+        (dict[date, str], {"format": "date"}),
+    ],
+)
+def test_the_keys_of_a_dict_are_names_of_fields(annotation: Any, names: dict[str, Any]) -> None:
+    assert schema_of(annotation) == {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+        "propertyNames": names,
+    }
+
+
+def test_keys_that_json_does_not_have_are_refused() -> None:
+    with pytest.raises(PydanticUserError, match="JSON has no keys of the type array"):
+        data_schemas((dict[tuple[int, int], str],))
+
+
 def test_the_variants_of_a_discriminated_union_are_alternatives() -> None:
     class Cat(BaseModel):
         kind: Literal["cat"]
@@ -177,6 +240,11 @@ def test_the_variants_of_a_discriminated_union_are_alternatives() -> None:
         ("LOW", Priority, Priority.LOW),
         ("URGENT", Priority, Priority.HIGH),
         ("LOW", Priority | str, "LOW"),
+        ("END", Corner, Corner.END),
+        ("END", Corner | int, Corner.END),
+        (9, Access, Access.READ | Access.RUN),
+        ("READ|RUN", Access, Access.READ | Access.RUN),
+        (["a", "b"], Iterable[str], ["a", "b"]),
         (10**60, int, 10**60),
         ({"a": [1, None]}, object, {"a": [1, None]}),
         ([1.5, "a"], Any, [1.5, "a"]),
@@ -218,7 +286,7 @@ def test_a_problem_is_told_with_its_path_and_what_was_given() -> None:
     given = {"name": 5, "plan": "gold", "address": {"zip_code": "1234"}}
     message = refused([given], list[Customer])
     assert message == (
-        "it must be list[tests.unit.runtime.test_plain_data.Customer]: "
+        "it must be list[Customer]: "
         "at [0].name: Input should be a valid string, not 5; "
         "at [0].plan: Input should be 'free' or 'pro', not \"gold\"; "
         "at [0].address.street: Field required; "

@@ -117,3 +117,42 @@ def test_schemas_of_rich_types_hold_known_keywords_alone_and_stay_as_they_are() 
     assert unknown_keywords(schema)
     assert not unknown_keywords(adapted_schema(schema))
     assert repr(schema) == before
+
+
+def test_a_property_that_leads_back_to_its_own_object_is_not_required() -> None:
+    node = {"$ref": "#/$defs/Node"}
+    properties = {"value": {"type": "string"}, "left": node, "others": {"type": "array", "items": node}}
+    schema = {
+        "type": "object",
+        "properties": {"tree": node},
+        "required": ["tree"],
+        "$defs": {"Node": {"type": "object", "properties": properties, "required": list(properties)}},
+    }
+    assert adapted_schema(schema) == {
+        "type": "object",
+        "properties": {"tree": node},
+        "required": ["tree"],
+        "$defs": {"Node": {"type": "object", "properties": properties, "required": ["value"]}},
+    }
+
+
+def test_what_leads_back_outside_of_properties_is_anything() -> None:
+    schema = {
+        "$ref": "#/$defs/Nested",
+        "$defs": {
+            "Nested": {"anyOf": [{"type": "array", "items": {"$ref": "#/$defs/Nested"}}, {"type": "integer"}]}
+        },
+    }
+    assert adapted_schema(schema) == {
+        "$ref": "#/$defs/Nested",
+        "$defs": {"Nested": {"anyOf": [{"type": "array", "items": {}}, {"type": "integer"}]}},
+    }
+
+
+def test_a_root_that_contains_itself_keeps_its_reference_in_an_optional_property() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string"}, "next": {"$ref": "#"}},
+        "required": ["next"],
+    }
+    assert adapted_schema(schema) == {name: part for name, part in schema.items() if name != "required"}

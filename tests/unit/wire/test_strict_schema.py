@@ -138,3 +138,52 @@ def test_what_pydantic_makes_of_common_types_is_judged_by_its_parts() -> None:
     assert not strict(set[int])
     assert not strict(tuple[int, str])
     assert not strict(dict[str, int])
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        schema = closed_around(schema)
+    return schema
+
+
+def with_properties(count: int, name: str = "p") -> dict[str, Any]:
+    names = [f"{name}{index}" for index in range(count)]
+    return {**CLOSED, "properties": {key: {"type": "string"} for key in names}, "required": names}
+
+
+def with_values(count: int, text: str = "v") -> dict[str, Any]:
+    return closed_around({"type": "string", "enum": [f"{text}{index}" for index in range(count)]})
+
+
+@pytest.mark.parametrize(
+    ("largest", "too_large"),
+    [
+        (nested(10), nested(11)),
+        (
+            {**CLOSED, "properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": nested(9)}},
+            {**CLOSED, "properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": nested(10)}},
+        ),
+        (with_properties(5_000), with_properties(5_001)),
+        (with_properties(1_000, "x" * 110), with_properties(1_000, "x" * 120)),
+        (with_values(1_000), with_values(1_001)),
+        (with_values(250, "x" * 100), with_values(251, "x" * 100)),
+        (
+            {**CLOSED, "$defs": {"x" * 119_000: CLOSED}},
+            {**CLOSED, "$defs": {"x" * 120_000: CLOSED}},
+        ),
+    ],
+    ids=["depth", "depth by references", "properties", "names", "values", "long list", "definitions"],
+)
+def test_a_schema_beyond_the_limits_of_size_is_not_strict(
+    largest: dict[str, Any], too_large: dict[str, Any]
+) -> None:
+    assert is_strict_schema(largest)
+    assert not is_strict_schema(too_large)
+
+
+def test_a_schema_that_contains_itself_has_the_depth_of_one_round() -> None:
+    node = {**CLOSED, "properties": {"a": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}}}
+    assert is_strict_schema(
+        {**CLOSED, "properties": {"a": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}}
+    )

@@ -44,11 +44,7 @@ class StepPrompt:
     @cached_property
     def names(self) -> TypeNames:
         """How types are written in the block."""
-        context = self.context
-        is_open = context.visible_builtins is None
-        return TypeNames(
-            context.step_locals, context.step_globals if is_open else context.referenced_globals
-        )
+        return TypeNames(self.context.step_locals, self.context.visible_globals)
 
     @cached_property
     def binding_types(self) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -323,7 +324,7 @@ def test_values_only_grow_however_the_text_is_split(
     told = heard(dict.fromkeys(named, object), data.draw(split(text)), is_over=True).values
     expected = {name: value for name, value in named.items() if value is not None} | {"return": values}
     assert told[-1] == expected
-    for before, after in zip(told, told[1:], strict=False):
+    for before, after in pairwise(told):
         assert before.keys() <= after.keys()
         assert all(is_beginning(value, after[name]) for name, value in before.items())
 

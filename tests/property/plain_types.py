@@ -174,11 +174,17 @@ def _struct(fields: _Fields) -> Any:
 
 
 def _discriminated(fields: _Fields) -> Any:
+    config = ConfigDict(arbitrary_types_allowed=True)
     one, other = (
-        create_model(f"Variant{next(_numbers)}", kind=(Literal[kind], ...), value=(fields[0][0], ...))  # type: ignore[valid-type]
+        create_model(
+            f"Variant{next(_numbers)}",
+            __config__=config,
+            kind=(Literal[kind], ...),  # type: ignore[valid-type]
+            value=(fields[0][0], ...),
+        )
         for kind in ("one", "other")
     )
-    return Annotated[one | other, Field(discriminator="kind")]
+    return Annotated[Union[one, other], Field(discriminator="kind")]  # noqa: UP007
 
 
 def _strict_model(fields: _Fields) -> Any:

@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
 from nighthawk_async.hooks import PermissionDecided
-from nighthawk_async.testing import ScriptedModel, model_response
+from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 from tests.specification.scripted_steps import (
     PASS,
     ScriptedSteps,
@@ -161,6 +161,16 @@ async def test_return_expressions_and_assignments_see_the_same_names() -> None:
     assert "not visible in this block; visible: RATE" in str(steps.results[1].content)
 
 
+async def test_expressions_for_what_is_raised_see_the_same_names() -> None:
+    steps = named(
+        tool_call("nh_outcome", kind="raise", raise_expression="LateError(OTHER_RATE)"),
+        tool_call("nh_outcome", kind="raise", raise_expression="LateError(number)"),
+    )
+    with pytest.raises(LateError, match="5"):
+        await carried_out(send, steps, 5)
+    assert "is not visible in this block; visible: LateError, Parcel" in str(steps.results[0].content)
+
+
 # ---- what counts as named
 
 
@@ -168,7 +178,7 @@ async def test_return_expressions_and_assignments_see_the_same_names() -> None:
 async def send(number: int) -> Parcel:
     result: list[Literal[Size.SMALL]] = []
     """natural
-    Set <:result>, or raise LateError or ValueError.
+    Set <:result> from <number>, or raise LateError or ValueError.
     """
     return Parcel(result[0])
 
@@ -181,8 +191,22 @@ async def test_exception_types_and_the_types_to_produce_are_visible() -> None:
     assert await carried_out(send, steps, 1) == Parcel(Size.SMALL)
     assert steps.envelopes[0]["error"] is None
     assert steps.envelopes[1]["error"]["kind"] == "resolution"
-    assert names_in(steps, "LOCALS") == ["result"]
+    assert names_in(steps, "LOCALS") == ["number", "result"]
     assert names_in(steps, "GLOBALS") == ["LateError", "Parcel", "Size"]
+
+
+async def test_the_prompt_tells_types_that_are_not_visible_as_data() -> None:
+    @nh.natural_function
+    async def address(number: int) -> Parcel:
+        """natural
+        Make a parcel of <number>.
+        """
+
+    steps = named(returning("{'size': 'small'}"))
+    assert await carried_out(address, steps, 1) == Parcel(Size.SMALL)
+    system = str(steps.model.requests[0].system_prompt)
+    assert "class Parcel:\n    size: Size" in system
+    assert "class Size(Enum):  # give as data" in system
 
 
 async def test_a_local_class_to_produce_is_visible_and_its_annotation_may_be_a_builtin() -> None:
@@ -358,9 +382,8 @@ def test_synchronous_functions_see_only_what_they_name() -> None:
 
 @pytest.mark.parametrize("transport", ["native", "direct"])
 async def test_other_transports_show_only_what_is_named(transport: Any) -> None:
-    model = ScriptedModel([model_response(text='{"bindings": {"total": 1}, "outcome": {"kind": "pass"}}')])
-    if transport == "native":
-        model = ScriptedModel([model_response(text='{"result": {"kind": "pass"}}')])
+    answer = '{"result": {"kind": "pass", "bindings": {"total": 1}}}'
+    model = ScriptedModel([model_response(text=answer)])
     configuration = nh.StepExecutorConfiguration(outcome_transport=transport, **NAMED)
     async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=configuration)):
         await pack([1])

@@ -44,7 +44,7 @@ class StepPrompt:
     @cached_property
     def names(self) -> TypeNames:
         """How types are written in the block."""
-        return TypeNames(self.context.step_locals, self.context.step_globals)
+        return TypeNames(self.context.step_locals, self.context.visible_globals)
 
     @cached_property
     def binding_types(self) -> Mapping[str, str]:

@@ -5,7 +5,10 @@ endpoint, "Schemas contains too many parameters with union types … (limit: 16)
 schemas of a request together; the library has one in a request.
 """
 
+import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any, TypeGuard, cast
 
 from ..errors import ConfigurationError
@@ -21,7 +24,10 @@ _NULL = {"type": "null"}
 
 
 def fitted_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema within the limits: where it is too large, what may be left out is never null.
+    """The schema within the limits.
+
+    Where it is too large, an object that stands in it several times becomes a definition, and if that is not
+    enough, what may be left out is never null.
 
     Args:
         schema: A schema in the words that the endpoint takes.
@@ -31,14 +37,16 @@ def fitted_schema(schema: dict[str, Any]) -> dict[str, Any]:
     """
     if _is_within_limits(schema):
         return schema
-    fitted = cast("dict[str, Any]", _without_optional_nulls(schema))
+    fitted = _with_shared_objects(schema)
+    if _is_within_limits(fitted):
+        return fitted
+    fitted = cast("dict[str, Any]", _without_optional_nulls(fitted))
     if _is_within_limits(fitted):
         return fitted
     raise ConfigurationError(
         "The structured output of the Anthropic Messages protocol cannot carry schemas with more than "
-        f"{_MAX_OPTIONAL} properties that may be left out or more than {_MAX_UNIONS} values of several types. "
-        f"This one has {_count_optional(fitted)} and {_count_unions(fitted)}: let the value travel through "
-        "tools."
+        f"{_MAX_OPTIONAL} properties that may be left out or more than {_MAX_UNIONS} of several types. "
+        f"It has {_count_optional(fitted)} and {_count_unions(fitted)}; let values travel through tools."
     )
 
 
@@ -50,13 +58,48 @@ def _count_optional(schema: object) -> int:
     return sum(
         name not in _required(each)
         for each in _parts(schema)
-        if each.get("type") == "object" and _is_mapping(each.get("properties"))
+        if _is_object(each)
         for name in each["properties"]
     )
 
 
 def _count_unions(schema: object) -> int:
     return sum(1 for each in _parts(schema) if isinstance(each.get("anyOf"), list))
+
+
+def _with_shared_objects(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with one definition for all objects that are the same."""
+    counts = Counter(_text(each) for each in _parts(schema) if _is_object(each))
+    given: object = schema.get("$defs", {})
+    definitions: dict[str, Any] = dict(given) if _is_mapping(given) else {}
+    names: dict[str, str] = {}
+
+    def share(part: object) -> object:
+        if isinstance(part, list):
+            return [share(each) for each in cast("list[object]", part)]
+        if not _is_mapping(part):
+            return part
+        if not _is_object(part) or counts[text := _text(part)] < 2:
+            return {name: share(each) for name, each in part.items()}
+        if text not in names:
+            names[text] = next(name for at in count(1) if (name := f"Shared{at}") not in definitions)
+            definitions[names[text]] = {}  # the name is taken
+            definitions[names[text]] = {name: share(each) for name, each in part.items()}
+        return {"$ref": f"#/$defs/{names[text]}"}
+
+    shared = {name: share(each) for name, each in schema.items()}
+    if not names:
+        return shared
+    own = cast("dict[str, Any]", shared.get("$defs", {}))
+    return shared | {"$defs": {**own, **{name: definitions[name] for name in names.values()}}}
+
+
+def _is_object(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "object" and _is_mapping(schema.get("properties"))
+
+
+def _text(schema: object) -> str:
+    return json.dumps(schema, sort_keys=True, default=str)
 
 
 def _without_optional_nulls(part: object) -> object:

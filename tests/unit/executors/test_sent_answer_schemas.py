@@ -268,3 +268,66 @@ def test_every_form_of_an_answer_fits_every_schema(answer: dict[str, Any]) -> No
 )
 def test_the_schema_of_structured_output_takes_no_other_form(answer: dict[str, Any]) -> None:
     assert not Draft202012Validator(wrapped_schema(FORM)).is_valid({"result": answer})
+
+
+class Form(BaseModel):
+    first: str | None = None
+    second: str | None = None
+    third: int = 3
+    fourth: int | str | None = None
+
+
+class LongForm(Form):
+    fifth: int = 5
+    sixth: int = 6
+
+
+@nh.natural_function
+async def fill() -> tuple[Form, LongForm, dict[str, int]]:
+    short: Form
+    long: LongForm
+    others: list[LongForm]
+    """natural
+    Set <:short>, <:long> and <:others>. Raise ValueError.
+    """
+    return short, long, {"others": len(others)}
+
+
+async def test_values_that_are_too_much_for_one_schema_are_given_by_expressions_the_largest_first(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Wide(BaseModel):
+        a: Literal[1] | None = None
+        b: Literal[2] | None = None
+        c: Form | None = None
+        d: LongForm | None = None
+        e: str = ""
+        f: str = ""
+        g: str = ""
+
+    @nh.natural_function
+    async def widen() -> None:
+        wide: Wide
+        form: Form
+        note: str
+        """natural
+        Set <:wide>, <:form> and <:note>. Raise ValueError.
+        """
+        print(wide, form, note)
+
+    name = "anthropic:claude"
+    kept = schema_in(await request_of(fill, name, "native"))
+    bindings = kept["properties"]["result"]["anyOf"][0]["properties"]["bindings"]
+    assert set(bindings["properties"]) == {"short", "long", "others"}
+    supported_schema(kept)
+    assert not caplog.records
+    with caplog.at_level(logging.INFO, logger="nighthawk"):
+        sent = schema_in(await request_of(widen, name, "native"))
+    bindings = sent["properties"]["result"]["anyOf"][0]["properties"]["bindings"]
+    assert set(bindings["properties"]) == {"form", "note"}
+    supported_schema(sent)
+    (record,) = caplog.records
+    assert "write binding 'wide' of type Wide has to be given by an expression" in record.getMessage()
+    assert "cannot carry schemas with more than 24 properties" in record.getMessage()
+    with pytest.raises(nh.AnnotationError, match="'wide' has the type Wide, so the direct outcome transport"):
+        await request_of(widen, name, "direct")

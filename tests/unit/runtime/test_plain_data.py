@@ -286,7 +286,7 @@ def test_a_problem_is_told_with_its_path_and_what_was_given() -> None:
     given = {"name": 5, "plan": "gold", "address": {"zip_code": "1234"}}
     message = refused([given], list[Customer])
     assert message == (
-        "it must be list[tests.unit.runtime.test_plain_data.Customer]: "
+        "it must be list[Customer]: "
         "at [0].name: Input should be a valid string, not 5; "
         "at [0].plan: Input should be 'free' or 'pro', not \"gold\"; "
         "at [0].address.street: Field required; "

@@ -64,3 +64,16 @@ def test_properties_may_be_called_like_keywords() -> None:
     schema = with_optional(17, or_null(TEXT))
     schema["properties"] |= {"anyOf": TEXT, "properties": TEXT, "required": TEXT, "type": TEXT}
     assert supported_schema(schema)["properties"]["properties"] == TEXT
+
+
+def test_an_object_that_stands_in_it_several_times_becomes_a_definition() -> None:
+    part = with_optional(10, TEXT)
+    whole = {
+        "type": "object",
+        "properties": {"a": part, "b": {"anyOf": [part, part]}},
+        "required": ["a", "b"],
+    }
+    reference = {"$ref": "#/$defs/Shared2"}
+    sent = supported_schema({**whole, "$defs": {"Shared1": {"type": "integer"}}})
+    assert sent["$defs"] == {"Shared1": {"type": "integer"}, "Shared2": part}
+    assert sent["properties"] == {"a": reference, "b": {"anyOf": [reference, reference]}}

@@ -7,6 +7,7 @@ python -m benchmarks --full                everything, the largest bursts includ
 python -m benchmarks --peers               what others offer for the same work, side by side
 python -m benchmarks --against FILE        flag what is slower than in an earlier run's results.json
 python -m benchmarks --list                the names
+python -m benchmarks prompts               what a model is shown of blocks that users write (prompts --help)
 
 The exit status is 1 when a benchmark failed or became worse, and 2 when the arguments make no sense.
 """
@@ -44,6 +45,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 when all is well, 1 when a benchmark failed or became worse, 2 for arguments that
         make no sense.
     """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["prompts"]:
+        from .prompts.command import (
+            main as measure_prompts,  # here: its blocks are decorated when it is loaded
+        )
+
+        return measure_prompts(arguments[1:])
     options = _parser().parse_args(arguments)
     # Where nobody's window limits it, a row stays on its line.
     console = Console() if sys.stdout.isatty() else Console(width=160)

@@ -77,7 +77,28 @@ _ALL = (
         noise=1e6,
     ),
     Metric(name="errors", unit="count", better="lower", what="Operations of one round that failed."),
+    Metric(
+        name="values_right",
+        unit="ratio",
+        better="higher",
+        what="The part of the values of write bindings that a person would have given as well.",
+        noise=0.02,
+    ),
+    Metric(
+        name="steps_right",
+        unit="ratio",
+        better="higher",
+        what="The part of the steps whose values are all right.",
+        noise=0.02,
+    ),
     Metric(name="round_trips", unit="count", better="lower", what="Requests to the model for one step."),
+    Metric(name="prompt_tokens", unit="count", better="lower", what="Tokens of a step's first request."),
+    Metric(
+        name="facts_missing",
+        unit="count",
+        better="lower",
+        what="Facts that answers need and that first requests do not show, of all blocks together.",
+    ),
     Metric(
         name="distributions",
         unit="count",

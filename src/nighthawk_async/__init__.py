@@ -114,6 +114,7 @@ _load, __dir__, __all__ = attach_exports(
             "ToolCallInspection",
         ),
         "runtime.oversight.verification": ("Continue", "Proposal", "Verification", "verification"),
+        "runtime.partial_listening": ("partial_values",),
         "runtime.permissions.call": ("PermissionCall",),
         "runtime.permissions.permissions": ("Permissions", "permissions"),
         "runtime.permissions.rules": ("PermissionRule", "rule"),
@@ -179,6 +180,7 @@ _load, __dir__, __all__ = attach_exports(
             "UsageReported",
         ),
         "types.outcomes": ("OutcomeKind",),
+        "types.partial_values": ("PartialValues",),
         "types.settings": (
             "AnthropicSettings",
             "CacheLifetime",

@@ -83,6 +83,7 @@ from .runtime.mutation.shared_objects import shared
 from .runtime.oversight.abort import Abort
 from .runtime.oversight.inspection import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
 from .runtime.oversight.verification import Continue, Proposal, Verification, verification
+from .runtime.partial_listening import partial_values
 from .runtime.permissions.call import PermissionCall
 from .runtime.permissions.permissions import Permissions, permissions
 from .runtime.permissions.rules import PermissionRule, rule
@@ -148,6 +149,7 @@ from .types.model import (
     UsageReported,
 )
 from .types.outcomes import OutcomeKind
+from .types.partial_values import PartialValues
 from .types.settings import (
     AnthropicSettings,
     CacheLifetime,
@@ -232,6 +234,7 @@ __all__ = [
     "OutcomeKind",
     "OutcomeTransport",
     "Oversight",
+    "PartialValues",
     "PassStepOutcome",
     "PermissionCall",
     "PermissionRule",
@@ -324,6 +327,7 @@ __all__ = [
     "open_tasks",
     "oversight",
     "parallel",
+    "partial_values",
     "permissions",
     "request_approval",
     "resilience",

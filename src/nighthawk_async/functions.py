@@ -6,7 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import BuiltinFunctionType, FrameType, FunctionType, MappingProxyType
-from typing import Any, Literal, Self, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast, overload
+
+from msgspec import Struct
 
 from .errors import NaturalParseError
 from .natural.blocks import NaturalBlock
@@ -19,7 +21,11 @@ from .runtime.prepare import NaturalSite
 from .runtime.returns import ReturnCheck, variables_of
 from .runtime.runner import run_step, run_step_from_sync
 from .runtime.variadics import ItemsAnnotation
+from .types.partial_values import OnPartial
 from .types.unset import UNSET
+
+if TYPE_CHECKING:
+    from .runtime.hooks.registry import Hooks
 
 __all__ = ["natural_function"]
 
@@ -32,16 +38,25 @@ _VARIADIC_KINDS: tuple[tuple[int, Literal["positional", "keyword"]], ...] = (
 RunStep: TypeAlias = Callable[[int, Mapping[str, object], str | None], object]
 
 
+class _Options(Struct, frozen=True, kw_only=True, eq=False):
+    """What the decorator was told: the checks, and the hook that gets values while answers stream."""
+
+    verifications: tuple[Verification, ...]
+    on_partial: "Hooks | None"
+
+
 @overload
 def natural_function(function: Function, /) -> Function: ...
 
 
 @overload
-def natural_function(*, verify: Verify) -> Callable[[Function], Function]: ...
+def natural_function(
+    *, verify: Verify = ..., on_partial: OnPartial | None = ...
+) -> Callable[[Function], Function]: ...
 
 
 def natural_function(
-    function: Function | None = None, /, *, verify: Verify = ()
+    function: Function | None = None, /, *, verify: Verify = (), on_partial: OnPartial | None = None
 ) -> Function | Callable[[Function], Function]:
     """Make a function whose natural blocks are carried out by the run's step executor.
 
@@ -60,34 +75,43 @@ def natural_function(
             parentheses.
         verify: What says whether a block of the function is done, as for `nighthawk_async.scope`: a function
             of a `Proposal`, or several. The checks of the scopes around a call must agree as well.
+        on_partial: A function, `def` or `async def`, that is called with the `PartialValues` of each block
+            while its model's answer streams, and at last with what the block is about to commit. Calls come
+            one at a time; one that takes long is followed by one with the latest values. What it raises fails
+            the block with `HookError`, and nothing is committed.
 
     Raises:
         NaturalParseError: The source cannot be read, there is no natural block, a block is malformed, or a
             function inside has a block and is no natural function.
-        NighthawkError: A check cannot be called.
+        NighthawkError: A check, or `on_partial`, cannot be called.
     """
-    verifications = checked_verifications(verify)
+    options = _Options(verifications=checked_verifications(verify), on_partial=_checked_hook(on_partial))
 
     def decorate(target: Function) -> Function:
-        return _decorate_any(target, sys._getframe(1), verifications)  # pyright: ignore[reportPrivateUsage]
+        return _decorate_any(target, sys._getframe(1), options)  # pyright: ignore[reportPrivateUsage]
 
     if function is None:
         return decorate
-    return _decorate_any(function, sys._getframe(1), verifications)  # pyright: ignore[reportPrivateUsage]
+    return _decorate_any(function, sys._getframe(1), options)  # pyright: ignore[reportPrivateUsage]
 
 
-def _decorate_any(
-    function: Function, frame: FrameType | None, verifications: tuple[Verification, ...]
-) -> Function:
+def _checked_hook(on_partial: OnPartial | None) -> "Hooks | None":
+    """The callback as a hook, of which only its function's steps know."""
+    if on_partial is None:
+        return None
+    from .runtime.partial_hook import hook_of  # here, because few functions have one
+
+    return hook_of(on_partial)
+
+
+def _decorate_any(function: Function, frame: FrameType | None, options: _Options) -> Function:
     if isinstance(function, staticmethod | classmethod):
         wrapped = cast("Any", function)
-        return type(wrapped)(_decorate(wrapped.__func__, frame, verifications))
-    return cast("Function", _decorate(function, frame, verifications))
+        return type(wrapped)(_decorate(wrapped.__func__, frame, options))
+    return cast("Function", _decorate(function, frame, options))
 
 
-def _decorate(
-    function: object, frame: FrameType | None, verifications: tuple[Verification, ...]
-) -> FunctionType:
+def _decorate(function: object, frame: FrameType | None, options: _Options) -> FunctionType:
     if not isinstance(function, FunctionType):
         raise NaturalParseError(
             f"@natural_function needs a Python function, not {function!r}; put it nearest to the function, "
@@ -111,8 +135,9 @@ def _decorate(
         annotations=annotations,
         is_generator=is_generator,
         captured=MappingProxyType(captured),
-        verifications=verifications,
+        verifications=options.verifications,
         return_check=return_check,
+        on_partial=options.on_partial,
     )
     bound = transformed.bind(
         function,

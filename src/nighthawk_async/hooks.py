@@ -36,6 +36,7 @@ from .runtime.human.events import (
     QuestionClosed,
 )
 from .runtime.oversight.abort import Abort
+from .types.partial_values import PartialValues
 
 __all__ = [
     "Abort",
@@ -53,6 +54,7 @@ __all__ = [
     "Hooks",
     "Modify",
     "OversightDecided",
+    "PartialValues",
     "PermissionDecided",
     "QuestionAnswered",
     "QuestionAsked",

@@ -73,6 +73,11 @@ class NodeWriter(Protocol):
     Values are looked at when they are told and not kept.
     """
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody waits for changes in it, or in what it is below."""
+        ...
+
     def begin_child(
         self,
         kind: NodeKind,
@@ -125,6 +130,10 @@ class NodeWriter(Protocol):
 
     def set_usage(self, usage: Usage) -> None:
         """What it has itself consumed so far, without what is below it; replaces what was told before."""
+        ...
+
+    def set_outputs(self, outputs: Inputs) -> None:
+        """What has come of it so far, by name; replaces what was told before. Its end has the last word."""
         ...
 
     def count_retry(self) -> None:

@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from nighthawk_async.catalog.local import LOCAL_MODELS
+from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.models.endpoint import Endpoint, parse_base_url
 from nighthawk_async.models.http_model import HttpModel
@@ -303,3 +304,24 @@ async def test_cancelled_responses_free_the_servers_slots(access: ServerAccess, 
             tasks.cancel_scope.cancel()
     with anyio.fail_after(10):
         assert texts(await ask(model_at(access, protocol, max_tokens=3), "Say hello."))
+
+
+@pytest.mark.parametrize("protocol", ["openai-chat", "anthropic"])
+async def test_models_check_finds_what_the_server_can_do(
+    access: ServerAccess, protocol: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether so small a model calls a tool when asked is luck; all else is the doing of the server."""
+    settings = ["--setting", f"api_key={access.key}", "--setting", "max_tokens=24"]
+    options = ["--base-url", f"{access.address}/v1", *settings, "--capabilities", "--json"]
+    arguments = ["models", "check", f"{protocol}:llama", *options]
+    await anyio.to_thread.run_sync(run_command_line, arguments)
+    output = capsys.readouterr().out
+    assert access.key not in output
+    found = json.loads(output)
+    assert found["server"]["name"] == "llama.cpp"
+    values = {each["name"]: each["value"] for each in found["abilities"]}
+    assert values["context_window"] == 512
+    assert (values["images"], values["audio"], values["reasoning"]) == (False, False, False)
+    assert (values["sampling"], values["is_small"]) == (True, True)
+    # It takes schemas in Chat Completions alone.
+    assert values["structured_output"] is (protocol == "openai-chat")

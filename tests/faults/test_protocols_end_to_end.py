@@ -3,10 +3,12 @@
 The server refuses a conversation as the real endpoints do; that it can, is tested with the server.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
@@ -97,6 +99,49 @@ async def test_the_values_come_as_text_where_no_tools_are_used(provider: str) ->
     requests = await check_total([DIRECT_ANSWER], provider, settings=settings, outcome_transport="direct")
     assert not offers_tools(requests[0])
     assert b"bindings" in requests[0].content
+
+
+# ---- answers as data
+
+
+class Parcel(BaseModel):
+    total: int
+    words: list[str]
+    sender: str | None = None
+
+
+@nh.natural_function
+async def pack(words: list[str]) -> Parcel:
+    parcel: Parcel
+    count: int
+    pair: tuple[int, str] = (0, "")
+    """natural
+    Pack <words>: set <:parcel>, <:count> and <:pair>.
+    """
+    return parcel.model_copy(update={"total": parcel.total + count + pair[0]})
+
+
+PACKED = {"kind": "pass", "bindings": {"parcel": {"total": 4, "words": ['\U0001f4e6 "four"']}, "count": 6}}
+
+
+@pytest.mark.parametrize("transport", ["tool", "native", "direct"])
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_an_answer_as_data_is_one_request_in_every_protocol_and_transport(
+    provider: str, transport: str
+) -> None:
+    by_call = ModelReply(reasoning="Pack.", tool_calls=(tool_call("nh_outcome", **PACKED),))
+    bindings = PACKED["bindings"]
+    assert isinstance(bindings, dict)
+    whole = PACKED | {"bindings": bindings | {"pair": [0, ""]}}
+    by_text = ModelReply(reasoning="Pack.", text=json.dumps({"result": whole}))
+    settings = {"capabilities": {"structured_output": True, "tools": transport != "direct"}}
+    reply = by_call if transport == "tool" else by_text
+    async with ModelServer([reply]) as server:
+        executor = executor_at(server, provider, settings=settings, outcome_transport=transport)
+        async with nh.run(executor):
+            assert await pack(["four"]) == Parcel(total=10, words=['\U0001f4e6 "four"'])
+    assert len(server.requests) == 1
+    assert b"bindings" in server.requests[0].content
 
 
 def offers_tools(request: RecordedRequest) -> bool:

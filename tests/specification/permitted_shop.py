@@ -170,6 +170,15 @@ async def work() -> object:
     """
 
 
+@nh.natural_function
+async def shut() -> object:
+    """natural
+    Use <transfer>, <KEPT>, <LOG>, <type>, <getattr>, <setattr>, <vars>, <globals>, <eval>, <exec>, <map>,
+    <list>, <dict>, <next>, <iter>, <print>, <len>, <property>, <staticmethod>, <object> and
+    <__build_class__>.
+    """
+
+
 async def tried(code: str, permissions: nh.Permissions | None, human: HumanHandler | None = None) -> Result:
     """A step that carries out statements, and then ends."""
     steps = ScriptedSteps(executing(code), returning("None"))

@@ -99,11 +99,12 @@ def stream_response(
     request is served, below a node of its own, and ends when the client leaves.
 
     The data of an event is JSON. `step` tells of a node of the task tree that has begun or changed;
-    `text`, `reasoning`, `tool_call`, `tool_result`, `message` and `note` go on with its transcript; `usage`
-    tells what it has consumed; `dropped` and `cut` tell what is no longer kept. The last event is `result`,
-    whose `value` is what the call has returned, or `error`, a problem as `find_problem` gives it. An error
-    that is raised before anything has begun, within a second, is raised here instead, so that it becomes a
-    status like that of any endpoint.
+    `partial` tells the values of a step so far, while its model's answer streams; `text`, `reasoning`,
+    `tool_call`, `tool_result`, `message` and `note` go on with its transcript; `usage` tells what it has
+    consumed; `dropped` and `cut` tell what is no longer kept. The last event is `result`, whose `value` is
+    what the call has returned, or `error`, a problem as `find_problem` gives it. An error that is raised
+    before anything has begun, within a second, is raised here instead, so that it becomes a status like that
+    of any endpoint.
 
     A client that reads slowly misses nothing and holds nothing up: it is told the differences between what it
     knows and what is newest when it can take them.

@@ -8,6 +8,7 @@ has to keep events for a client that is slow: the newest view tells everything.
 | `step` | A node is there, below the one with the id `parent_id`, or has changed: everything but its transcript and children. |
 | `text`, `reasoning`, `tool_call`, `tool_result`, `message`, `note` | More of part `part` of the transcript of node `id`. The part begins with it when it is new. |
 | `cut` | In the transcript of node `id`, from part `part` on, `parts` parts are left out, then the first `characters` characters of the part that follows, which is marked as cut. |
+| `partial` | What has come so far of node `id`, which goes on: `outputs`, as `step` tells them. |
 | `usage` | What node `id` has consumed, itself and with everything below it. |
 | `dropped` | The tree no longer keeps node `id`, with everything below it. |
 """  # noqa: E501  (a table)
@@ -24,7 +25,8 @@ from .event_stream_transcript import transcript_events
 __all__ = ["events_between"]
 
 _NOT_TOLD = ("transcript", "children", "child_count", "version")
-_TOLD_APART = ("usage", "subtree_usage")
+_USAGE = ("usage", "subtree_usage")
+_TOLD_APART = (*_USAGE, "outputs")
 _COMPARED = tuple(field.name for field in fields(NodeView) if field.name not in {*_NOT_TOLD, *_TOLD_APART})
 
 
@@ -57,7 +59,9 @@ def _events_of_node(before: NodeView | None, now: NodeView) -> Iterator[StreamEv
         yield StreamEvent(name="step", data=_without(view_as_json(now, depth=0), _NOT_TOLD))
     elif _is_changed(before, now, _TOLD_APART):
         shown = view_as_json(now, depth=0)
-        yield StreamEvent(name="usage", data={"id": now.id, **{name: shown[name] for name in _TOLD_APART}})
+        for event, names in (("partial", ("outputs",)), ("usage", _USAGE)):
+            if _is_changed(before, now, names):
+                yield StreamEvent(name=event, data={"id": now.id, **{name: shown[name] for name in names}})
     yield from transcript_events(now.id, () if before is None else before.transcript, now.transcript)
 
 

@@ -9,7 +9,7 @@ from ..models.http_proxy import is_loopback
 from ..models.settings import TransportSettings
 from ..wire.redaction import is_secret_name
 
-__all__ = ["base_url_in_force", "key_in_force", "shown_url"]
+__all__ = ["base_url_in_force", "headers_in_force", "key_in_force", "shown_url"]
 
 
 def base_url_in_force(
@@ -61,6 +61,24 @@ def key_in_force(
     if is_loopback(base_url.hostname):
         return False, "not set; a server on this machine needs none"
     return False, f"not set; set the variable {' or '.join(provider.key_variables)}, or the setting api_key"
+
+
+def headers_in_force(
+    provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """The headers of a provider's requests that say who asks, credentials included.
+
+    Args:
+        provider: The provider.
+        transport: The model settings that steer the transport.
+        environment: Environment variables.
+    """
+    keys = [environment.get(variable, "").strip() for variable in provider.key_variables]
+    if transport.api_key is not None:
+        keys.insert(0, transport.api_key.get_secret_value().strip())
+    key = next(filter(None, keys), "")
+    own = {name.strip().lower(): value for name, value in transport.extra_headers.items()}
+    return {**({provider.key_header: provider.key_prefix + key} if key else {}), **own}
 
 
 def shown_url(url: SplitResult) -> str:

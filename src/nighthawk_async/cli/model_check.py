@@ -22,7 +22,7 @@ from ..wire.response_json import NOT_JSON, decode_json
 from .model_probe import DIRECT_QUESTION, FORM_REQUEST, TOOL_NAME, TOOL_REQUEST, Exchange, ask_model
 from .model_words import dollars
 
-__all__ = ["Finding", "FindingState", "check_model"]
+__all__ = ["Finding", "FindingState", "check_model", "judge_endpoint"]
 
 FindingState: TypeAlias = Literal["ok", "failed", "skipped"]
 
@@ -65,7 +65,7 @@ async def check_model(
     is_direct = asks_all or not calls_tools
     first = await ask_model(model, DIRECT_QUESTION if is_direct else TOOL_REQUEST)
     exchanges = [first]
-    for finding in _judge_endpoint(model, first, key_sent):
+    for finding in judge_endpoint(model, first, key_sent):
         report(finding)
     tool_call = first
     if calls_tools and asks_all and first.error is None:
@@ -80,8 +80,14 @@ async def check_model(
     report(_judge_usage(exchanges))
 
 
-def _judge_endpoint(model: Model, exchange: Exchange, key_sent: bool) -> Iterator[Finding]:
-    """The connection, the key and the answer, as far as one exchange tells."""
+def judge_endpoint(model: Model, exchange: Exchange, key_sent: bool) -> Iterator[Finding]:
+    """The connection, the key and the answer, as far as one exchange tells.
+
+    Args:
+        model: The model.
+        exchange: The exchange.
+        key_sent: Whether the request carried a key.
+    """
     error = exchange.error
     if isinstance(error, ModelConnectionError | ConnectTimeoutError):
         yield Finding(name="connection", state="failed", detail=_reason(model, error))

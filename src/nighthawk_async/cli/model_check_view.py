@@ -17,10 +17,11 @@ from ..ports import Model
 from .model_check import Finding, check_model
 from .model_description import ModelDescription, describe_model
 
-__all__ = ["run_check"]
+__all__ = ["CHECK_SETTINGS", "print_row", "run_check"]
 
-# Who checks wants to hear of a failure at once, and not to wait for minutes.
-_SETTINGS: Mapping[str, Any] = {"max_retries": 0, "timeout_seconds": 60.0}
+CHECK_SETTINGS: Mapping[str, Any] = {"max_retries": 0, "timeout_seconds": 60.0}
+"""Who checks wants to hear of a failure at once, and not to wait for minutes."""
+
 _NAME_COLUMNS = 19
 _STATE_COLUMNS = 9
 
@@ -41,7 +42,7 @@ def run_check(model_id: str, settings: Mapping[str, Any], *, asks_all: bool, as_
         ConfigurationError: The model cannot be had, or a setting is wrong; nothing was sent.
     """
     description = describe_model(model_id, settings, os.environ)
-    model = create_model(model_id, settings={**_SETTINGS, **settings})
+    model = create_model(model_id, settings={**CHECK_SETTINGS, **settings})
     findings: list[Finding] = []
 
     def report(finding: Finding) -> None:
@@ -76,5 +77,16 @@ def _print_heading(description: ModelDescription) -> None:
 
 
 def _print_finding(finding: Finding) -> None:
-    name, state = finding.name.ljust(_NAME_COLUMNS), finding.state.ljust(_STATE_COLUMNS)
-    typer.echo(f"{name}{state}{finding.detail}")
+    print_row(finding.name, finding.state, finding.detail)
+
+
+def print_row(name: str, state: str, detail: str, *, name_columns: int = _NAME_COLUMNS) -> None:
+    """Print one line: a name, its state, and a detail.
+
+    Args:
+        name: The name.
+        state: The state.
+        detail: The detail.
+        name_columns: The width of the first column.
+    """
+    typer.echo(f"{name.ljust(name_columns)}{state.ljust(_STATE_COLUMNS)}{detail}")

@@ -11,6 +11,7 @@ from ..types.model import (
     FinishReason,
     ModelEvent,
     ModelRequest,
+    ReasoningDelta,
     ResponseFinished,
     ResponseFormat,
     TextDelta,
@@ -60,6 +61,7 @@ class Exchange:
     Args:
         text: The visible text.
         calls: The tool calls.
+        has_reasoned: Whether reasoning came with it.
         reason: Why the response ended; None when it did not end well.
         usage: What it consumed; None when nobody said.
         first_event_seconds: Seconds until the first event; None when there was none.
@@ -69,6 +71,7 @@ class Exchange:
 
     text: str = ""
     calls: list[ToolCall] = field(default_factory=list[ToolCall])
+    has_reasoned: bool = False
     reason: FinishReason | None = None
     usage: Usage | None = None
     first_event_seconds: float | None = None
@@ -84,10 +87,13 @@ class Exchange:
         match event:
             case TextDelta():
                 self.text += event.text
+            case ReasoningDelta():
+                self.has_reasoned = True
             case ToolCallCompleted():
                 self.calls.append(event.call)
             case UsageReported():
                 self.usage = event.usage
+                self.has_reasoned = self.has_reasoned or event.usage.reasoning_tokens > 0
             case ResponseFinished():
                 self.reason = event.reason
             case _:

@@ -10,6 +10,7 @@ from rich.console import Console
 from ..catalog.local import LOCAL_MODELS, WeightsSource
 from ..errors import UnknownModelError
 from ..models.weights import pull_weights, weights_path
+from .capability_view import run_capability_check
 from .model_check_view import run_check
 from .model_description import describe_model, print_description
 from .model_list import list_as_json, print_list, providers_to_list
@@ -91,6 +92,13 @@ def check(
     asks_all: Annotated[
         bool, typer.Option("--all", help="One request for each thing that the model is said to do.")
     ] = False,
+    finds_capabilities: Annotated[
+        bool,
+        typer.Option(
+            "--capabilities",
+            help="Find what the model can do, and print the settings to write; for your own servers.",
+        ),
+    ] = False,
     as_json: _JsonOption = False,
 ) -> None:
     """Send one tiny request and say what works. Costs a few tokens.
@@ -98,7 +106,10 @@ def check(
     Ends with exit code 1 when something does not work that the model is said to do.
     """
     settings = parse_settings(setting or (), base_url=base_url)
-    if not run_check(model, settings, asks_all=asks_all, as_json=as_json):
+    if finds_capabilities:
+        if not run_capability_check(model, settings, as_json=as_json):
+            raise typer.Exit(1)
+    elif not run_check(model, settings, asks_all=asks_all, as_json=as_json):
         raise typer.Exit(1)
 
 

@@ -39,7 +39,7 @@ from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
 from .result_room import ResultRoom
-from .step_prompt import StepPrompt, binding_type_names, return_type_name
+from .step_prompt import StepPrompt
 from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
 
@@ -346,8 +346,8 @@ class AgentStepExecutor:
         outcome = answer_instructions(
             transport,
             form,
-            binding_types=binding_type_names(context, prompt.names),
-            return_type=return_type_name(context, prompt.names),
+            binding_types=prompt.binding_types,
+            return_type=prompt.return_type,
         )
         system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
         user_prompt = prompt.user()

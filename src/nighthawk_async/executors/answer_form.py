@@ -5,10 +5,10 @@ takes. Any other value is given by an expression; the prompt and a log record sa
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -68,9 +68,13 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
     is_strict: bool = False
 
 
-class _Site(Struct, frozen=True, kw_only=True):
-    """What the form of a block's answers depends on."""
+class _Site(Struct, frozen=True, kw_only=True, eq=False):
+    """What the form of a block's answers depends on; the same at every step of a block, as a rule.
 
+    Annotations in a function's body are evaluated at every step, so metadata is compared by what it says.
+    """
+
+    key: tuple[object, ...]
     step_id: str
     allowed_kinds: tuple[OutcomeKind, ...]
     binding_types: tuple[tuple[str, object], ...]
@@ -79,6 +83,12 @@ class _Site(Struct, frozen=True, kw_only=True):
     raises_objects: bool
     endpoint: Endpoint
     takes_expressions: bool
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Site) and self.key == other.key
 
 
 def answer_form_of(context: StepContext, transport: OutcomeTransport, model_name: str) -> AnswerForm:
@@ -94,20 +104,42 @@ def answer_form_of(context: StepContext, transport: OutcomeTransport, model_name
     """
     takes_expressions = transport != "direct"
     names = tuple(context.raise_error_types)
+    types = tuple((name, context.binding_types.get(name, object)) for name in context.write_names)
+    returned = _return_type(context)
+    raises_objects = takes_expressions and (bool(names) or bool(context.named_exceptions()))
     site = _Site(
+        key=(
+            context.step_id,
+            context.allowed_kinds,
+            tuple((name, _comparable(annotation)) for name, annotation in types),
+            _comparable(returned),
+            names,
+            raises_objects,
+            transport,
+            model_name,
+        ),
         step_id=context.step_id,
         allowed_kinds=context.allowed_kinds,
-        binding_types=tuple((name, context.binding_types.get(name, object)) for name in context.write_names),
-        return_type=_return_type(context),
+        binding_types=types,
+        return_type=returned,
         raise_error_types=names,
-        raises_objects=takes_expressions and (bool(names) or bool(context.named_exceptions())),
+        raises_objects=raises_objects,
         endpoint=Endpoint.of(model_name, "tool" if transport == "tool" else "response"),
         takes_expressions=takes_expressions,
     )
-    try:
-        return _cached_form(site)
-    except TypeError:  # a type that is not hashable: Annotated[int, {}]
-        return _form(site)
+    return _form(site)
+
+
+def _comparable(annotation: object) -> Hashable:
+    """What is equal for annotations that mean the same type."""
+    arguments: tuple[object, ...] = get_args(annotation)
+    if get_origin(annotation) is Annotated:
+        return (Annotated, _comparable(arguments[0]), *map(repr, arguments[1:]))
+    if get_origin(annotation) is Literal:
+        return (Literal, *((type(each), repr(each)) for each in arguments))
+    if arguments:
+        return (get_origin(annotation), *map(_comparable, arguments))
+    return annotation if isinstance(annotation, Hashable) else repr(annotation)
 
 
 def _return_type(context: StepContext) -> object:
@@ -120,10 +152,6 @@ def _return_type(context: StepContext) -> object:
 
 
 @lru_cache(maxsize=1024)
-def _cached_form(site: _Site) -> AnswerForm:
-    return _form(site)
-
-
 def _form(site: _Site) -> AnswerForm:
     types = {f"write binding '{name}'": annotation for name, annotation in site.binding_types}
     if "return" in site.allowed_kinds:

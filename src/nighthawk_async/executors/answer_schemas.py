@@ -1,6 +1,7 @@
 """The JSON Schemas of a block's answer, all made from its `AnswerForm`. Floor 4, no I/O."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from ..types.outcomes import OutcomeKind
@@ -14,6 +15,7 @@ _TEXT: _Schema = {"type": "string"}
 _NULL: _Schema = {"type": "null"}
 
 
+@lru_cache(maxsize=1024)
 def flat_schema(form: AnswerForm) -> dict[str, Any]:
     """One object schema without a union, for the arguments of `nh_outcome`."""
     properties: dict[str, Any] = {"kind": {"type": "string", "enum": list(form.allowed_kinds)}}
@@ -28,6 +30,7 @@ def flat_schema(form: AnswerForm) -> dict[str, Any]:
     return object_schema(nullable) | _definitions(form)
 
 
+@lru_cache(maxsize=1024)
 def wrapped_schema(form: AnswerForm) -> dict[str, Any]:
     """A union of the variants of all kinds below `result`, for a provider's structured output."""
     variants = [variant for kind in form.allowed_kinds for variant in variant_schemas(kind, form)]

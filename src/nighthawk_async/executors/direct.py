@@ -22,7 +22,7 @@ from .answer_schemas import object_schema, variant_schemas, wrapped_schema
 from .instructions import answer_instructions
 from .outcome_codec import answer_from_mapping
 from .question import Asker, Question
-from .step_prompt import StepPrompt, binding_type_names, return_type_name
+from .step_prompt import StepPrompt
 
 __all__ = [
     "answer_at_once",
@@ -65,8 +65,8 @@ async def answer_at_once(
             outcome=answer_instructions(
                 "direct",
                 form,
-                binding_types=binding_type_names(context, prompt.names),
-                return_type=return_type_name(context, prompt.names),
+                binding_types=prompt.binding_types,
+                return_type=prompt.return_type,
             ),
         ),
         user_prompt=prompt.user(),

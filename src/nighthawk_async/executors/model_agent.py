@@ -20,6 +20,7 @@ from .agent_protocol import AgentTask
 from .foreign_turns import plain_task
 from .host_errors import find_host_error
 from .outcome_codec import Answer
+from .partial_answer import find_partial_answer
 from .request_usage import usage_of_request
 
 __all__ = ["ModelAgent"]
@@ -81,6 +82,7 @@ class ModelAgent:
         failures: list[Exception] = []
         request_error: ModelError | None = None
         stream: object = None
+        partial_answer = find_partial_answer()
 
         async with BareTaskGroup() as task_group:
             try:
@@ -88,6 +90,8 @@ class ModelAgent:
                 async with response as events:
                     async for event in events:
                         effect = loop.feed(event)
+                        if partial_answer is not None:
+                            partial_answer.feed(event)
                         if effect is not None:
                             result = task.begin_tool_call(effect.call)
                             carry_on = partial(_finish_call, loop, effect.position, result)

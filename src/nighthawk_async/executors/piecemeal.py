@@ -1,11 +1,11 @@
 """Asks a small model one short thing at a time. Floor 4.
 
-Each write binding by itself, with the program as the system prompt and the variables the program reads as the
-user prompt, then the outcome when there is a choice left.
+The program is the system prompt, and the variables it reads are the user prompt. Write bindings come first,
+then the outcome when there is a choice left. `question_groups` says which bindings are asked together.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from ..errors import ExecutionError
 from ..runtime.oversight.verification import OutcomeRefusedError
@@ -25,7 +25,11 @@ from .direct import (
 from .question import Asker, Question
 from .step_prompt import StepPrompt
 
-__all__ = ["answer_piecemeal"]
+__all__ = ["answer_piecemeal", "question_groups"]
+
+_PLAIN_TYPES = ("boolean", "integer", "number", "string")
+_MOST_TOGETHER = 4  # more were never measured
+_LONGEST_NAME = 64  # of a schema, as OpenAI allows
 
 
 async def answer_piecemeal(
@@ -47,7 +51,9 @@ async def _answer_piecemeal_once(
     asker: Asker, step: Step, prompt: StepPrompt
 ) -> tuple[StepOutcome, dict[str, object]]:
     context = step.context
-    bindings = {name: await _ask_binding(asker, context, prompt, name) for name in context.write_names}
+    bindings: dict[str, object] = {}
+    for names in question_groups(context):
+        bindings |= await _ask_bindings(asker, context, prompt, names)
     if "pass" in context.allowed_kinds and (bindings or len(context.allowed_kinds) == 1):
         outcome = PassStepOutcome()
         await step.conclude(outcome, bindings)
@@ -55,7 +61,7 @@ async def _answer_piecemeal_once(
     typed, definitions = schemas_of(asked_types(context, is_outcome_asked=True), context)
     schemas = outcome_schemas_of(context, typed)
     schema = {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
-    question = _short_question(context, prompt, "outcome", schema, definitions)
+    question = _short_question(context, prompt, {"outcome": schema}, definitions)
 
     async def check(answer: Mapping[str, Any]) -> StepOutcome | OutcomeRefusedError:
         outcome = outcome_of_answer(context, object_field(answer, "outcome"))
@@ -71,41 +77,86 @@ async def _answer_piecemeal_once(
     return answered, bindings
 
 
-async def _ask_binding(asker: Asker, context: StepContext, prompt: StepPrompt, name: str) -> object:
-    schemas, definitions = schemas_of(asked_types(context, name), context)
-    question = _short_question(context, prompt, name, schemas[binding_subject(name)], definitions)
-    annotation = context.binding_types.get(name, object)
+def question_groups(context: StepContext) -> list[tuple[str, ...]]:
+    """The write bindings, in the order of the program, those together that one question asks for.
 
-    async def check(answer: Mapping[str, Any]) -> object:
-        if name not in answer:
-            raise ExecutionError(f"the answer has no field '{name}'")
-        return validate_value(answer[name], annotation, subject=binding_subject(name))
+    Flags, numbers and texts are asked together, and choices behind them. A choice that would come first is
+    asked by itself, and so are all other types. `benchmarks/cases/small_models.py` shows why: with others
+    behind it, such a choice is less often right; all else is as right together, and numbers more often.
+    """
+    schemas, definitions = schemas_of(asked_types(context, *context.write_names), context)
+    groups: list[tuple[str, ...]] = []
+    is_open = False
+    for name in context.write_names:
+        kind = _kind(schemas[binding_subject(name)], definitions.get("$defs", {}))
+        if is_open and kind != "other" and len(groups[-1]) < _MOST_TOGETHER:
+            groups[-1] = (*groups[-1], name)
+        else:
+            groups.append((name,))
+            is_open = kind == "plain"
+    return groups
+
+
+def _kind(
+    schema: Mapping[str, Any], definitions: Mapping[str, Mapping[str, Any]]
+) -> Literal["plain", "choice", "other"]:
+    """A flag, a number or a text; one of several values; or anything else."""
+    reference: object = schema.get("$ref")
+    if isinstance(reference, str):
+        schema = definitions.get(reference.rpartition("/")[2], {})
+    if "enum" in schema or "const" in schema:
+        return "choice"
+    return "plain" if schema.get("type") in _PLAIN_TYPES else "other"
+
+
+async def _ask_bindings(
+    asker: Asker, context: StepContext, prompt: StepPrompt, names: Sequence[str]
+) -> dict[str, object]:
+    schemas, definitions = schemas_of(asked_types(context, *names), context)
+    asked = {name: schemas[binding_subject(name)] for name in names}
+    question = _short_question(context, prompt, asked, definitions)
+
+    async def check(answer: Mapping[str, Any]) -> dict[str, object]:
+        return {name: _checked(answer, name, context.binding_types.get(name, object)) for name in names}
 
     return await asker.ask(question, check)
+
+
+def _checked(answer: Mapping[str, Any], name: str, annotation: object) -> object:
+    """The value that an answer gives to a binding."""
+    if name not in answer:
+        raise ExecutionError(f"the answer has no field '{name}'")
+    return validate_value(answer[name], annotation, subject=binding_subject(name))
 
 
 def _short_question(
     context: StepContext,
     prompt: StepPrompt,
-    name: str,
-    schema: Mapping[str, Any],
+    asked: Mapping[str, Mapping[str, Any]],
     definitions: dict[str, Any],
 ) -> Question:
     """The program alone as the system prompt, and the variables it reads alone as the user prompt.
 
-    Small models attend to little: with the full prompt they classify markedly worse.
+    Small models attend to little: with the full prompt they classify markedly worse. One thing among several
+    is named at the end; to name several there makes answers worse.
+
+    Args:
+        context: The state of the step.
+        prompt: The prompts of the step.
+        asked: The fields of the answer, by name, with their schemas.
+        definitions: The `$defs` of the schemas.
     """
     values = [name for name, value in context.referenced_globals.items() if not callable(value)]
     shown = prompt.section("locals", only=_read_roots(context)).parts
     if values:
         shown = (*shown, "\n" if shown else "", *prompt.section("globals", only=values).parts)
-    if len(context.write_names) > 1:
-        shown = (*shown, f"\n\n{name}?")
+    if len(asked) == 1 and len(context.write_names) > 1:
+        shown = (*shown, f"\n\n{next(iter(asked))}?")
     if all(isinstance(part, str) for part in shown):
         shown = ("".join(map(str, shown)),)
     return Question(
-        name=name,
-        schema=object_schema({name: schema}) | definitions,
+        name="_".join(asked)[:_LONGEST_NAME],
+        schema=object_schema(asked) | definitions,
         system_prompt=prompt.with_system_fragments(prompt.program.strip()),
         user_prompt=prompt.with_user_fragments(shown),
     )

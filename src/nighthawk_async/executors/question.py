@@ -29,6 +29,7 @@ from ..types.model import (
 )
 from ..types.usage import Usage
 from .outcome_codec import parse_json_object
+from .partial_answer import find_partial_answer
 from .quotation import quote
 from .request_usage import unreported_usage, usage_of_request
 
@@ -152,11 +153,14 @@ class Asker:
         response = _Response()
         failure: ModelError | None = None
         stream: object = None
+        partial_answer = find_partial_answer()
         try:
             stream = opened = open_stream(self.model, request)
             async with opened as events:
                 async for event in events:
                     _take(response, event)
+                    if partial_answer is not None:
+                        partial_answer.feed(event)
         except ModelError as error:
             failure = error
             raise

@@ -16,7 +16,7 @@ from ..runtime.step_context import StepContext
 from ..runtime.variadics import as_written
 from ..types.content import UserContent
 
-__all__ = ["StepPrompt", "binding_type_names", "return_type_name"]
+__all__ = ["StepPrompt"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -43,11 +43,25 @@ class StepPrompt:
 
     @cached_property
     def names(self) -> TypeNames:
-        """How types are written in the block; the types to be produced are noted first."""
-        names = TypeNames(self.context.step_locals, self.context.step_globals)
-        binding_type_names(self.context, names)
-        return_type_name(self.context, names)
-        return names
+        """How types are written in the block."""
+        return TypeNames(self.context.step_locals, self.context.visible_globals)
+
+    @cached_property
+    def binding_types(self) -> Mapping[str, str]:
+        """The type of each write binding, as the block would write it."""
+        types = self.context.binding_types
+        return {
+            name: described_type(as_written(types.get(name, object)), self.names)
+            for name in self.context.write_names
+        }
+
+    @cached_property
+    def return_type(self) -> str:
+        """The type of the return value, as the block would write it; `object` where it cannot be told."""
+        try:
+            return described_type(as_written(return_type(self.context)), self.names)
+        except ExecutionError:
+            return "object"  # whoever returns a value is told; a block that returns none has no need
 
     def system(self, *, tools: str, outcome: str) -> str:
         """The system prompt, suffix fragments included."""
@@ -92,11 +106,12 @@ class StepPrompt:
 
     @cached_property
     def _types_section(self) -> TypesSection:
-        _ = self._sections  # in which the types are noted
+        _ = self._sections  # the names note what these mention
         return types_section(self.names)
 
     @cached_property
     def _sections(self) -> tuple[RenderedSection, RenderedSection]:
+        _ = self.binding_types, self.return_type  # noted first, because they are what the block makes
         return self.section("locals"), self.section("globals")
 
     def with_feedback(self, feedback: str) -> "StepPrompt":
@@ -133,19 +148,3 @@ class StepPrompt:
             counter=self.counter,
             names=self.names,
         )
-
-
-def binding_type_names(context: StepContext, names: TypeNames) -> Mapping[str, str]:
-    """The type of each write binding, as the block would write it."""
-    return {
-        name: described_type(as_written(context.binding_types.get(name, object)), names)
-        for name in context.write_names
-    }
-
-
-def return_type_name(context: StepContext, names: TypeNames) -> str:
-    """The type of the return value, as the block would write it; `object` where it cannot be told."""
-    try:
-        return described_type(as_written(return_type(context)), names)
-    except ExecutionError:
-        return "object"  # whoever returns a value is told; a block that returns none has no need

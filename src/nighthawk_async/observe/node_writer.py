@@ -58,6 +58,11 @@ class TreeNodeWriter:
         """The id of the node."""
         return self._node.id
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody waits for changes in it, or in what it is below."""
+        return any(node.watched is not None for node in self._node.path())
+
     def begin_child(
         self,
         kind: NodeKind,
@@ -116,6 +121,12 @@ class TreeNodeWriter:
         """What it has itself consumed so far."""
         tree = self._recorder.tree
         tree.change(tree.state.set_usage, self._node, usage)
+
+    def set_outputs(self, outputs: Mapping[str, object]) -> None:
+        """What has come of it so far."""
+        tree = self._recorder.tree
+        shown = preview_values(outputs, self._recorder.max_preview_characters)
+        tree.change(tree.state.set_outputs, self._node, shown)
 
     def count_retry(self) -> None:
         """It is tried again."""

@@ -112,6 +112,12 @@ class TreeState:
             each.amounts = total(each.amounts, more)
         self._changed(node)
 
+    def set_outputs(self, node: Node, outputs: Mapping[str, str]) -> None:
+        """So much has come of it, unless it has ended."""
+        if node.ended_at is None and node.outputs != outputs:
+            node.outputs = outputs
+            self._changed(node)
+
     def count_retry(self, node: Node) -> None:
         """It is tried again."""
         node.retries += 1

@@ -4,6 +4,7 @@ For ordinary annotations the text is the one `inspect` prints; `repr` is called 
 belongs to the standard library. What cannot be shown that way is `...`, as in a stub file.
 """
 
+import ast
 import collections.abc
 import json
 import re
@@ -11,6 +12,7 @@ import types
 import typing
 from collections.abc import Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Any, ForwardRef, cast
 
 import typing_extensions
@@ -167,7 +169,10 @@ class _TypeWriter:
 
     def _of_text(self, text: str) -> str:
         """A text with its names written as the block writes them."""
-        return _DOTTED_NAME.sub(self._of_name, single_line(text, _TEXT_CHARACTERS))
+        shown = single_line(text, _TEXT_CHARACTERS)
+        if "Annotated" in shown:
+            shown = _without_metadata(shown)
+        return _DOTTED_NAME.sub(self._of_name, shown)
 
     def _of_name(self, match: re.Match[str]) -> str:
         if match["text"]:
@@ -178,6 +183,25 @@ class _TypeWriter:
         if not is_written or named is type(None):
             return match[0]
         return self.text(named)
+
+
+class _MetadataRemover(ast.NodeTransformer):
+    """Replaces `Annotated[…]` by the type in it."""
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        self.generic_visit(node)
+        name = node.value.attr if isinstance(node.value, ast.Attribute) else getattr(node.value, "id", "")
+        is_annotated = name == "Annotated" and isinstance(node.slice, ast.Tuple)
+        return cast(ast.Tuple, node.slice).elts[0] if is_annotated else node
+
+
+@lru_cache(maxsize=256)
+def _without_metadata(text: str) -> str:
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    return ast.unparse(_MetadataRemover().visit(tree))
 
 
 def literal_text(value: object) -> str:

@@ -16,11 +16,12 @@ from msgspec import Struct
 from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
 from .fields import object_fields
+from .frames import Frame, find_frame, is_frame_type, scalar_of_array
 from .introspection import find_class_attribute, has_base, resolution_order, type_name
 from .parts import BIG_INTEGER_MARK, Noun, Part, Parts, Text, fair_level
 from .plain_text import clean_text
 from .scalars import find_scalar_text
-from .tables import find_table
+from .tables import find_table, frame_table
 
 __all__ = ["BoundedValue", "is_container_type", "some_parts", "to_bounded_value", "whole_value"]
 
@@ -30,7 +31,6 @@ _MAX_DEPTH = 48
 _KEY_CELLS = 8
 _LEAST_CELLS_OF_PAIR = 2
 _CELLS_PER_SCALAR = 2
-_CELLS_PER_COMPOUND = 4
 _LEAST_PARTS = 8
 
 _Item = TypeVar("_Item")
@@ -108,8 +108,8 @@ def some_parts(value: object, *, cells: int, with_tables: bool, show_secrets: bo
 
 
 def is_container_type(cls: type) -> bool:
-    """Tell whether values of a class are previewed by their items: sequences, sets and mappings."""
-    return _find_open(cls) is not None
+    """Tell whether values of a class are previewed by their items: containers, tables, arrays."""
+    return _find_open(cls) is not None or is_frame_type(cls)
 
 
 class _TooLarge(Exception):  # noqa: N818  (not an error: it ends the attempt to convert everything)
@@ -117,12 +117,15 @@ class _TooLarge(Exception):  # noqa: N818  (not an error: it ends the attempt to
 
 
 class _Opened(Struct, frozen=True):
-    """A container made ready for reading: its length, and its items or its pairs."""
+    """A container made ready for reading: its length, and its items or its pairs, and more of a frame."""
 
     length: int
     items: Iterator[Any]
     noun: Noun = "items"
     is_unordered: bool = False
+    columns: list[str] | None = None
+    width: int = 0
+    heading: str = ""
 
     @property
     def has_keys(self) -> bool:
@@ -155,7 +158,8 @@ class _Walk:
             return self._charged(render(value, max(_SHORTEST_TEXT, cells * _CHARACTERS_PER_CELL)), cells)
         opened = _open(value, cls)
         if opened is None:
-            return f"<{type_name(cls)}>", 1
+            is_item, item = scalar_of_array(value, cls)
+            return self.convert(item, cells, depth) if is_item else (f"<{type_name(cls)}>", 1)
         if id(value) in self._path:
             return f"<circular: {type_name(cls)}>", 1
         self._path.add(id(value))
@@ -201,12 +205,22 @@ class _Walk:
             if remaining < 0:
                 break
         if self._with_tables and not opened.has_keys:
-            table = find_table(parts, values, opened.length)
+            table = self._find_table(opened, parts, values)
             if table is not None:
                 self.has_tables = True
                 return table, cells - remaining
         named = list(_told_apart(keys)) if opened.has_keys else None
         return self._assembled(opened, named, values), cells - remaining
+
+    def _find_table(self, opened: _Opened, records: list[Any], values: list[Part]) -> Part | None:
+        """The items as something that has a shape."""
+        if opened.columns is not None:
+            return frame_table(opened.columns, values, length=opened.length, width=opened.width)
+        if opened.heading:
+            return Parts(
+                values=values, keys=None, length=opened.length, noun=opened.noun, heading=opened.heading
+            )
+        return find_table(records, values, opened.length)
 
     def _selected_parts(self, opened: _Opened, cells: int, depth: int) -> list[Any]:
         room = cells - 1 if depth < _MAX_DEPTH else 0
@@ -224,7 +238,7 @@ class _Walk:
         item: object = part[1] if opened.has_keys else part
         if find_scalar_text(type(item)) is not None:
             return _CELLS_PER_SCALAR
-        return max(_CELLS_PER_COMPOUND, self.convert(item, room // _LEAST_PARTS, depth + 1)[1])
+        return _CELLS_PER_SCALAR * max(2, self.convert(item, room // _LEAST_PARTS, depth + 1)[1])
 
     def _shares(self, parts: list[Any], opened: _Opened, cells: int) -> list[int] | None:
         """The cells of each part in a selective pass: as many as it needs, large ones equally many."""
@@ -308,8 +322,19 @@ def _open(value: object, cls: type) -> _Opened | None:
     opener = _find_open(cls)
     if opener is not None:
         return opener(value)
+    frame = find_frame(value, cls)
+    if frame is not None:
+        return _open_frame(frame)
     fields = object_fields(value)
     return _Opened(len(fields), iter(fields.items()), noun="fields") if fields else None
+
+
+def _open_frame(frame: Frame) -> _Opened:
+    if frame.columns is None:
+        return _Opened(frame.length, frame.items, heading=frame.heading)
+    columns = list(_told_apart([_key_text(column) for column in frame.columns]))
+    rows = (dict(zip(columns, row, strict=True)) for row in frame.items)
+    return _Opened(frame.length, rows, columns=columns, width=frame.width)
 
 
 def _find_open(cls: type) -> _Open | None:

@@ -7,6 +7,8 @@ items do not all fit, the first are shown, so many that each is more than a stum
 import json
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from ..configuration import JsonRendererStyle
 from .parts import Noun, Part, Parts, Table, Text, fair_level
 from .tables import table_heading
@@ -31,11 +33,12 @@ class Layout:
         style: How to say what is left out.
     """
 
-    __slots__ = ("_sizes", "_style")
+    __slots__ = ("_narrow_tables", "_sizes", "_style")
 
     def __init__(self, style: JsonRendererStyle) -> None:
         self._style = style
         self._sizes: dict[int, list[int]] = {}
+        self._narrow_tables: dict[tuple[int, int], Table] = {}
 
     def write(self, part: Part) -> str:
         """Write all of a part.
@@ -45,7 +48,9 @@ class Layout:
         """
         if isinstance(part, Table):
             rows = (", ".join(map(self.write, row)) for row in part.rows)
-            return f"[{'; '.join((table_heading(part), *rows))}]"
+            return f"[{'; '.join((self._heading(part), *rows))}]"
+        if isinstance(part, Parts):
+            return f"[{part.heading}: {', '.join(map(self.write, part.values))}]"
         if isinstance(part, list):
             return f"[{', '.join(map(self.write, part))}]"
         if isinstance(part, dict):
@@ -58,9 +63,10 @@ class Layout:
             at_hand = len(encode(part.beginning)) + len(part.ending)
             return at_hand if part.length == len(part.beginning) else at_hand + _MARK_CHARACTERS
         if isinstance(part, Parts):
-            return 2 + sum(self._child_sizes(part)) + (0 if _is_whole(part) else _MARK_CHARACTERS)
+            mark = 0 if _is_whole(part) else _MARK_CHARACTERS
+            return len(part.heading) + 4 + sum(self._child_sizes(part)) + mark
         if isinstance(part, Table):
-            return len(table_heading(part)) + 2 + sum(self._row_sizes(part)) + _MARK_CHARACTERS
+            return len(self._heading(part)) + 2 + sum(self._row_sizes(part)) + _MARK_CHARACTERS
         return len(encode(part))
 
     def show(self, part: Part, room: int) -> str:
@@ -94,6 +100,7 @@ class Layout:
     def _show_parts(self, parts: Parts, room: int) -> str:
         sizes = self._child_sizes(parts)
         count = len(sizes)
+        room -= len(parts.heading)
         if not _is_whole(parts) or 2 + sum(sizes) > room:
             room -= _MARK_CHARACTERS
             count = self._count_shown(parts, sizes, room)
@@ -101,7 +108,10 @@ class Layout:
         shown = [self._show_item(parts, index, min(sizes[index], level)) for index in range(count)]
         if count < parts.length:
             shown.extend(self._mark(count, parts.length, parts.noun))
-        return f"[{', '.join(shown)}]" if parts.keys is None else f"{{{', '.join(shown)}}}"
+        if parts.keys is not None:
+            return f"{{{', '.join(shown)}}}"
+        heading = f"{parts.heading}: " if parts.heading else ""
+        return f"[{heading}{', '.join(shown)}]"
 
     def _count_shown(self, parts: Parts, sizes: list[int], room: int) -> int:
         is_record = parts.keys is not None and parts.length <= _MOST_FIELDS
@@ -120,8 +130,21 @@ class Layout:
             sizes = self._sizes[id(table)] = [sum(self.size(cell) + 2 for cell in row) for row in table.rows]
         return sizes
 
+    def _narrowed(self, table: Table, room: int) -> Table:
+        """The table with as many of its columns as have room, so that there is room for rows too."""
+        sizes = [len(encode(column)) + 2 for column in table.columns]
+        count = max(1, _count_that_fit(sizes, room // 2 - _MARK_CHARACTERS))
+        if count == len(sizes):
+            return table
+        key = (id(table), count)
+        if key not in self._narrow_tables:
+            rows = [row[:count] for row in table.rows]
+            self._narrow_tables[key] = replace(table, columns=table.columns[:count], rows=rows)
+        return self._narrow_tables[key]
+
     def _show_table(self, table: Table, room: int) -> str:
-        sizes, heading = self._row_sizes(table), table_heading(table)
+        table = self._narrowed(table, room)
+        sizes, heading = self._row_sizes(table), self._heading(table)
         room -= len(heading) + 2
         count = len(sizes)
         if count < table.length or sum(sizes) > room:
@@ -133,6 +156,10 @@ class Layout:
         if count < table.length:
             shown.extend(self._mark(count, table.length, "rows"))
         return f"[{'; '.join((heading, *shown))}]"
+
+    def _heading(self, table: Table) -> str:
+        count = len(table.columns)
+        return table_heading(table, *self._mark(count, table.width, "columns") if count < table.width else ())
 
     def _show_row(self, row: list[Part], room: int) -> str:
         sizes = [self.size(cell) + 2 for cell in row]

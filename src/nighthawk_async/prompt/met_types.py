@@ -6,7 +6,7 @@ from typing import cast
 
 from .annotations import written_type
 from .entries import Entry
-from .introspection import has_base, is_one_of, type_module
+from .introspection import class_dictionary, has_base, is_one_of, type_module
 from .objects import ObjectMembers
 from .type_names import TypeNames
 
@@ -50,6 +50,9 @@ def _note(value: object, names: TypeNames, depth: int = 0) -> None:
 def _note_class(cls: type, names: TypeNames) -> None:
     """Note a class, of a generic one with arguments the class without and the arguments."""
     if type_module(cls) == "builtins" or id(cls) in names.met:
+        return
+    if "__pydantic_generic_metadata__" not in class_dictionary(cls):
+        names.met[id(cls)] = cls
         return
     noted = names.apart()
     written_type(cls, noted)

@@ -40,12 +40,14 @@ class Parts(Struct, frozen=True, kw_only=True):
         keys: The key of each, for a mapping or an object.
         length: The number of items of the whole.
         noun: What its items are called.
+        heading: What stands before the first: the shape of an array.
     """
 
     values: "list[Part]"
     keys: list[str] | None
     length: int
     noun: Noun
+    heading: str = ""
 
 
 class Table(Struct, frozen=True, kw_only=True):

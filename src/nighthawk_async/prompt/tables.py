@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import cast
 
 from .introspection import type_name
 from .parts import Part, Parts, Table
 
-__all__ = ["find_table", "table_heading"]
+__all__ = ["find_table", "frame_table", "table_heading"]
 
 _encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -44,11 +45,32 @@ def find_table(records: Sequence[object], values: list[Part], length: int) -> Ta
     return table if len(table_heading(table)) < len(rows) * per_row else None
 
 
-def table_heading(table: Table) -> str:
-    """What stands before the rows: the shape, the class of the rows and the names of the columns."""
+def frame_table(columns: list[str], values: list[Part], *, length: int, width: int) -> Table:
+    """Make a table of the rows of a frame.
+
+    Args:
+        columns: The names of the columns at hand.
+        values: The rows at hand, as records. Those of which less is at hand than of the first are left out.
+        length: The number of rows of the whole.
+        width: The number of columns of the whole.
+    """
+    rows = [_cells(value) for value in values]
+    count = len(rows[0]) if rows else len(columns)
+    rows = [row[:count] for row in takewhile(lambda row: len(row) >= count, rows)]
+    return Table(row_type="", columns=columns[:count], rows=rows, length=length, width=width)
+
+
+def table_heading(table: Table, mark: str = "") -> str:
+    """What stands before the rows: the shape, the class of the rows and the names of the columns.
+
+    Args:
+        table: The table.
+        mark: What says that there are more columns.
+    """
     row_type = f" of {table.row_type}" if table.row_type else ""
     columns = ", ".join(map(_encode, table.columns))
-    return f"table {table.length:,} x {table.width:,}{row_type}: {columns}"
+    more = f", {mark}" if mark else ""
+    return f"table {table.length:,} x {table.width:,}{row_type}: {columns}{more}"
 
 
 def _columns(value: Part) -> list[str] | None:

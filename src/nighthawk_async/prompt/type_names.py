@@ -5,7 +5,6 @@ import re
 import sys
 import types
 from collections.abc import Iterator, Mapping
-from copy import copy
 from typing import Any, cast
 
 from .introspection import class_dictionary, has_base, instance_dictionary, type_module
@@ -85,8 +84,10 @@ class TypeNames:
 
     def apart(self) -> "TypeNames":
         """The same names, with notes of their own of what was mentioned."""
-        other = copy(self)
-        other.mentioned = {}
+        other = TypeNames.__new__(TypeNames)
+        other._scopes, other._by_identity, other._modules = self._scopes, self._by_identity, self._modules
+        other._written, other._texts = self._written, self._texts
+        other.mentioned, other.met, other.described = {}, self.met, self.described
         return other
 
     def looked_up(self, name: str) -> object:

@@ -57,14 +57,14 @@ class _NamedBuiltins(_Builtins):
     """The same for a step that sees only what its block names.
 
     `__import__` stays, because functions written in C import by the builtins of the code that calls them.
-    Code of the step cannot say its name (`permissions.internals`).
+    Code of the step cannot say its name (`permissions.internals`). A class body reads `__name__`.
     """
 
     __slots__ = ()
 
     def __getitem__(self, name: str) -> object:
         context = self._context
-        if name in context.referenced_globals:
+        if name in context.referenced_globals or name == "__name__":
             return context.step_globals[name]
         if name == "__import__" or name in (context.visible_builtins or ()):
             return vars(builtins)[name]

@@ -53,13 +53,14 @@ def _schemas(annotations: tuple[object, ...]) -> JsonSchemas:
     return json_schemas_of([adapted_core_schema(each).whole for each in annotations])
 
 
-def validate_data(value: object, annotation: object, *, subject: str) -> object:
+def validate_data(value: object, annotation: object, *, subject: str, is_whole: bool = True) -> object:
     """Validate a value of JSON against a type.
 
     Args:
         value: The value as it was decoded: dict, list, str, int, float, bool or None.
         annotation: The type.
         subject: What the value is, for the error: "write binding 'x'".
+        is_whole: Whether the data is whole. Of a beginning, what comes last and does not match is left out.
 
     Returns:
         The object that the data stands for.
@@ -70,7 +71,8 @@ def validate_data(value: object, annotation: object, *, subject: str) -> object:
     """
     validator = _validator_of(annotation, subject)
     try:
-        return validator.validate_json(to_json(value, inf_nan_mode="constants"))
+        text = to_json(value, inf_nan_mode="constants")
+        return validator.validate_json(text, allow_partial=not is_whole)
     except ValidationError as error:
         raise _mismatch(subject, annotation, _describe(error, value)) from error
     except PydanticSerializationError as error:

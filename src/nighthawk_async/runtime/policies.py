@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from .budgets.account import BudgetAccount, Payer
 
 if TYPE_CHECKING:
+    from ..types.partial_values import PartialSink
     from .attempts.resilience import StepResilience
     from .budgets.terms import BudgetTerms
     from .hooks.registry import Hooks
@@ -42,6 +43,7 @@ class Policies:
         payers: The steps in progress that are charged to budgets, outermost first.
         verifications: The checks that say whether a step is done, those of outer scopes first.
         resilience: What gives each step another chance; None for nothing.
+        partial_sinks: Who gets the values of steps while answers stream.
         is_verifying: Whether the steps belong to such a check, so that they are not checked themselves.
     """
 
@@ -55,6 +57,7 @@ class Policies:
     payers: tuple[Payer, ...] = ()
     verifications: tuple[Verification, ...] = ()
     resilience: StepResilience | None = None
+    partial_sinks: tuple[PartialSink, ...] = ()
     is_verifying: bool = False
 
     @property

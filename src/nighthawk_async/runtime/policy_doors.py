@@ -16,8 +16,10 @@ from .step import Inspect, Step, Verify
 from .step_context import StepContext
 
 if TYPE_CHECKING:
+    from .hooks.registry import Hooks
     from .hooks.steps import InTime
     from .oversight.verification import Verification
+    from .partial_delivery import PartialDelivery
     from .permissions.guarded_calls import CallGuard
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "carry_out_with_events",
     "carry_out_within_timeout",
     "commit_inspector_of",
+    "partial_delivery_of",
     "verifier_of",
 ]
 
@@ -74,6 +77,18 @@ def carry_out_with_events(
     from .hooks.steps import with_step_events
 
     return with_step_events(environment, step, carry_out, in_time=in_time)
+
+
+def partial_delivery_of(
+    environment: Environment, step: Step, on_partial: Hooks | None
+) -> PartialDelivery | None:
+    """See `partial_delivery.PartialDelivery`."""
+    policies = environment.policies
+    if on_partial is None and step.actor.node is None and not (policies.hooks or policies.partial_sinks):
+        return None
+    from .partial_delivery import PartialDelivery
+
+    return PartialDelivery(environment, step, on_partial)
 
 
 async def carry_out_within_timeout(environment: Environment, work: Callable[[], Awaitable[Result]]) -> Result:

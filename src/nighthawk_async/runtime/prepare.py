@@ -18,6 +18,7 @@ from .step_context import StepContext
 from .validation import can_validate, check_type, type_name
 
 if TYPE_CHECKING:
+    from .hooks.registry import Hooks
     from .oversight.verification import Verification
 
 __all__ = ["NaturalSite", "prepare_step", "step_id_of"]
@@ -33,6 +34,7 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
         captured: Values of enclosing variables that only block texts mention, seen at decoration.
         verifications: The checks that say whether the function's steps are done.
         return_check: Knows what the function may return; None when anything.
+        on_partial: The hook that gets the values of the function's steps while answers stream; None for none.
     """
 
     module_globals: dict[str, object]
@@ -41,6 +43,7 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
     captured: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     verifications: "tuple[Verification, ...]" = ()
     return_check: ReturnCheck | None = None
+    on_partial: "Hooks | None" = None
 
 
 def step_id_of(block: NaturalBlock) -> str:

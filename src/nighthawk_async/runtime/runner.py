@@ -34,6 +34,7 @@ from .policy_doors import (
     carry_out_with_events,
     carry_out_within_timeout,
     commit_inspector_of,
+    partial_delivery_of,
     verifier_of,
 )
 from .prepare import NaturalSite, prepare_step, step_id_of
@@ -122,7 +123,7 @@ async def _carry_out_once(
             told.begin(step, attempt)
             if attempt is not None:
                 attempt.prepare(step.actor, step_span)
-            run_in_task_group = partial(_run_in_task_group, outer, step, block.address, attempt)
+            run_in_task_group = partial(_run_in_task_group, outer, step, block.address, attempt, site)
             outcome, result = await told.carry_out(begin_in_time(outer.policies.budgets, run_in_task_group))
         except Exception as error:
             mark_with_execution(error, execution_ref)
@@ -196,6 +197,7 @@ async def _run_in_task_group(
     step: Step,
     block_address: str,
     attempt: "StepAttempt | None",
+    site: NaturalSite,
     begin: Callable[[], None],
 ) -> tuple[StepOutcome, StepResult]:
     """Once the step is admitted, and so begins, serve the actor while the executor works."""
@@ -209,6 +211,7 @@ async def _run_in_task_group(
         policies=outer.policies.of_step(),
     )
     step.inspect = commit_inspector_of(environment, step)
+    delivery = step.partial_listeners = partial_delivery_of(environment, step, site.on_partial)
     async with BareTaskGroup() as task_group:
         with SteerableStep(actor) as steerable:
             if attempt is not None:
@@ -220,6 +223,8 @@ async def _run_in_task_group(
                     actor.serve_in(task_group)
                     try:
                         carry_out = partial(_carry_out, environment, step, steerable)
+                        if delivery is not None:
+                            carry_out = partial(delivery.calling_while, carry_out)
                         if attempt is not None:
                             carry_out = partial(carry_out_within_timeout, environment, carry_out)
                         in_budgets = partial(carry_out_within, environment, carry_out)
@@ -228,6 +233,8 @@ async def _run_in_task_group(
                         return await carry_out_with_events(environment, step, in_budgets, in_time=in_time)
                     finally:
                         actor.close()
+                        if step.partial_listeners is not None:
+                            step.partial_listeners.close()
 
 
 async def _carry_out(
@@ -237,7 +244,10 @@ async def _carry_out(
         answer = await _call_executor(environment.step_executor, step)
         await steerable.end()
     outcome, bindings = _checked_answer(answer, environment.step_executor, step.context.step_id)
-    return outcome, await step.conclude(outcome, bindings, is_last=True)
+    result = await step.conclude(outcome, bindings, is_last=True)
+    if step.partial_listeners is not None:
+        step.partial_listeners.end(result)
+    return outcome, result
 
 
 async def _call_executor(executor: StepExecutor, step: Step) -> object:

@@ -16,7 +16,7 @@ from .oversight.verification import OutcomeRefusedError
 from .step_actor import StepActor
 from .step_context import StepContext
 
-__all__ = ["Evaluate", "Inspect", "Inspection", "Step", "Verify"]
+__all__ = ["Evaluate", "Inspect", "Inspection", "PartialListeners", "Step", "Verify"]
 
 Evaluate: TypeAlias = Callable[[StepResult], Awaitable[StepResult]]
 """Evaluates the return expression of what a step comes to."""
@@ -56,6 +56,36 @@ class Verify(Protocol):
         ...
 
 
+class PartialListeners(Protocol):
+    """Those who want the values of a step while its model's answer streams."""
+
+    @property
+    def are_wanted(self) -> bool:
+        """Whether anybody wants to know at present."""
+        ...
+
+    def begin_attempt(self) -> int:
+        """Another answer of the model begins; gives its number."""
+        ...
+
+    def tell(self, values: Mapping[str, object], attempt: int) -> None:
+        """There are more values. Does not wait.
+
+        Args:
+            values: All that are there, by name.
+            attempt: The number of the answer that they are from.
+        """
+        ...
+
+    def end(self, result: StepResult) -> None:
+        """The step is about to commit."""
+        ...
+
+    def close(self) -> None:
+        """The step has ended; nothing comes any more."""
+        ...
+
+
 class _Conclusion(Struct, frozen=True, kw_only=True):
     outcome: StepOutcome
     result: StepResult
@@ -86,6 +116,7 @@ class Step:
         inspect: What the commit must pass, and may be changed by; None for nothing.
         rejections_left: How many commits may still be rejected before the step fails. An executor that can
             send a rejection back to its model sets it.
+        partial_listeners: Those who want its values while the model's answer streams; None for nobody.
     """
 
     __slots__ = (
@@ -96,6 +127,7 @@ class Step:
         "execution",
         "inspect",
         "is_interpolated",
+        "partial_listeners",
         "program",
         "rejections_left",
     )
@@ -118,6 +150,7 @@ class Step:
         self._evaluation: _Evaluation | None = None
         self.inspect: Inspect | None = None
         self.rejections_left = 0
+        self.partial_listeners: PartialListeners | None = None
 
     @property
     def context(self) -> StepContext:

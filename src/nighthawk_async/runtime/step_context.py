@@ -74,6 +74,11 @@ class StepContext:
         values = (self.step_locals.get(name, self.referenced_globals.get(name)) for name in roots)
         return [cast("Exception", value) for value in values if issubclass(type(value), Exception)]
 
+    @property
+    def visible_globals(self) -> Mapping[str, object]:
+        """The globals that the step's code can use."""
+        return self.step_globals if self.visible_builtins is None else self.referenced_globals
+
     def changed_bindings(self) -> dict[str, object]:
         """The write bindings that were assigned, rebound or made dirty, with their present values."""
         missing = object()

@@ -375,7 +375,7 @@ async def test_what_cannot_be_json_is_given_by_an_expression_and_told_so_once_fo
 
     @nh.natural_function
     async def choose(make: Callable[[], Parser]) -> object:
-        parser: Parser
+        parser: Annotated[Parser, Field(description="evaluated at every step")]
         label: str
         """natural
         Choose <:parser> by <make>, and <:label>.

@@ -2,10 +2,11 @@
 
 import json
 import re
-from typing import Any, Literal
+from enum import Enum
+from typing import Annotated, Any, Literal, TypeAlias
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 import nighthawk_async as nh
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response
@@ -273,6 +274,87 @@ async def test_a_small_model_is_asked_for_one_binding_at_a_time_and_never_for_th
     assert str(second.messages[0].content[-1]).endswith("stars?")  # type: ignore[union-attr]
     assert first.response_format is not None
     assert list(first.response_format.schema["properties"]) == ["label"]
+
+
+class Tone(Enum):
+    """Of a text."""
+
+    KIND = "kind"
+    CROSS = "cross"
+
+
+Stars: TypeAlias = Annotated[int, Field(ge=1, le=5)]
+
+
+@nh.natural_function
+async def rate(text: str) -> tuple[object, ...]:
+    stars: Stars
+    share: float
+    is_long: bool
+    tone: Tone
+    title: str
+    """natural
+    Set <:stars>, <:share>, <:is_long>, <:tone> and <:title> for <text>.
+    """
+    return stars, share, is_long, tone, title
+
+
+@nh.natural_function
+async def sort_out(text: str) -> tuple[object, ...]:
+    tone: Tone
+    label: Literal["good", "bad"]
+    stars: int | None
+    title: str
+    words: list[str]
+    count: int
+    """natural
+    Set <:tone>, <:label>, <:stars>, <:title>, <:words> and <:count> for <text>.
+    """
+    return tone, label, stars, title, words, count
+
+
+async def test_a_small_model_is_asked_for_flags_numbers_and_texts_together_and_for_choices_behind_them() -> (
+    None
+):
+    model, executor = direct(
+        {"stars": 4, "share": 1, "is_long": False, "tone": "kind"}, {"title": "你好 🎂"}, capabilities=SMALL
+    )
+    async with nh.run(executor) as run:
+        assert await rate("مرحبا") == (4, 1.0, False, Tone.KIND, "你好 🎂")
+    first, second = model.requests
+    assert first.response_format is not None
+    schema = first.response_format.schema
+    assert list(schema["properties"]) == schema["required"] == ["stars", "share", "is_long", "tone"]
+    assert schema["additionalProperties"] is False
+    assert str(first.messages[0].content[-1]).endswith('"مرحبا"')  # type: ignore[union-attr]
+    assert str(second.messages[0].content[-1]).endswith("title?")  # type: ignore[union-attr]
+    assert run.usage_meter.usage.requests == 2
+
+
+async def test_choices_that_come_first_and_other_types_are_asked_for_one_by_one() -> None:
+    model, executor = direct(
+        {"tone": "cross"},
+        {"label": "bad"},
+        {"stars": None},
+        {"title": "No"},
+        {"words": ["never"]},
+        {"count": 1},
+        capabilities=SMALL,
+    )
+    async with nh.run(executor):
+        assert await sort_out("no") == (Tone.CROSS, "bad", None, "No", ["never"], 1)
+    formats = [request.response_format for request in model.requests]
+    asked = [list(each.schema["properties"]) for each in formats if each is not None]
+    assert asked == [["tone"], ["label"], ["stars"], ["title"], ["words"], ["count"]]
+
+
+async def test_a_bad_value_among_several_is_named_and_all_are_asked_for_again() -> None:
+    good = {"stars": 5, "share": 0.5, "is_long": True, "tone": "kind"}
+    model, executor = direct({**good, "stars": 6}, {"stars": 5}, good, {"title": "Yes"}, capabilities=SMALL)
+    async with nh.run(executor):
+        assert await rate("yes") == (5, 0.5, True, Tone.KIND, "Yes")
+    assert "write binding 'stars'" in str(model.requests[1].messages[-1])
+    assert "has no field 'share'" in str(model.requests[2].messages[-1])
 
 
 async def test_a_single_binding_is_asked_for_with_the_variables_alone() -> None:

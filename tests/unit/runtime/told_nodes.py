@@ -70,6 +70,13 @@ class ToldNode:
         """See `NodeWriter`."""
         self.usages.append(usage)
 
+    is_watched = True
+
+    def set_outputs(self, outputs: Mapping[str, object]) -> None:
+        """See `NodeWriter`."""
+        assert self.state not in ENDS, f"{self.kind} {self.name} has ended"
+        self.outputs = dict(outputs)
+
     def count_retry(self) -> None:
         """See `NodeWriter`."""
         self.retries += 1

@@ -7,6 +7,7 @@ from typing import Any, cast
 import annotated_types
 import msgspec
 import typing_extensions
+from msgspec import Struct
 from pydantic import AliasChoices, AliasPath, Discriminator
 from pydantic.fields import FieldInfo
 
@@ -21,6 +22,7 @@ __all__ = ["comment_of", "described_type"]
 _DESCRIPTION_CHARACTERS = 300
 _PATTERN_CHARACTERS = 200
 _MAX_DEPTH = 4
+_MAX_DESCRIBED = 1_024
 
 _BOUNDS = {"gt": "> {}", "ge": ">= {}", "lt": "< {}", "le": "<= {}"}
 _LENGTHS = {"min_length": "len >= {}", "max_length": "len <= {}"}
@@ -33,8 +35,44 @@ def described_type(annotation: object, names: TypeNames) -> str:
         annotation: The type.
         names: How types are written in the block.
     """
-    text, comment = written_type(annotation, names), comment_of(annotation, (), names)
-    return f"{text} ({comment})" if comment else text
+    known = _find_known(annotation)
+    if known is not None and all(names.leads_to(text, named) is is_ for named, text, is_ in known.written):
+        for named, _, _ in known.written:
+            names.written(named)
+        return known.text
+    noted = names.apart()
+    text, comment = written_type(annotation, noted), comment_of(annotation, (), noted)
+    described = f"{text} ({comment})" if comment else text
+    mentioned = noted.mentioned.values()
+    written = tuple((each, names.written(each), names.is_reachable(each)) for each in mentioned)
+    _remember(annotation, _Described(described, written))
+    return described
+
+
+class _Described(Struct, frozen=True):
+    """A type that was described, and how what it mentions was written."""
+
+    text: str
+    written: tuple[tuple[object, str, bool], ...]
+
+
+_described: dict[object, _Described] = {}
+
+
+def _find_known(annotation: object) -> _Described | None:
+    try:
+        return _described.get(annotation)
+    except TypeError:  # not hashable: Annotated[int, {}]
+        return None
+
+
+def _remember(annotation: object, described: _Described) -> None:
+    try:
+        _described[annotation] = described
+    except TypeError:
+        return
+    if len(_described) > _MAX_DESCRIBED:
+        _described.pop(next(iter(_described)), None)
 
 
 def comment_of(annotation: object, metadata: Iterable[object], names: TypeNames) -> str:

@@ -100,7 +100,7 @@ def _has(name: str) -> Callable[[type], bool]:
 
 
 def _is_typed_dict(cls: type) -> bool:
-    return typing_extensions.is_typeddict(cls)
+    return has_base(cls, dict) and "__required_keys__" in class_dictionary(cls)
 
 
 def _is_named_tuple(cls: type) -> bool:

@@ -40,12 +40,12 @@ class TypesSection:
         written: Every type that was looked at, how it is written, and whether the block reaches it.
     """
 
-    def __init__(self, stubs: Sequence[_Stub], written: Sequence[tuple[object, str, bool]]) -> None:
+    def __init__(self, stubs: list[_Stub], written: Sequence[tuple[object, str, bool]]) -> None:
         self._stubs = stubs
         self._written = written
         self._whole = _text(["\n".join(stub.lines) for stub in stubs]) if stubs else ""
         self._bytes = len(self._whole.encode("utf-8", "replace"))
-        self._fitted: dict[tuple[int, str], str] = {}
+        self._fitted: dict[tuple[int, TokenCounter], str] = {}
 
     def is_written_with(self, names: TypeNames) -> bool:
         """Whether the types are still written in the same way.
@@ -62,7 +62,7 @@ class TypesSection:
             max_tokens: The budget.
             counter: Counts tokens.
         """
-        is_known = (max_tokens, counter.encoding_name) in self._fitted
+        is_known = (max_tokens, counter) in self._fitted
         return 0 < max_tokens < self._bytes and not is_known
 
     def text(self, max_tokens: int, counter: TokenCounter) -> str:
@@ -74,7 +74,7 @@ class TypesSection:
         """
         if max_tokens == 0 or self._bytes <= max_tokens:
             return self._whole if max_tokens else ""
-        key = (max_tokens, counter.encoding_name)
+        key = (max_tokens, counter)
         if key not in self._fitted:
             self._fitted[key] = self._fitting(max_tokens, counter)
         return self._fitted[key]
@@ -82,15 +82,18 @@ class TypesSection:
     def _fitting(self, max_tokens: int, counter: TokenCounter) -> str:
         """As many stubs as fit, the nearest first; only the first of all is cut when it alone is too long."""
         shown: list[_Stub] = []
-        left_out: list[_Stub] = []
         for stub in self._stubs:
-            is_fitting = not counter.exceeds(_shown_text([*shown, stub], []), max_tokens)
-            (shown if is_fitting else left_out).append(stub)
-        while left_out and shown and counter.exceeds(_shown_text(shown, left_out), max_tokens):
-            left_out.insert(0, shown.pop())
-        if not shown and self._stubs:
-            shown, left_out = _cut(self._stubs, max_tokens, counter)
-        return _shown_text(shown, left_out) if shown else ""
+            if not counter.exceeds(_shown_text([*shown, stub], []), max_tokens):
+                shown.append(stub)
+        while shown and counter.exceeds(_shown_text(shown, self._others(shown)), max_tokens):
+            shown.pop()
+        if shown[:1] != self._stubs[:1]:
+            shown = _cut(self._stubs, max_tokens, counter)
+        return _shown_text(shown, self._others(shown)) if shown else ""
+
+    def _others(self, shown: Sequence[_Stub]) -> list[_Stub]:
+        names = {stub.name for stub in shown}
+        return [stub for stub in self._stubs if stub.name not in names]
 
 
 _sections: dict[tuple[object, ...], TypesSection] = {}
@@ -132,14 +135,14 @@ def _made_section(roots: Iterable[object], names: TypeNames) -> TypesSection:
     return TypesSection(stubs, written)
 
 
-def _cut(stubs: Sequence[_Stub], max_tokens: int, counter: TokenCounter) -> tuple[list[_Stub], list[_Stub]]:
-    """The first stub with as many of its lines as fit, and the others; no stub when none of it fits."""
+def _cut(stubs: Sequence[_Stub], max_tokens: int, counter: TokenCounter) -> list[_Stub]:
+    """The first stub with as many of its lines as fit; none when not even one line does."""
     first, *others = stubs
     for count in range(len(first.lines) - 1, 0, -1):
         cut = _Stub(first.name, (*first.lines[:count], "    ..."))
         if not counter.exceeds(_shown_text([cut], others), max_tokens):
-            return [cut], others
-    return [], list(stubs)
+            return [cut]
+    return []
 
 
 def _shown_text(shown: Sequence[_Stub], left_out: Sequence[_Stub]) -> str:

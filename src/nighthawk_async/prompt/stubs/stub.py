@@ -187,8 +187,10 @@ def _attribute_lines(cls: type, names: TypeNames) -> Iterator[str]:
 
 def _method_lines(cls: type, names: TypeNames) -> Iterator[str]:
     own = [base for base in resolution_order(cls) if not is_of_library(base)]
-    machinery = _validators(cls)
-    methods = class_methods(cls, hidden=machinery, bases=own)
+    inner = {
+        name for base in own for name, each in class_dictionary(base).items() if has_base(type(each), type)
+    }
+    methods = class_methods(cls, hidden=_validators(cls) | inner, bases=own)
     for name, describe in islice(sorted(methods.items(), key=itemgetter(0)), _MAX_METHODS):
         yield _method_line(name, describe(names=names))
     if len(methods) > _MAX_METHODS:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from ...types.content import BinaryContent, FileUrl, UploadedFile, UserContent
 from ...types.messages import AssistantMessage, ToolResultsMessage, UserMessage
 from ...types.model import ModelRequest
+from ...types.partial_values import PartialValues
 from ...types.tools import ToolDefinition
 from ..human.events import (
     ApprovalAnswered,
@@ -128,6 +129,7 @@ EVENT_RULES: Mapping[type, EventRule] = MappingProxyType(
             deed="the tool call", modified_field="arguments", checked_value=_checked_arguments
         ),
         AfterToolCall: EventRule(modified_field="content", checked_value=_checked_content),
+        PartialValues: _LOOK_ON,
         BeforeCommit: EventRule(deed="the commit", modified_field="bindings", checked_value=_checked_mapping),
         BudgetThreshold: _LOOK_ON,
         Retry: _LOOK_ON,

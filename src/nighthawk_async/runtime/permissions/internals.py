@@ -7,9 +7,9 @@ everything that permissions deny.
 """
 
 import ast
+import functools
 import operator
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import Literal, cast
 
 from msgspec import Struct
@@ -37,6 +37,9 @@ cell_contents mro
 _INTERNALS = frozenset(_OF_FRAMES.split())
 """Attributes without them of frames, tracebacks, generators, coroutines, cells and classes."""
 
+_FORMATTING = frozenset({"format", "format_map"})
+"""Methods of texts that read attributes; calls of them are seen, but not what is done with them later."""
+
 _MACHINERY = frozenset({"__build_class__", "__builtins__", "__import__"})
 _FAILING = {
     "__build_class__": "a class statement does not work here: ",
@@ -50,8 +53,8 @@ def _is_internal(attribute: str) -> bool:
 
 def names_an_internal_attribute(call: PermissionCall) -> bool:
     """Whether a text among the arguments is such an attribute, or a dotted path with one."""
-    texts = _texts_in(call.arguments.values())
-    return any(_is_internal(part) for text in texts for part in text.split("."))
+    parts = [part for text in _texts_in(call.arguments.values()) for part in text.split(".")]
+    return any(_is_internal(part) or part in _FORMATTING for part in parts)
 
 
 def _texts_in(values: Iterable[object]) -> Iterator[str]:
@@ -65,14 +68,15 @@ def _texts_in(values: Iterable[object]) -> Iterator[str]:
 NO_INTERNALS = permissions(
     deny=[
         *(eval, exec, compile, globals, locals, vars, str.format, str.format_map),
+        *(functools.update_wrapper, functools.wraps),
         *(
             rule(each, when=names_an_internal_attribute)
-            for each in (getattr, operator.attrgetter, operator.methodcaller)
+            for each in (getattr, setattr, operator.attrgetter, operator.methodcaller)
         ),
     ],
     default="allow",
 )
-"""What a block that names these builtins still cannot do: they see names, or attributes, in other texts."""
+"""What a block cannot do even where it names these: they find names, or attributes, in other texts."""
 
 
 class _Findings(Struct, frozen=True):
@@ -119,10 +123,16 @@ def check_internals(text: str, mode: Literal["eval", "exec"], context: StepConte
         )
 
 
-@lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)
 def _findings(text: str, mode: Literal["eval", "exec"]) -> _Findings:
     nodes = list(ast.walk(compile(text, "<text>", mode, ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)))
-    attributes = (each for node in nodes for each in _attributes(node) if _is_internal(each))
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    attributes = (
+        each
+        for node in nodes
+        for each in _attributes(node)
+        if _is_internal(each) or (each in _FORMATTING and id(node) not in called)
+    )
     names = (each for node in nodes for each in _names(node) if each in _MACHINERY)
     return _Findings(
         attributes=tuple(attributes),

@@ -1,0 +1,1 @@
+"""Types, inputs and functions of the blocks. Nothing here imports this project: the peers share it."""

@@ -15,8 +15,8 @@ from ..streams.events import PROSE
 
 __all__ = ["BENCHMARKS", "VALUES"]
 
-LIMITS = StepContextLimits(locals_max_items=100)
-"""The usual limits, but with room for a hundred variables."""
+LIMITS = StepContextLimits(locals_max_items=110)
+"""The usual limits, but with room for a hundred and some variables."""
 
 
 @dataclass
@@ -73,13 +73,26 @@ def as_prose(tokens: int) -> str:
 @cache
 def text_at_the_budget() -> dict[str, object]:
     """A text that just fits."""
-    return {"text": as_prose(LIMITS.value_max_tokens)}
+    return {"text": as_prose(LIMITS.locals_max_tokens - 10)}
 
 
 @cache
 def long_text() -> dict[str, object]:
     """A text of a megabyte, of which the beginning is shown."""
     return {"text": PROSE * (1_000_000 // len(PROSE))}
+
+
+@cache
+def crowded_section() -> dict[str, object]:
+    """Texts, tables and objects, many of them small and some larger than the section."""
+    rows = [{"id": number, "name": f"row {number}", "tags": ["a", "b"]} for number in range(5_000)]
+    large = {
+        "article": PROSE * 50,
+        "rows": rows,
+        "letters": [PROSE] * 40,
+        "node": Node(PROSE * 20, ["x"] * 9_000),
+    }
+    return {**hundred_locals(), **large}
 
 
 def render(make_values: Callable[[], Mapping[str, object]], sections: int) -> Mapping[str, float]:
@@ -105,6 +118,7 @@ VALUES: tuple[tuple[str, str, Callable[[], Mapping[str, object]]], ...] = (
     ("million-rows", "a list of a million rows", million_rows),
     ("deep-object", "objects and dictionaries two hundred deep", deep_object),
     ("text-at-budget", "a text that just fits its budget", text_at_the_budget),
+    ("crowded-section", "a section with values that are cut", crowded_section),
     ("long-text", "a text of a megabyte", long_text),
 )
 

@@ -1,7 +1,7 @@
 """How often the embedded model is right, asked for several values together and for one after the other.
 
 `python -m benchmarks small-models --full` measures it. It needs the extra `local` and the model's weights.
-The answers are not a matter of chance, so one round is enough.
+Which requests share a batch changes an answer or two from run to run; one round is enough to see the rest.
 """
 
 import json

@@ -177,7 +177,7 @@ def _body(request: nh.ModelRequest) -> Mapping[str, Any]:
 
 
 def _parts(body: Mapping[str, Any]) -> Mapping[str, int]:
-    parts = dict.fromkeys(PARTS, 0)
+    parts: dict[str, int] = dict.fromkeys(PARTS, 0)
     for message in body["messages"]:
         for text in texts_of_body({"messages": [message]}, with_media=False):
             if message["role"] == "system":

@@ -61,6 +61,28 @@ async def test_a_natural_function_runs_on_the_real_model() -> None:
     assert run.usage_meter.usage.is_complete
 
 
+@nh.natural_function
+async def read_order(order: str) -> tuple[int, float]:
+    quantity: int
+    price: float
+    """natural
+    Set <:quantity> to the number of pieces in <order>, <:price> to the price of one piece.
+    """
+    return quantity, price
+
+
+async def test_two_numbers_are_read_by_the_real_model_in_one_request() -> None:
+    executor = nh.AgentStepExecutor.from_configuration(
+        configuration=nh.StepExecutorConfiguration(model=f"local:{NAME}")
+    )
+    with anyio.fail_after(90):
+        async with nh.run(executor) as run:
+            english = await read_order("Seven books for 12.40 each.")
+            arabic = await read_order("من فضلكم 10 أقلام بسعر 2.25 للقلم.")
+    assert (english, arabic) == ((7, 12.4), (10, 2.25))
+    assert run.usage_meter.usage.requests == 2
+
+
 async def test_a_response_names_the_model_and_no_path() -> None:
     """It goes to traces, and to clients of services."""
     request = ask_for(an_object("number", {"type": "integer"}), "Which number is this: seven?")

@@ -31,7 +31,6 @@ _MAX_DEPTH = 48
 _KEY_CELLS = 8
 _LEAST_CELLS_OF_PAIR = 2
 _CELLS_PER_SCALAR = 2
-_CELLS_PER_COMPOUND = 4
 _LEAST_PARTS = 8
 
 _Item = TypeVar("_Item")
@@ -239,7 +238,7 @@ class _Walk:
         item: object = part[1] if opened.has_keys else part
         if find_scalar_text(type(item)) is not None:
             return _CELLS_PER_SCALAR
-        return max(_CELLS_PER_COMPOUND, self.convert(item, room // _LEAST_PARTS, depth + 1)[1])
+        return _CELLS_PER_SCALAR * max(2, self.convert(item, room // _LEAST_PARTS, depth + 1)[1])
 
     def _shares(self, parts: list[Any], opened: _Opened, cells: int) -> list[int] | None:
         """The cells of each part in a selective pass: as many as it needs, large ones equally many."""

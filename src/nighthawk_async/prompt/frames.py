@@ -78,7 +78,7 @@ def find_frame(value: Any, cls: type) -> Frame | None:
 
 
 def scalar_of_array(value: Any, cls: type) -> tuple[bool, object]:
-    """Tell whether a value is an item of a numpy array, or an array of no dimension; return Python's value."""
+    """Tell whether a value is an item of an array, or an array of no dimension; return it as Python's own."""
     kind = _kind(cls)
     if kind == "numpy.generic" or (kind == "numpy.ndarray" and value.ndim == 0):
         item = value.item()
@@ -122,12 +122,17 @@ def _pandas_frame(frame: Any) -> Frame | None:
         return None  # columns of an extension, whose code would run
     shown = frame.iloc[:, :_MAX_COLUMNS]
     columns = list(shown.columns)
-    has_index = type_name(_class_of(frame.index)) != "RangeIndex"
+    has_index = not _only_counts(frame.index)
     if has_index:
         columns.insert(0, "index" if frame.index.name is None else frame.index.name)
     present = _without_missing()
     rows = (tuple(map(present, row)) for row in shown.itertuples(index=has_index, name=None))
     return Frame(length=len(frame), items=rows, columns=columns, width=len(frame.columns) + has_index)
+
+
+def _only_counts(index: Any) -> bool:
+    is_range = type_name(_class_of(index)) == "RangeIndex"
+    return is_range and index.start == 0 and index.step == 1 and index.name is None
 
 
 def _pandas_series(series: Any) -> Frame | None:

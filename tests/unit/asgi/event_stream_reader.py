@@ -24,7 +24,7 @@ class KnownNodes:
         """Carry out one event."""
         if name == "step":
             self._take_step(data)
-        elif name == "usage":
+        elif name in ("partial", "usage"):
             self.nodes[data["id"]].update(data)
         elif name == "dropped":
             self._drop(data["id"])

@@ -30,6 +30,7 @@ CHANGES = st.one_of(
     st.tuples(st.just("state"), st.integers(0, 9), st.sampled_from(["waiting", "running", "suspended"])),
     st.tuples(st.just("usage"), st.integers(0, 9), st.integers(0, 3)),
     st.tuples(st.just("retry"), st.integers(0, 9)),
+    st.tuples(st.just("outputs"), st.integers(0, 9), st.integers(0, 3)),
     st.tuples(
         st.just("attribute"), st.integers(0, 9), st.text(max_size=3), st.floats() | st.text(max_size=9)
     ),
@@ -62,6 +63,8 @@ class Story:
             writer.set_usage(Usage(requests=details[0], cost=Decimal(details[0]) / 7))
         elif name == "retry":
             writer.count_retry()
+        elif name == "outputs":
+            writer.set_outputs({"value": details[0]})
         elif name == "attribute":
             writer.set_attributes({details[0]: details[1]})
         elif writer is not self.writers[0]:
@@ -189,3 +192,18 @@ def test_names_that_would_end_a_line_are_refused(name: str) -> None:
         encode_lines("data", event=name, event_id="1")
     with pytest.raises(ValueError, match="neither line ends nor NUL"):
         encode_lines("data", event="text", event_id=name)
+
+
+def test_outputs_so_far_are_told_apart_from_the_node() -> None:
+    story = Story()
+    story.go_on(("begin", 0, "a"))
+    before = story.tree.snapshot()
+    story.go_on(("outputs", 1, 2))
+    story.go_on(("usage", 1, 3))
+    told = list(events_between(before, story.tree.snapshot()))
+    assert [event.name for event in told] == ["usage", "partial", "usage"]
+    assert told[1].data == {"id": story.tree.snapshot().children[0].id, "outputs": {"value": "2"}}
+    before = story.tree.snapshot()
+    story.go_on(("end", 1, "completed"))
+    (told_at_end,) = events_between(before, story.tree.snapshot())
+    assert (told_at_end.name, told_at_end.data["outputs"]) == ("step", {"return": "1"})

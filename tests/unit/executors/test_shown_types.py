@@ -83,7 +83,7 @@ async def system_prompts(
 
 async def test_types_are_shown_as_stubs_before_the_variables_to_set() -> None:
     (prompt,) = await system_prompts("Ada")
-    assert f"instruction to you.\n\n{STUBS}\n" in prompt
+    assert f"\n\n{STUBS}\n" in prompt
     assert prompt.index(STUBS) < prompt.index("\n- customer: Customer")
     assert "__main__" not in prompt
     assert __name__ not in prompt
@@ -103,7 +103,7 @@ async def test_a_block_without_types_has_no_section_of_them() -> None:
     assert "TYPES" not in prompt
     assert "\n\n\n" not in prompt
     assert "\n- stars: int (>= 1, <= 5)" in prompt
-    assert "return_value, float (> 0), or" in prompt
+    assert "float (> 0)" in prompt
 
 
 async def test_a_class_in_reach_by_its_module_alone_is_written_with_it() -> None:
@@ -126,7 +126,7 @@ async def find(name: str) -> crm.Customer:
     prompt = steps.model.requests[0].system_prompt
     assert "\nclass crm.Customer:  # A customer as the CRM knows it.\n" in prompt
     assert "\nclass Address:  # give as data\n" in prompt
-    assert "return_value, crm.Customer, or" in prompt
+    assert "crm.Customer" in prompt.partition("return_value")[2]
 
 
 def _defined(source: str, namespace: dict[str, Any], name: str) -> Callable[[Any], Any]:
@@ -152,13 +152,20 @@ async def test_templates_choose_where_types_are_shown() -> None:
         step_system_prompt_template="A $$5 ${tool_result_max_tokens}\n\n$types\n\n$outcome",
         step_user_prompt_template="$program $types",
     )
-    steps = ScriptedSteps(SET_CUSTOMER, prompts=templates)
+    limits = nh.StepContextLimits(tool_result_max_tokens=700)
+    steps = ScriptedSteps(SET_CUSTOMER, prompts=templates, context_limits=limits)
     async with nh.run(steps.executor):
         await read_ticket(Ticket("Ada"))
-    assert steps.model.requests[0].system_prompt.startswith(f"A $5 1200\n\n{HEADING}\nclass Customer:")
+    assert steps.model.requests[0].system_prompt.startswith(f"A $5 700\n\n{HEADING}\nclass Customer:")
     assert steps.user_prompt.partition("find_customer>.\n ")[2].startswith(HEADING)
     (prompt,) = await system_prompts("Ada", prompts=nh.StepPromptTemplates(step_system_prompt_template="No."))
     assert prompt == "No."
+
+
+async def test_a_class_that_a_block_must_not_see_is_given_as_data() -> None:
+    limits = nh.StepContextLimits(visible_names="named")
+    (prompt,) = await system_prompts("Ada", context_limits=limits)
+    assert "\nclass Ticket:  # give as data\n" in prompt
 
 
 @pytest.mark.parametrize(

@@ -348,6 +348,7 @@ class AgentStepExecutor:
             form,
             binding_types=prompt.binding_types,
             return_type=prompt.return_type,
+            provided_tools=configuration.provided_tools,
         )
         system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
         user_prompt = prompt.user()

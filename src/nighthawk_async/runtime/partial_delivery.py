@@ -136,7 +136,7 @@ class PartialDelivery:
         for sink in tuple(self._sinks):
             sink.put(partial)
         node = self._step.actor.node
-        if node is not None and not is_final:  # the end of the node tells of the last ones
+        if node is not None and node.is_watched and not is_final:  # its end tells of the last ones
             node.set_outputs(partial.values)
         if self._task_group is not None and self._has_calls:
             self._to_call_with = partial

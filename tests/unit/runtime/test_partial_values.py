@@ -574,3 +574,25 @@ async def test_a_tree_that_nobody_watches_shows_the_outputs_at_the_end(
             await order("…")
     step = next(each for each in tree.snapshot().walk() if each.kind == "step")
     assert step.outputs["note"] == '"All in stock."'
+
+
+async def test_a_callback_does_not_make_a_tree_render_values_that_nobody_watches() -> None:
+    tree = TaskTree()
+    shown: list[object] = []
+
+    def look(partial: nh.PartialValues) -> None:
+        shown.extend(view.outputs for view in tree.snapshot().walk() if view.kind == "step")
+
+    @nh.natural_function(on_partial=look)
+    async def write() -> str:
+        note: str
+        """natural
+        Write a <:note>.
+        """
+        return note
+
+    with tree.recording():
+        async with nh.run(executor({"kind": "pass", "bindings": {"note": "All in stock, sent today."}})):
+            await write()
+    assert len(shown) > 2
+    assert not any(shown)

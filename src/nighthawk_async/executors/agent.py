@@ -38,6 +38,7 @@ from .model_agent import ModelAgent
 from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
+from .refusals import Refusals
 from .result_room import ResultRoom
 from .step_prompt import StepPrompt
 from .tool_surface import check_mentioned_tools, check_tools
@@ -301,6 +302,7 @@ class AgentStepExecutor:
     ) -> tuple[StepOutcome, dict[str, object]]:
         if self.model is None:
             raise ConfigurationError("The direct outcome transport needs a model, not an agent of your own.")
+        refusals = Refusals(step_id=step.context.step_id, names=prompt.names)
         asker = Asker(
             model=self.model,
             step_id=step.context.step_id,
@@ -309,10 +311,11 @@ class AgentStepExecutor:
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
             report_usage=_usage_report(environment, step, agent_span),
+            refusals=refusals,
         )
         if self.model.capabilities.is_small:
             return await answer_piecemeal(asker, step, prompt)
-        bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy)
+        bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
         return await answer_at_once(asker, step, prompt, bindings)
 
     def _task(
@@ -326,6 +329,8 @@ class AgentStepExecutor:
         configuration, context = self.configuration, step.context
         guard, functions = configuration.loop_guard, environment.tool_scope.visible()
         room = ResultRoom(self.tool_result_rendering_policy, self._context_window)
+        refusals = Refusals(step_id=context.step_id, names=prompt.names)
+        bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
         toolbox = Toolbox(
             actor=step.actor,
             environment=environment,
@@ -335,6 +340,7 @@ class AgentStepExecutor:
             shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,
             guarded=guard and GuardedCalls(environment, guard),
+            refusals=refusals,
             note_failure=None if agent_span is None else agent_span.note_tool_failure,
         )
         check_tools(tuple(functions.values()), self.model)
@@ -371,7 +377,8 @@ class AgentStepExecutor:
             may_end=step.actor.may_end,
             report_usage=partial(_measure_usage, room, _usage_report(environment, step, agent_span)),
             answer_form=form,
-            set_bindings=AnswerBindings(step.actor, environment, self.tool_result_rendering_policy).set,
+            set_bindings=bindings.set,
+            word_refusal=refusals.text,
         )
 
     def _tool_instructions(self, context: StepContext) -> str:

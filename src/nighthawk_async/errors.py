@@ -202,11 +202,7 @@ class ExecutionError(NighthawkError):
     """What was wrong with the answer of a model, where that is what failed."""
 
     def caused_by(self, cause: "CorrectionCause") -> Self:
-        """Say what was wrong with the answer of a model, and return it.
-
-        Args:
-            cause: What was wrong.
-        """
+        """Say what was wrong with the answer of a model, and return it."""
         self.cause = cause
         return self
 
@@ -380,12 +376,7 @@ class ToolValidationError(NighthawkError):
     paths: tuple[tuple[str | int, ...], ...] = ()
 
     def about(self, annotation: object, *paths: tuple[str | int, ...]) -> Self:
-        """Say which type it is about, and where the value fails, and return it.
-
-        Args:
-            annotation: The type.
-            *paths: The places.
-        """
+        """Say which type it is about, and where in the value it fails, and return it."""
         self.annotation, self.paths = annotation, paths
         return self
 

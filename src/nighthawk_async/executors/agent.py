@@ -350,10 +350,7 @@ class AgentStepExecutor:
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         begin = partial(_begin_counted, step, toolbox)
         outcome = answer_instructions(
-            transport,
-            form,
-            binding_types=prompt.binding_types,
-            return_type=prompt.return_type,
+            transport, form, binding_types=prompt.binding_types, return_type=prompt.return_type
         )
         system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
         user_prompt = prompt.user()

@@ -110,7 +110,7 @@ class AnswerBindings:
         except NighthawkError as error:
             if (host_error := find_host_error(error)) is not None:
                 raise host_error from host_error.__cause__
-            return self._refusals.of_call(error), self._refusals.stub(error)
+            return outcome_of_failure(error), self._refusals.stub(error)
         return ToolOutcome(payload=describe_reply(pending.command, value, hides=_hides_nothing)), ""
 
 

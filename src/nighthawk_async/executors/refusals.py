@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
+from msgspec.structs import replace
+
 from ..errors import (
     CorrectionCause,
     ExecutionError,
@@ -57,7 +59,10 @@ class Refusals:
         Args:
             error: What the step actor replied with.
         """
-        return outcome_of_failure(error, stub=self.stub(error))
+        outcome, stub = outcome_of_failure(error), self.stub(error)
+        if outcome.error is None or not stub:
+            return outcome
+        return ToolOutcome(error=replace(outcome.error, message=f"{outcome.error.message}\n{stub}"))
 
     def stub(self, error: NighthawkError) -> str:
         """The stub of the type that a value does not match, where it fails; empty without one."""

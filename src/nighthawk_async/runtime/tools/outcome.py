@@ -80,20 +80,19 @@ class ToolResultRenderingPolicy(Struct, frozen=True, kw_only=True):
         return self.counter.encoding_name
 
 
-def outcome_of_failure(error: NighthawkError, *, stub: str = "") -> ToolOutcome:
+def outcome_of_failure(error: NighthawkError) -> ToolOutcome:
     """The outcome that tells the model what went wrong, with a hint where one helps.
 
     Args:
         error: What the step actor replied with.
-        stub: The stub of the type that a value does not match.
     """
     match error:
         case ToolBoundaryError():
-            guidance = f"{(error.guidance or '').rstrip('.')}:\n{stub}" if stub else error.guidance
-            failure = ToolError(kind=error.kind, message=error.message, guidance=guidance)
+            failure = ToolError(kind=error.kind, message=error.message, guidance=error.guidance)
         case ToolValidationError():
-            guidance = f"Pass a value of this type:\n{stub}" if stub else "Pass a value of the expected type."
-            failure = ToolError(kind="invalid_input", message=str(error), guidance=guidance)
+            failure = ToolError(
+                kind="invalid_input", message=str(error), guidance="Pass a value of the expected type."
+            )
         case _:
             failure = _evaluation_failure(error)
     if len(failure.message) > _MAX_MESSAGE_CHARACTERS:

@@ -231,7 +231,7 @@ class AgentLoop:
 
     def _what_to_do(self, cause: CorrectionCause) -> str:
         """How to answer anew; empty where the refusal says it."""
-        if cause in ("no_outcome", "cut_off"):
+        if cause == "no_outcome":
             return ""
         return ANSWER_AGAIN if self._task.outcome_transport == "native" else _END_AGAIN
 

@@ -77,7 +77,7 @@ class AnswerBindings:
         first = next(iter(errors.values()))
         cause = "binding_value" if first.kind == "invalid_input" else first.kind
         shown = "\n".join(dict.fromkeys(filter(None, stubs)))
-        message = f"{told}{note}" + (f"\n{shown}\n" if shown else "")
+        message = f"{told}{note}" + (f"\n{shown}" if shown else "")
         raise ExecutionError(message).without_content(what).caused_by(cause)
 
     async def _set_governed(self, name: str, value: object) -> tuple[ToolOutcome, str]:

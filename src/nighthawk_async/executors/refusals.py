@@ -51,7 +51,7 @@ class Refusals:
         """
         told = str(error).removeprefix(f"step {self.step_id}: ")
         stub = self.stub(error)
-        return f"{told}\n{stub}\n" if stub else told
+        return f"{told}\n{stub}" if stub else told
 
     def of_call(self, error: NighthawkError) -> ToolOutcome:
         """What came of a tool call that failed; see `outcome_of_failure`.
@@ -86,7 +86,7 @@ def told_text(start: str, reason: str, what_to_do: str) -> str:
     """A message about an answer that was refused."""
     if not what_to_do:
         return f"{start}{reason}"
-    end = "" if reason.endswith("\n") else " " if reason.endswith((".", "!", "?")) else ". "
+    end = "\n" if "\n" in reason else " " if reason.endswith((".", "!", "?")) else ". "
     return f"{start}{reason}{end}{what_to_do}"
 
 

@@ -6,6 +6,7 @@
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -65,6 +66,19 @@ async def read_invoice(text: str) -> Invoice | None:
     return invoice
 
 
+class Parser:
+    """Made by code alone."""
+
+
+@nh.natural_function
+async def make_parser(text: str) -> Parser:
+    parser: Parser
+    """natural
+    Set <:parser> to one for <text>.
+    """
+    return parser
+
+
 @nh.natural_function
 async def count_words(text: str) -> int:
     """natural
@@ -106,6 +120,7 @@ async def look_up(text: str, account: Account) -> str:
 Call: TypeAlias = Callable[[], Any]
 READ: Call = lambda: read_invoice("two pears")  # noqa: E731
 COUNT: Call = lambda: count_words("two pears")  # noqa: E731
+MAKE: Call = lambda: make_parser("two pears")  # noqa: E731
 LOOK_UP: Call = lambda: look_up("pears", Account())  # noqa: E731
 
 
@@ -168,9 +183,10 @@ class Scenario:
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """What the model was told, and how that was counted."""
+    """What the model was told, in the words of all transports and in its own, and how that was counted."""
 
     text: str
+    message: str
     corrections: Mapping[str, int]
 
 
@@ -186,20 +202,24 @@ async def told(scenario: Scenario, transport: Transport) -> Told:
     async with nh.run(executor, **scenario.run()) as run:
         for function in scenario.tools:
             nh.tool(function)
-        try:
+        with suppress(Exception):  # how it ends does not matter
             await scenario.call()
-        except Exception:  # noqa: BLE001, S110  (how it ends does not matter)
-            pass
     messages = model.requests[len(scenario.given)].messages
     after = max(at for at, each in enumerate(messages) if isinstance(each, nh.AssistantMessage)) + 1
-    return Told(text=_text(messages[after], transport, scenario), corrections=run.usage_meter.corrections)
+    last = messages[after]
+    text = _text(last, transport, scenario)
+    message = str(last.content[0]) if isinstance(last, nh.UserMessage) else text
+    return Told(text=text, message=message, corrections=run.usage_meter.corrections)
 
 
 def _text(message: nh.Message, transport: Transport, scenario: Scenario) -> str:
     if isinstance(message, nh.ToolResultsMessage):
-        result = next(each for each in reversed(message.results) if each.is_error or len(each.content) > 1)
-        if not result.is_error:
-            return str(result.content[-1])
+        failed = [each for each in message.results if each.is_error]
+        result = next((each for each in failed if each.name == "nh_outcome"), failed[0] if failed else None)
+        if result is None:
+            return str(message.results[0].content[-1])
+        if scenario.group == CALLS:
+            result = failed[-1]
         error = json.loads(str(result.content[0]))["error"]
         return "\n".join(filter(None, (f"{error['kind']}: {error['message']}", error["guidance"])))
     assert isinstance(message, nh.UserMessage)
@@ -208,7 +228,7 @@ def _text(message: nh.Message, transport: Transport, scenario: Scenario) -> str:
     assert text.startswith(start), text
     again = "Answer again with JSON only."
     if not text.endswith(again):
-        return text.removeprefix(start)
+        return text
     assert scenario.cause == "oversight" or text.startswith(STARTS[transport]), text
     text = text.removeprefix(start).removesuffix(again).rstrip().removesuffix(".")
     return f"invalid_input: {text}\nEnd the block again."
@@ -251,9 +271,8 @@ WRONG = {"number": "7", "lines": [{"product": "pear", "quantity": 1}, {"product"
 def of_answer(
     when: str, cause: str | None, given: Given, transports: tuple[Transport, ...] = ANSWERS, **others: Any
 ) -> Scenario:
-    return Scenario(
-        group=ANSWER, when=when, cause=cause, given=(given,), transports=transports, **others
-    )
+    others = {"group": ANSWER, **others}
+    return Scenario(when=when, cause=cause, given=(given,), transports=transports, **others)
 
 
 def of_call(when: str, cause: str | None, *given: Given, **others: Any) -> Scenario:
@@ -275,6 +294,17 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_answer("A field is not one of the kind", "outcome_fields", answer(kind="pass", reason="done")),
     of_answer("A field is missing", "outcome_fields", answer(kind="return"), TWO),
     of_answer("A field is missing", "outcome_fields", answer(kind="return"), ("direct",)),
+    of_answer("It gives a value and an expression", "outcome_fields",
+              answer(kind="return", return_value=2, return_expression="2"), TWO, call=COUNT),
+    of_answer("It gives an expression where there are none", "outcome_fields",
+              answer(kind="return", return_expression="2"), ("direct",), call=COUNT),
+    of_answer("It gives a message and an expression", "outcome_fields",
+              answer(kind="raise", raise_message="no", raise_expression="UnreadableError()"), TWO),
+    of_answer("The field `bindings` holds no object", "outcome_fields", answer(kind="pass", bindings=[])),
+    of_answer("A field that holds text holds something else", "outcome_fields",
+              answer(kind="raise", raise_message=1)),
+    of_answer("A variable has a type that data cannot give", "binding_name",
+              answer(kind="pass", bindings={"parser": {}}), TWO, call=MAKE),
     of_answer("A variable is not one of the block", "binding_name",
               answer(kind="pass", bindings={"bill": RIGHT})),
     of_answer("A value does not match its type", "binding_value",
@@ -282,6 +312,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_answer("A variable was left out", "binding_missing", answer(kind="pass")),
     of_answer("The return value does not match", "return_value",
               answer(kind="return", return_value="two"), call=COUNT),
+    of_answer("The return value has a type that data cannot give", "return_value",
+              answer(kind="return", return_value={}), TWO, call=MAKE),
     of_answer("The expression of the return value fails", "return_expression",
               answer(kind="return", return_expression="len(txt)"), TWO, call=COUNT),
     of_answer("The value of that expression does not match", "return_value",
@@ -295,9 +327,10 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_answer("Calls came after `nh_outcome`", "calls_after_outcome",
               Given(calls=(tool_call("nh_outcome", kind="pass"), tool_call("nh_eval", expression="1"))),
               ("tool",)),
-    of_answer("A check does not accept it", "oversight",
-              answer(kind="pass", bindings={"invoice": RIGHT}), ("tool",),
-              run=lambda: {"verify": too_rude}),
+    *(of_answer("A check does not accept it", "oversight",
+                answer(kind="pass", bindings={"invoice": RIGHT}), (transport,), start=start,
+                run=lambda: {"verify": too_rude})
+      for transport, start in zip(ANSWERS, (None, "That outcome was ", "That answer was "), strict=True)),
     of_call("The code is no Python", "invalid_input", evaluate("text +")),
     of_call("A name does not exist", "resolution", evaluate("txt")),
     of_call("What it calls raises", "execution", evaluate("lookup('fig')")),
@@ -325,6 +358,19 @@ SCENARIOS: tuple[Scenario, ...] = (
     of_call("The call has been made like this, with the same result", "invalid_input",
             *(evaluate("len(text)"),) * 3,
             configuration={"loop_guard": nh.LoopGuard(warn_after=2, refuse_after=3, fail_after=5)}),
+    of_call("It came after `nh_outcome`", "calls_after_outcome",
+            Given(calls=(tool_call("nh_outcome", kind="pass"), tool_call("nh_eval", expression="1")))),
+    of_answer("A hook vetoes a value of an answer", "oversight",
+              answer(kind="pass", bindings={"invoice": RIGHT}), group=POLICY, run=hooked),
+    of_call("Permissions want people asked, and nobody is there", "oversight", evaluate("lookup('fig')"),
+            group=POLICY,
+            run=lambda: {"permissions": nh.permissions(ask=nh.rule("lookup"), default="allow")}),
+    of_call("The block does not name what code reads", "resolution", evaluate("account.__class__"),
+            group=POLICY,
+            configuration={"context_limits": nh.StepContextLimits(visible_names="named")}),
+    of_call("The arguments are no JSON, where policies look at them", "invalid_input",
+            Given(calls=(nh.ToolCall(id="call", name="nh_eval", arguments="{expression}"),)), group=POLICY,
+            run=hooked),
     of_call("A hook vetoes the call", "oversight", evaluate("lookup('fig')"), group=POLICY, run=hooked),
     of_call("Permissions deny it", "oversight", evaluate("lookup('fig')"), group=POLICY,
             run=lambda: {"permissions": nh.permissions(deny=nh.rule("lookup"), default="allow")}),
@@ -339,7 +385,7 @@ SCENARIOS: tuple[Scenario, ...] = (
 
 
 def with_rows(page: str, texts: Mapping[int, str]) -> str:
-    """The page with its rows written anew."""
+    """The page with its rows written anew: the texts by the numbers of the scenarios."""
     for group in dict.fromkeys(each.group for each in SCENARIOS):
         rows = "\n".join(
             _row(each, texts[number]) for number, each in enumerate(SCENARIOS) if each.group == group
@@ -358,7 +404,7 @@ def _row(scenario: Scenario, text: str) -> str:
 
 
 async def _texts() -> dict[int, str]:
-    return {number: (await told(each, each.transports[0])).text for number, each in enumerate(SCENARIOS)}
+    return {number: (await told(each, each.transports[0])).message for number, each in enumerate(SCENARIOS)}
 
 
 if __name__ == "__main__":

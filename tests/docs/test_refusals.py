@@ -25,9 +25,7 @@ async def test_a_refusal_is_the_same_in_each_transport_and_counted_by_its_cause(
 
 
 async def test_the_page_has_the_text_of_each_refusal() -> None:
-    texts = {
-        number: (await told(each, each.transports[0])).text for number, each in enumerate(SCENARIOS)
-    }
+    texts = {number: (await told(each, each.transports[0])).message for number, each in enumerate(SCENARIOS)}
     page = PAGE.read_text(encoding="utf-8")
     assert with_rows(page, texts) == page, "python -m tests.docs.refusals writes the page anew"
 

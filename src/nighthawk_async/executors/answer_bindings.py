@@ -119,7 +119,8 @@ def _at_field(name: str, error: ToolError) -> str:
     subject = f"write binding '{name}'"
     if error.message.startswith(subject):
         return f"bindings.{name}{error.message.removeprefix(subject)}"
-    return f"bindings.{name}: {error.message}"
+    guidance = f" ({error.guidance})" if error.guidance and error.kind == "oversight" else ""
+    return f"bindings.{name}: {error.message}{guidance}"
 
 
 def _hides_nothing(name: str, value: object) -> bool:

@@ -20,6 +20,7 @@ from ..errors import (
 )
 from ..prompt.annotations import is_type_alias
 from ..prompt.stubs import TypeNames, fields_by_key, stub_of
+from ..runtime.conclude import INITIALIZE_IT
 from ..runtime.tools.outcome import ToolOutcome, outcome_of_failure
 
 __all__ = ["ANSWER_AGAIN", "CUT_OFF", "Refusals", "cause_of", "told_text"]
@@ -49,7 +50,7 @@ class Refusals:
         Args:
             error: Why it was refused.
         """
-        told = str(error).removeprefix(f"step {self.step_id}: ")
+        told = str(error).removeprefix(f"step {self.step_id}: ").replace(INITIALIZE_IT, "; give it one")
         stub = self.stub(error)
         return f"{told}\n{stub}" if stub else told
 
@@ -115,7 +116,7 @@ def _find_mismatch(error: BaseException | None) -> ToolValidationError | None:
 
 
 def _types_on(annotation: object, path: tuple[str | int, ...]) -> Iterator[object]:
-    """The types from the outermost to where a path leads; a step that leads nowhere is a label of pydantic's."""
+    """The types from the outermost to where a path leads; what leads nowhere is a label of pydantic's."""
     reached = [annotation]
     yield annotation
     for step in path:

@@ -34,10 +34,22 @@ from .step_actor import StepActor
 from .step_context import StepContext
 from .validation import type_name, validate_value
 
-__all__ = ["Rewriter", "StepResult", "done_note", "evaluated_value", "exception_of", "propose", "rewritten"]
+__all__ = [
+    "INITIALIZE_IT",
+    "Rewriter",
+    "StepResult",
+    "done_note",
+    "evaluated_value",
+    "exception_of",
+    "propose",
+    "rewritten",
+]
 
 Rewriter: TypeAlias = Literal["BeforeCommit", "inspect_step_commit"]
 """What can change a commit: hooks or oversight, as errors name them."""
+
+INITIALIZE_IT = "; initialize it in Python if the block may leave it alone"
+"""What an error says to the programmer, and not to the model."""
 
 _OUTCOME_TYPES = (
     PassStepOutcome,
@@ -261,8 +273,7 @@ def _check_nothing_missing(context: StepContext, bindings: Mapping[str, object])
     if missing:
         raise ExecutionError(
             f"step {context.step_id}: {_named(missing)} no value: the "
-            "block did not assign it and it had none before; initialize it in Python if the block may leave "
-            "it alone"
+            f"block did not assign it and it had none before{INITIALIZE_IT}"
         ).caused_by("binding_missing")
 
 

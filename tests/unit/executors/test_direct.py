@@ -156,7 +156,8 @@ async def test_an_answer_that_was_cut_off_is_refused_as_that_and_quoted_as_it_wa
     executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
     async with nh.run(executor):
         with pytest.raises(
-            nh.ExecutionError, match=r'cut off at its length limit; be brief; the model said: {"bindings": {"la$'
+            nh.ExecutionError,
+            match=r'cut off at its length limit; be brief; the model said: {"bindings": {"la$',
         ):
             await review("fine")
     said, refusal = model.requests[1].messages[1:]

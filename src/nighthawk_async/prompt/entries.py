@@ -59,7 +59,9 @@ class _Preview(Struct, frozen=True):
     """A scalar or a container."""
 
 
-_Kind: TypeAlias = _Text | _Module | _Inline | _Preview | CallableDescription | EnumerationDescription | ObjectMembers
+_Kind: TypeAlias = (
+    _Text | _Module | _Inline | _Preview | CallableDescription | EnumerationDescription | ObjectMembers
+)
 
 
 class Entry(Struct, frozen=True, kw_only=True):

@@ -18,8 +18,8 @@ from .fields import (
     is_public_name,
     object_fields,
 )
-from .introspection import class_dictionary, is_one_of, resolution_order, type_name
-from .type_names import TypeNames
+from .introspection import class_dictionary, instance_dictionary, is_one_of, resolution_order, type_name
+from .type_names import TypeNames, is_library_module
 from .value_line import FIELD_SHARE, ValueLine
 
 __all__ = [
@@ -132,11 +132,11 @@ def find_functions(
     """Find the public functions of a module: those of its `__all__`, else those it defines itself.
 
     Args:
-        module: The module. No code of it runs, no `__getattr__` either.
+        module: The module. No code of it runs. Models know those of libraries, of which none are found.
         limits: How many functions to show.
         names: How types are written in the block; None for their own names.
     """
-    held = types.ModuleType.__getattribute__(module, "__dict__")
+    held = {} if is_library_module(module) else instance_dictionary(module)
     listed = held.get("__all__")
     if type(listed) in (list, tuple):
         public = {name for name in cast("list[object]", listed) if type(name) is str}
@@ -145,7 +145,7 @@ def find_functions(
         public = {
             name
             for name, each in held.items()
-            if is_public_name(name) and _is_function(each) and _defining_module(each) in (own, None)
+            if type(name) is str and is_public_name(name) and _is_function(each) and each.__module__ == own
         }
     functions = sorted((name, held[name]) for name in public if name in held and _is_function(held[name]))
     shown = functions[: limits.object_max_methods]
@@ -159,10 +159,6 @@ def find_functions(
 
 def _is_function(value: object) -> bool:
     return is_one_of(type(value), _FUNCTION_TYPES)
-
-
-def _defining_module(function: object) -> object:
-    return getattr(function, "__module__", None)
 
 
 def method_lines(

@@ -17,7 +17,7 @@ IMPORT_NAMES = {
 PYTEST_PLUGIN = f"{PACKAGE}.testing.pytest_plugin"
 """Imported by pytest, and by nothing else: it need not be declared that pytest is there."""
 
-HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+|{PACKAGE}\.cli\.top_client")
+HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+|{PACKAGE}\.cli\.(?:top_client|server_facts)")
 """The transport of models, and what reads a dashboard from elsewhere."""
 
 TEXTUAL_MODULES = re.compile(rf"{PACKAGE}\.cli\.top_(app|tree)")

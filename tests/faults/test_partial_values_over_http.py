@@ -1,4 +1,4 @@
-"""The values of a step while its answer streams from a model server: every protocol, transport and fragment."""
+"""The values of a step while its answer streams from a model server, in every protocol and transport."""
 
 import json
 from collections.abc import Mapping

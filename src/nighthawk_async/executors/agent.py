@@ -29,7 +29,7 @@ from ..types.model import OutcomeTransport
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, objection_to_agent
 from .answer_bindings import AnswerBindings
-from .answer_form import answer_form_of
+from .answer_form import AnswerForm, answer_form_of
 from .direct import answer_at_once
 from .foreign_turns import foreign_task
 from .instructions import answer_instructions, tool_instructions, visibility_instructions
@@ -315,8 +315,10 @@ class AgentStepExecutor:
         )
         if self.model.capabilities.is_small:
             return await answer_piecemeal(asker, step, prompt)
-        bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
-        return await answer_at_once(asker, step, prompt, bindings)
+        return await answer_at_once(asker, step, prompt, self._bindings(environment, step, refusals))
+
+    def _bindings(self, environment: Environment, step: Step, refusals: Refusals) -> AnswerBindings:
+        return AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
 
     def _task(
         self,
@@ -330,7 +332,6 @@ class AgentStepExecutor:
         guard, functions = configuration.loop_guard, environment.tool_scope.visible()
         room = ResultRoom(self.tool_result_rendering_policy, self._context_window)
         refusals = Refusals(step_id=context.step_id, names=prompt.names)
-        bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
         toolbox = Toolbox(
             actor=step.actor,
             environment=environment,
@@ -349,9 +350,7 @@ class AgentStepExecutor:
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         begin = partial(_begin_counted, step, toolbox)
-        outcome = answer_instructions(
-            transport, form, binding_types=prompt.binding_types, return_type=prompt.return_type
-        )
+        outcome = self._answer_instructions(prompt, transport, form)
         system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
         user_prompt = prompt.user()
         room.hold((system_prompt, *user_prompt))
@@ -374,8 +373,17 @@ class AgentStepExecutor:
             may_end=step.actor.may_end,
             report_usage=partial(_measure_usage, room, _usage_report(environment, step, agent_span)),
             answer_form=form,
-            set_bindings=bindings.set,
+            set_bindings=self._bindings(environment, step, refusals).set,
             word_refusal=refusals.text,
+        )
+
+    def _answer_instructions(self, prompt: StepPrompt, transport: OutcomeTransport, form: AnswerForm) -> str:
+        return answer_instructions(
+            transport,
+            form,
+            binding_types=prompt.binding_types,
+            return_type=prompt.return_type,
+            provided_tools=self.configuration.provided_tools,
         )
 
     def _tool_instructions(self, context: StepContext) -> str:

@@ -193,7 +193,9 @@ def _schemas_of(
             subject: compact_schema(schema) for subject, schema in zip(left, together.schemas, strict=True)
         }
         definitions = {name: compact_schema(schema) for name, schema in together.definitions.items()}
-        values = {f"value{at}": schema for at, schema in enumerate(schemas.values())} | _FIELDS_OF_OUTCOMES
+        values = {f"value{at}": schema for at, schema in enumerate(schemas.values())} | {
+            **_FIELDS_OF_OUTCOMES
+        }
         reason = refusal_of({"type": "object", "properties": values}, definitions, site.endpoint)
         if reason is None or not left:
             return schemas, refused, definitions

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from ..errors import AnnotationError, ExecutionError
 from ..runtime.annotations import return_type
+from ..runtime.plain_data import data_schemas
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
-from ..runtime.validation import json_schemas, type_name
+from ..runtime.validation import type_name
 from ..types.outcomes import StepOutcome
 from .answer_bindings import AnswerBindings
 from .answer_form import RETURN_VALUE, answer_form_of
@@ -100,14 +101,14 @@ def schemas_of(
     """The schemas of types, and the `$defs` they refer to, which belong at the root of the whole schema."""
     for subject, annotation in types.items():
         try:
-            json_schemas((annotation,))
+            data_schemas((annotation,))
         except Exception as error:  # code of the user's types may raise anything
             raise AnnotationError(
                 f"step {context.step_id}: {subject} has the type {type_name(annotation)}, which has no JSON "
                 "Schema, so the direct outcome transport cannot ask for it; use another type or "
                 "outcome_transport='tool'"
             ) from error
-    together = json_schemas(tuple(types.values()))
+    together = data_schemas(tuple(types.values()))
     definitions = {"$defs": together.definitions} if together.definitions else {}
     return dict(zip(types, together.schemas, strict=True)), definitions
 

@@ -50,7 +50,12 @@ def visibility_instructions(visible_builtins: Collection[str] | None) -> str:
 
 
 def answer_instructions(
-    transport: OutcomeTransport, form: AnswerForm, *, binding_types: Mapping[str, str], return_type: str
+    transport: OutcomeTransport,
+    form: AnswerForm,
+    *,
+    binding_types: Mapping[str, str],
+    return_type: str,
+    provided_tools: Collection[str] = (),
 ) -> str:
     """How to end the block: with which outcomes, and with which values of its variables.
 
@@ -59,9 +64,10 @@ def answer_instructions(
         form: What it may be.
         binding_types: The types of the write bindings, as the model writes them.
         return_type: That of the return value.
+        provided_tools: The names of the provided tools on offer.
     """
     kinds = [f"- {kind}: {_effect_of(kind, form, return_type)}" for kind in form.allowed_kinds]
-    return "\n".join([_FIRST[transport], *kinds, *_variables(form, binding_types)])
+    return "\n".join([_FIRST[transport], *kinds, *_variables(form, binding_types, provided_tools)])
 
 
 def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
@@ -91,7 +97,7 @@ def _raised(form: AnswerForm) -> str:
     return " ".join(parts)
 
 
-def _variables(form: AnswerForm, types: Mapping[str, str]) -> Iterator[str]:
+def _variables(form: AnswerForm, types: Mapping[str, str], provided_tools: Collection[str]) -> Iterator[str]:
     """The variables to set, with their types, and how each is set."""
     if form.bindings:
         left_out = "null" if form.is_strict else "left out"
@@ -99,7 +105,8 @@ def _variables(form: AnswerForm, types: Mapping[str, str]) -> Iterator[str]:
         yield f"Give variables in bindings, as JSON{kept}:"
         yield from (_typed(name, types) for name in form.bindings)
     if form.expressions:
-        yield "Set these by expressions, with nh_assign or nh_exec:"
+        tools = " or ".join(name for name in ("nh_assign", "nh_exec") if name in provided_tools)
+        yield f"Set these by expressions, with {tools}:" if tools else "These stay as they are:"
         yield from (_typed(name, types) for name in form.expressions)
 
 

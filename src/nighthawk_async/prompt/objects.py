@@ -136,7 +136,7 @@ def find_functions(
         limits: How many functions to show.
         names: How types are written in the block; None for their own names.
     """
-    held = {} if is_library_module(module) else instance_dictionary(module)
+    held = cast("dict[str, Any]", {} if is_library_module(module) else instance_dictionary(module))
     listed = held.get("__all__")
     if type(listed) in (list, tuple):
         public = {name for name in cast("list[object]", listed) if type(name) is str}
@@ -145,7 +145,7 @@ def find_functions(
         public = {
             name
             for name, each in held.items()
-            if type(name) is str and is_public_name(name) and _is_function(each) and each.__module__ == own
+            if is_public_name(name) and _is_function(each) and each.__module__ == own
         }
     functions = sorted((name, held[name]) for name in public if name in held and _is_function(held[name]))
     shown = functions[: limits.object_max_methods]

@@ -13,10 +13,19 @@ TEXT = {"type": "string"}
 
 
 def told(
-    transport: Any = "tool", *, return_type: str = "object", types: dict[str, str] | None = None, **form: Any
+    transport: Any = "tool",
+    *,
+    return_type: str = "object",
+    types: dict[str, str] | None = None,
+    tools: tuple[str, ...] = ("nh_eval", "nh_assign", "nh_exec"),
+    **form: Any,
 ) -> str:
     return answer_instructions(
-        transport, AnswerForm(**form), binding_types=types or {}, return_type=return_type
+        transport,
+        AnswerForm(**form),
+        binding_types=types or {},
+        return_type=return_type,
+        provided_tools=tools,
     )
 
 
@@ -58,6 +67,12 @@ def test_the_variables_to_set_are_told_with_their_types_and_how_they_are_set() -
         "- log: TextIO",
     ]
     assert "bindings" not in told(allowed_kinds=("pass",))
+
+
+def test_only_the_tools_on_offer_are_named_for_what_needs_an_expression() -> None:
+    form: dict[str, Any] = {"allowed_kinds": ("pass",), "expressions": {"log": "no JSON Schema"}}
+    assert "Set these by expressions, with nh_exec:\n- log" in told(tools=("nh_exec",), **form)
+    assert "These stay as they are:\n- log" in told(tools=(), **form)
 
 
 def test_null_leaves_a_variable_alone_where_the_schema_makes_the_model_name_all() -> None:

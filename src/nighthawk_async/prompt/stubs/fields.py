@@ -178,7 +178,7 @@ def _struct_fields(cls: type) -> Iterator[RecordField]:
     struct = cast("type[msgspec.Struct]", cls)
     configuration = struct.__struct_config__
     if configuration.tag is not None:
-        tag = typing_extensions.Literal[configuration.tag]  # pyright: ignore[reportInvalidTypeForm]
+        tag = cast("Any", typing.Literal)[configuration.tag]
         yield RecordField(name=cast(str, configuration.tag_field), annotation=tag, metadata=(InData(),))
     hints = type_hints(cls)
     names = struct.__struct_fields__
@@ -275,11 +275,11 @@ def type_hints(cls: type) -> dict[str, Any]:
         )
     except Exception:
         # A text may name what exists for type checkers alone; what is written there is still worth showing.
-        hints: dict[str, Any] = {}
+        raw: dict[str, Any] = {}
         for base in reversed(resolution_order(cls)):
             annotations = class_dictionary(base).get("__annotations__")
-            hints.update(cast("dict[str, Any]", annotations) if type(annotations) is dict else {})
-        return hints
+            raw.update(cast("dict[str, Any]", annotations) if type(annotations) is dict else {})
+        return raw
 
 
 def _type_arguments(cls: type) -> dict[object, object]:

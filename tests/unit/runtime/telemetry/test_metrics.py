@@ -274,7 +274,8 @@ async def test_corrections_are_counted_by_their_causes_in_metrics_meters_spans_a
     wrong = model_response(tool_call("nh_outcome", kind="break"))
     failing = model_response(tool_call("nh_eval", expression="missing"))
     with observe.recording() as tree:
-        async with nh.run(agent(wrong, failing, wrong, assign())) as run:
+        model = ScriptedModel([wrong, failing, wrong, model_response(OUTCOME)])
+        async with nh.run(nh.AgentStepExecutor.from_model(model=model)) as run:
             await act()
     expected = {"outcome_kind": 2, "resolution": 1}
     assert run.usage_meter.corrections == expected
@@ -282,6 +283,9 @@ async def test_corrections_are_counted_by_their_causes_in_metrics_meters_spans_a
     assert {point.attributes["nighthawk.correction.cause"]: point.value for point in points} == expected
     named = {f"nighthawk.step.corrections.{cause}": count for cause, count in expected.items()}
     (span,) = [each for each in traces.spans if each.name == "nighthawk.step"]
-    (node,) = [each for each in tree.snapshot().nodes if each.kind == "step"]
+    nodes = [tree.snapshot()]
+    while nodes[-1].kind != "step":
+        nodes.extend(nodes[-1].children)
+    node = nodes[-1]
     assert named.items() <= dict(span.attributes or {}).items()
     assert named.items() <= node.attributes.items()

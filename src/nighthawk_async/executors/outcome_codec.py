@@ -10,6 +10,7 @@ from typing import Any, TypeGuard, cast
 from msgspec import Struct
 
 from ..errors import ExecutionError, ToolValidationError
+from ..runtime.environment import find_environment
 from ..runtime.plain_data import validate_data
 from ..types.outcomes import (
     OUTCOME_KINDS,
@@ -148,13 +149,17 @@ def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutc
             "return_value: the return value cannot be given as data; give it by a return_expression"
         ).caused_by("return_value")
     try:
-        return ReturnStepOutcome(return_value=validate_data(value, form.return_type, subject=RETURN_VALUE))
+        returned = validate_data(value, form.return_type, subject=RETURN_VALUE)
     except ToolValidationError as error:
         raise (
             ExecutionError(_at_field(str(error)))
             .without_content(_at_field(error.message_without_content))
             .caused_by("return_value")
         ) from error
+    environment = find_environment()
+    if environment is not None and environment.step is not None:
+        environment.step.context.checked["return"] = returned
+    return ReturnStepOutcome(return_value=returned)
 
 
 def _at_field(message: str) -> str:

@@ -84,6 +84,8 @@ def assign(context: StepContext, target: AssignmentTarget, value: object, *, is_
     annotation = context.binding_types.get(target.root, object)
     stored = validate(value, annotation, subject=f"write binding '{target.root}'")
     context.step_locals[target.root] = stored
+    if is_data:
+        context.checked[target.root] = stored
     if target.root in context.write_names:
         context.assigned_names.add(target.root)
     return stored
@@ -93,6 +95,7 @@ def _assign_field(
     context: StepContext, target: AssignmentTarget, value: object, validate: Callable[..., object]
 ) -> object:
     owner = _resolve_owner(context, target)
+    context.checked.clear()  # the owner may be part of any of them
     field = target.fields[-1]
     stored = validate(value, _field_type(owner, field), subject=f"field '{target}'")
     root = context.step_locals[target.root]

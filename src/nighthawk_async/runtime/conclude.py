@@ -227,7 +227,9 @@ def _validate_bindings(
     try:
         return MappingProxyType(
             {
-                name: validate_value(
+                name: value
+                if context.is_checked(name, value)
+                else validate_value(
                     value, context.binding_types.get(name, object), subject=f"write binding '{name}'"
                 )
                 for name, value in bindings.items()
@@ -314,7 +316,9 @@ def _check_text(context: StepContext, value: object, field_name: str) -> None:
 def _given_value(context: StepContext, outcome: ReturnStepOutcome) -> object:
     """The validated value of a `return` outcome; UNSET when it has an expression."""
     value = outcome.return_value
-    return UNSET if value is UNSET else _validate_return_value(context, value)
+    if value is UNSET or context.is_checked("return", value):
+        return value
+    return _validate_return_value(context, value)
 
 
 def _validate_return_value(context: StepContext, value: object, *, note: str = "") -> object:

@@ -40,10 +40,13 @@ class StepContext:
         raise_error_types: The exception types a `raise` outcome may name.
         enclosing_names: The known variables of the functions around the block's function, by which texts in
             its signature's annotations may name types.
+        parameter_annotations: The annotations of the function's parameters, unresolved.
         return_annotation: The annotation of the function's return value, unresolved; None when there is none.
         initial_values: What the write bindings were bound to when the step began.
         assigned_names: Write bindings assigned by a tool, or dirty because a field of theirs was.
         changes: What the step's code has changed in place.
+        checked: The values that were made of data, and are valid as long as no code has touched them, by the
+            names of their write bindings; a value to return stands under "return".
     """
 
     step_id: str
@@ -63,10 +66,16 @@ class StepContext:
     refused_kinds: Mapping[OutcomeKind, str] = field(default_factory=dict[OutcomeKind, str])
     raise_error_types: Mapping[str, type[Exception]] = field(default_factory=dict[str, type[Exception]])
     enclosing_names: Mapping[str, object] = field(default_factory=dict[str, object])
+    parameter_annotations: Mapping[str, object] = field(default_factory=dict[str, object])
     return_annotation: object = None
     initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
     assigned_names: set[str] = field(default_factory=set[str])
     changes: ChangedRoots = field(default_factory=ChangedRoots)
+    checked: dict[str, object] = field(default_factory=dict[str, object])
+
+    def is_checked(self, name: str, value: object) -> bool:
+        """Whether a value is the one that was made of data for a name, and needs no other validation."""
+        return name in self.checked and self.checked[name] is value
 
     def named_exceptions(self) -> list[Exception]:
         """The exception objects that the program names: the block may raise them, whatever their types."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Optional
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, Field, RootModel
+from pydantic import AfterValidator, Base64Bytes, BaseModel, BeforeValidator, Field, Json, RootModel
 from typing_extensions import TypedDict
 
 import nighthawk_async as nh
@@ -188,6 +188,58 @@ async def test_a_block_returns_data_of_every_kind_of_type(
     assert returned == value
     assert type(returned) is type(value)
     assert len(model.requests) == 1
+
+
+class Upload(BaseModel):
+    content: Base64Bytes
+    labels: Annotated[list[str], BeforeValidator(lambda text: text.split(","))]
+
+
+READ_ONCE: list[tuple[Any, Any, object]] = [
+    (Json[list[int]], "[1, 2]", [1, 2]),
+    (Base64Bytes, "YWJj", b"abc"),
+    (Annotated[str, AfterValidator(lambda text: f"{text}!")], "a", "a!"),
+    (Upload, {"content": "YWJj", "labels": "a,b"}, Upload(content=b"YWJj", labels="a,b")),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize(("annotation", "data", "value"), READ_ONCE)
+async def test_data_whose_validators_cannot_read_their_own_results_is_validated_once(
+    annotation: Any, data: Any, value: object, transport: str
+) -> None:
+    bound = answer(transport, kind="pass", bindings={"value": data})
+    returned = answer(transport, kind="return", return_value=data)
+    model, executor = scripted(bound, returned, outcome_transport=transport)
+    committed: list[object] = []
+
+    @nh.natural_function
+    async def work() -> None:
+        value: annotation
+        """natural
+        Set <:value>.
+        """
+        committed.append(value)
+
+    async with nh.run(executor):
+        await work()
+        committed.append(await returning(annotation)())
+    assert committed == [value, value]
+    assert len(model.requests) == 2
+
+
+async def test_a_value_given_as_data_is_validated_again_when_code_may_have_changed_it() -> None:
+    model, executor = scripted(
+        model_response(
+            tool_call("nh_assign", target_path="counts", value=[1, 2]),
+            tool_call("nh_eval", expression="counts.append('many')"),
+            tool_call("nh_outcome", kind="pass", bindings={"customer": {"name": "n"}}),
+        ),
+        outcome(kind="pass", bindings={"counts": [3]}),
+    )
+    async with nh.run(executor):
+        assert await file_order("so") == (Customer(name="n"), [3], None)
+    assert "write binding 'counts' must be list[int]: at 2" in refusal_in(model.requests[1])
 
 
 # ---- what is wrong is told with its path

@@ -7,11 +7,12 @@ from typing import Literal
 
 from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ExecutionError
+from ..prompt.met_types import note_described
 from ..prompt.stubs import TypeNames, TypesSection, described_type, types_section
 from ..prompt.summary import RenderedSection, render_section
 from ..prompt.template import render_system_prompt, render_user_prompt
 from ..prompt.tokens import TokenCounter
-from ..runtime.annotations import return_type
+from ..runtime.annotations import resolve_annotation, return_type
 from ..runtime.step_context import StepContext
 from ..runtime.variadics import as_written
 from ..types.content import UserContent
@@ -112,7 +113,20 @@ class StepPrompt:
     @cached_property
     def _sections(self) -> tuple[RenderedSection, RenderedSection]:
         _ = self.binding_types, self.return_type  # noted first, because they are what the block makes
+        self._note_parameters()
         return self.section("locals"), self.section("globals")
+
+    def _note_parameters(self) -> None:
+        """Note the types of parameters, so that the types shown are the same whatever the arguments are."""
+        for name, annotation in self.context.parameter_annotations.items():
+            if name not in self.context.step_locals or annotation is object:
+                continue
+            try:
+                resolved = resolve_annotation(annotation, self.context, subject=f"parameter '{name}'")
+            except ExecutionError:
+                continue  # it may exist for type checkers alone
+            described_type(as_written(resolved), self.names)
+            note_described(resolved, self.names)
 
     def with_feedback(self, feedback: str) -> "StepPrompt":
         """The same, and what a check said of the last answers at the end of the user prompt."""

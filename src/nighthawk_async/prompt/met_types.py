@@ -1,21 +1,26 @@
 """The classes of the values that a section shows. Floor 1."""
 
+import types
+import typing
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import cast
 
+import typing_extensions
+
 from .annotations import written_type
 from .entries import Entry
-from .introspection import class_dictionary, has_base, is_one_of, type_module
+from .introspection import class_dictionary, find_class_attribute, has_base, is_one_of, type_module
 from .objects import ObjectMembers
 from .type_names import TypeNames
 
-__all__ = ["note_met_types"]
+__all__ = ["note_described", "note_met_types"]
 
 _MAX_DEPTH = 3
 _ITEMS_READ = 3
 """Items of a container whose classes are noted; those that follow are mostly of the same."""
 
+_UNIONS = (typing.Union, types.UnionType)
 _SEQUENCES = (list, tuple, set, frozenset)
 
 
@@ -36,6 +41,25 @@ def note_met_types(entries: Iterable[Entry], names: TypeNames) -> None:
             _note_class(cast("type", entry.value), names)
         else:
             _note(entry.value, names)
+
+
+def note_described(annotation: object, names: TypeNames) -> None:
+    """Note the classes of which a parameter may hold an instance, whose methods are shown with the value.
+
+    Args:
+        annotation: The type of the parameter, resolved.
+        names: Gets the notes.
+    """
+    origin = typing_extensions.get_origin(annotation)
+    if origin is typing_extensions.Annotated:
+        note_described(typing_extensions.get_args(annotation)[0], names)
+    elif origin in _UNIONS:
+        for each in typing_extensions.get_args(annotation):
+            note_described(each, names)
+    elif (
+        has_base(type(annotation), type) and not find_class_attribute(cast("type", annotation), "__call__")[0]
+    ):
+        names.described[id(annotation)] = annotation
 
 
 def _note(value: object, names: TypeNames, depth: int = 0) -> None:

@@ -104,6 +104,7 @@ def prepare_step(
         **site.captured,
         **{name: python_locals[name] for name in block.free_names if name in python_locals},
     }
+    context.parameter_annotations = {name: annotations[name] for name in annotations if name != "return"}
     context.return_annotation = annotations.get("return", object)
     context.initial_values = _initial_values(block, context, python_locals)
     context.binding_types = _binding_types(block, annotations, context)

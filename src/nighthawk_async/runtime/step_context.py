@@ -40,6 +40,7 @@ class StepContext:
         raise_error_types: The exception types a `raise` outcome may name.
         enclosing_names: The known variables of the functions around the block's function, by which texts in
             its signature's annotations may name types.
+        parameter_annotations: The annotations of the function's parameters, unresolved.
         return_annotation: The annotation of the function's return value, unresolved; None when there is none.
         initial_values: What the write bindings were bound to when the step began.
         assigned_names: Write bindings assigned by a tool, or dirty because a field of theirs was.
@@ -65,6 +66,7 @@ class StepContext:
     refused_kinds: Mapping[OutcomeKind, str] = field(default_factory=dict[OutcomeKind, str])
     raise_error_types: Mapping[str, type[Exception]] = field(default_factory=dict[str, type[Exception]])
     enclosing_names: Mapping[str, object] = field(default_factory=dict[str, object])
+    parameter_annotations: Mapping[str, object] = field(default_factory=dict[str, object])
     return_annotation: object = None
     initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
     assigned_names: set[str] = field(default_factory=set[str])

@@ -95,6 +95,27 @@ async def test_every_execution_of_a_block_has_the_same_system_prompt() -> None:
     assert len(set(prompts)) == 1
 
 
+@nh.natural_function
+async def answer(tickets: list[Ticket | Customer], first: Ticket | None = None) -> str:
+    """natural
+    Answer <tickets>, <first> before all others.
+    """
+    return ""
+
+
+async def test_values_of_the_types_of_parameters_do_not_change_the_system_prompt() -> None:
+    ticket, customer = Ticket("Help!"), Customer(name="Ada", address=Address(zip_code="12345"))
+    prompts: list[str] = []
+    lists: tuple[list[Ticket | Customer], ...] = ([ticket, customer], [customer], [customer, ticket], [])
+    for tickets, first in zip(lists, (ticket, None, ticket, None), strict=True):
+        steps = ScriptedSteps(PASS)
+        async with nh.run(steps.executor):
+            await answer(tickets, first)
+        prompts.append(steps.model.requests[0].system_prompt)
+    assert len(set(prompts)) == 1
+    assert all(f"class {name}:" in prompts[0] for name in ("Ticket", "Customer", "Address"))
+
+
 async def test_a_block_without_types_has_no_section_of_them() -> None:
     steps = ScriptedSteps((assigning("stars", "3"), PASS))
     async with nh.run(steps.executor):

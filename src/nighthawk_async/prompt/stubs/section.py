@@ -5,7 +5,7 @@ equal bytes and nothing of a type is inspected a second time.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -105,34 +105,46 @@ def types_section(names: TypeNames) -> TypesSection:
     Args:
         names: How types are written in the block, with the notes of what was written and met.
     """
-    roots = {**names.mentioned, **names.met}
-    key = (*roots, None, *names.described)
+    key = (*names.mentioned, None, *names.met, None, *names.described)
     section = _sections.get(key)
     if section is None or not section.is_written_with(names):
-        section = _made_section(roots.values(), names)
+        section = _made_section(names)
         if len(_sections) >= _MAX_SECTIONS:
             _sections.pop(next(iter(_sections)), None)
         _sections[key] = section  # holds the types, so their identities are theirs for as long
     return section
 
 
-def _made_section(roots: Iterable[object], names: TypeNames) -> TypesSection:
-    """Stubs of types and then of what these mention, breadth first, each type once."""
-    found = {id(named): named for named in roots}
-    stubs: list[_Stub] = []
-    waiting = deque(found.values())
+def _made_section(names: TypeNames) -> TypesSection:
+    """Stubs of what is mentioned, each type once, and then of the classes of values that are not among these.
+
+    So values of types that are mentioned change nothing.
+    """
+    found: dict[int, object] = {}
+    stubs = [
+        stub for roots in (names.mentioned, names.met) for stub in _stubs_from(roots.values(), found, names)
+    ]
+    written = [(each, names.text_of(each), names.is_reachable(each)) for each in found.values()]
+    return TypesSection(stubs, written)
+
+
+def _stubs_from(roots: Iterable[object], found: dict[int, object], names: TypeNames) -> Iterator[_Stub]:
+    """Stubs of types and then of what these mention, breadth first, of those that were not found before."""
+    waiting = deque[object]()
+    for named in roots:
+        if id(named) not in found:
+            found[id(named)] = named
+            waiting.append(named)
     while waiting:
         named = waiting.popleft()
         noted = names.apart()
         lines = stub_lines(named, noted, is_described=id(named) in names.described)
         if lines:
-            stubs.append(_Stub(names.text_of(named), tuple(lines)))
+            yield _Stub(names.text_of(named), tuple(lines))
         for key, each in noted.mentioned.items():
             if lines and key not in found and len(found) < _MAX_TYPES:
                 found[key] = each
                 waiting.append(each)
-    written = [(each, names.text_of(each), names.is_reachable(each)) for each in found.values()]
-    return TypesSection(stubs, written)
 
 
 def _cut(stubs: Sequence[_Stub], max_tokens: int, counter: TokenCounter) -> list[_Stub]:

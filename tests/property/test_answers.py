@@ -22,7 +22,7 @@ FIELDS = {"return": "return_value", "raise": "raise_message"}
 BEFORE = object()
 
 
-class Passed(Exception):
+class PassedError(Exception):
     """The block has passed; its function returns nothing."""
 
 
@@ -35,7 +35,7 @@ def block(bound: Any, returned: Any) -> Any:
         """natural
         Set <:one> and <:many>, or return a value, or raise ValueError.
         """
-        raise Passed(one, many)
+        raise PassedError(one, many)
 
     work.__annotations__["return"] = returned
     return nh.natural_function(work)
@@ -115,7 +115,7 @@ def test_an_answer_that_the_sent_schema_allows_is_committed_at_once(
     except nh.AnnotationError:  # in the direct transport, of a type that cannot be asked for
         assert not model.requests
         return
-    except Passed:
+    except PassedError:
         assert ending(answered[0]) == "pass"
     except (ValueError, nh.ExecutionError):
         if ending(answered[0]) != "raise":

@@ -67,14 +67,11 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
     if set(data) == {"result"} and isinstance(data["result"], dict):
         data = cast("dict[str, Any]", data["result"])
     kind = data.get("kind")
-    if kind is None:
-        below = "; it stands beside 'bindings', not below 'outcome'" if "outcome" in data else ""
-        raise ExecutionError(
-            f"the answer needs the field 'kind', one of {', '.join(form.allowed_kinds)}{below}"
-        ).caused_by("outcome_kind")
     if not _is_kind(kind) or kind not in form.allowed_kinds:
+        misplaced = "; the field 'kind' stands beside 'bindings', not below 'outcome'"
         raise ExecutionError(
             f"the outcome kind {kind!r} is not allowed here; allowed: {', '.join(form.allowed_kinds)}"
+            + misplaced * (kind is None and "outcome" in data)
         ).caused_by("outcome_kind")
     unknown = sorted(
         name

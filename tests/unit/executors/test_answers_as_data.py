@@ -316,7 +316,7 @@ async def test_nothing_is_committed_when_a_value_is_refused_to_the_end(transport
         ),
         (
             {"bindings": GOOD, "outcome": {"kind": "pass"}},
-            "needs the field 'kind', one of pass, return, raise; it",
+            "the field 'kind' stands beside 'bindings'",
         ),
         ({"bindings": {**GOOD, "counts": [float("nan")]}, "kind": "pass"}, "JSON has no NaN and no Infinity"),
         ({"kind": "pass", "return_value": 1}, "kind 'pass' has no field 'return_value'"),

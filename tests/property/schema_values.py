@@ -53,6 +53,8 @@ def values(schema: _Schema, definitions: _Schema, depth: int = 0) -> st.SearchSt
         return st.one_of(
             [values(each, definitions, depth) for each in choices[: 1 if depth >= _DEEP else None]]
         )
+    if isinstance(kinds := schema.get("type"), list):
+        return st.one_of([values({**schema, "type": each}, definitions, depth) for each in kinds])
     match schema.get("type"):
         case "string":
             return _texts(schema)

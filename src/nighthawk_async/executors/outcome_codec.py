@@ -23,7 +23,7 @@ from ..types.outcomes import (
     StepOutcome,
 )
 from ..types.unset import UNSET
-from ..wire.response_json import NOT_JSON, decode_json
+from ..wire.response_json import NOT_JSON, decode_json, describe_not_json
 from .answer_form import RETURN_VALUE, AnswerForm
 
 __all__ = ["Answer", "answer_from_mapping", "parse_answer", "parse_json_object"]
@@ -68,8 +68,10 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
         data = cast("dict[str, Any]", data["result"])
     kind = data.get("kind")
     if not _is_kind(kind) or kind not in form.allowed_kinds:
+        misplaced = "; the field 'kind' stands beside 'bindings', not below 'outcome'"
         raise ExecutionError(
             f"the outcome kind {kind!r} is not allowed here; allowed: {', '.join(form.allowed_kinds)}"
+            + misplaced * (kind is None and "outcome" in data)
         ).caused_by("outcome_kind")
     unknown = sorted(
         name
@@ -77,8 +79,10 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
         if value is not None and name not in ("kind", "bindings", *_FIELDS[kind])
     )
     if unknown:
+        is_value = any(name in form.bindings for name in unknown)
         raise ExecutionError(
             f"an outcome of kind '{kind}' has no field {', '.join(map(repr, unknown))}"
+            + "; the values of variables belong into its field 'bindings'" * is_value
         ).caused_by("outcome_fields")
     return Answer(outcome=_outcome(kind, data, form), bindings=_bindings(data.get("bindings"), form))
 
@@ -217,8 +221,9 @@ def parse_json_object(text: str) -> dict[str, Any]:
     try:
         data: object = decode_json(text)  # strict: unlike the standard library it takes no NaN
     except NOT_JSON as error:
+        reason = describe_not_json(error, text)
         raise ExecutionError(
-            f"the answer is not JSON: {error}; write JSON alone, without a fence or other text"
+            f"the answer is not JSON: {reason}; write JSON alone, without a fence or other text"
         ).caused_by("not_json") from error
     if not isinstance(data, dict):
         raise ExecutionError(f"the answer is not a JSON object but {type(data).__name__}").caused_by(

@@ -14,7 +14,7 @@ from ..runtime.tools.registry import OUTCOME_TOOL_NAME
 from ..runtime.validation import type_name
 from ..secret_names import HIDDEN
 from ..types.tools import ToolDefinition
-from ..wire.response_json import NOT_JSON, check_depth
+from ..wire.response_json import NOT_JSON, check_depth, describe_not_json
 from .answer_schemas import object_schema
 
 __all__ = ["OUTCOME_TOOL_NAME", "PROVIDED_TOOLS", "ProvidedTool", "describe_reply", "outcome_tool_definition"]
@@ -63,7 +63,7 @@ def _decode(arguments: str, arguments_type: type[Arguments]) -> Arguments:
     except NOT_JSON as error:
         raise ToolBoundaryError(
             kind="invalid_input",
-            message=f"the arguments do not fit: {error}",
+            message=f"the arguments do not fit: {describe_not_json(error, arguments)}",
             guidance="Call the tool again with arguments that match its schema.",
         ) from error
 

@@ -20,6 +20,7 @@ __all__ = [
     "check_depth",
     "check_response",
     "decode_json",
+    "describe_not_json",
     "is_something",
 ]
 
@@ -29,6 +30,7 @@ NOT_JSON = (msgspec.DecodeError, UnicodeError, RecursionError)
 MAX_DEPTH = 128
 """How deep arrays and objects may stand within each other."""
 
+_NOT_A_NUMBER = re.compile(r"[\[:,]\s*-?(?:NaN|Infinity)\b")
 _NOTHING = (b"", b"null")
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
@@ -48,6 +50,16 @@ def decode_json(data: bytes | str) -> Any:
     """
     check_depth(data)
     return msgspec.json.decode(data)
+
+
+def describe_not_json(error: Exception, text: str) -> str:
+    """What is wrong with a text that is no JSON, with the reason where Python's own writer would have it.
+
+    Args:
+        error: What reading it raised, one of `NOT_JSON`.
+        text: The text.
+    """
+    return f"{error}; JSON has no NaN and no Infinity" if _NOT_A_NUMBER.search(text) else str(error)
 
 
 def check_response(data: bytes, *, complaint: str) -> None:

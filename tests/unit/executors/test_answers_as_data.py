@@ -310,6 +310,15 @@ async def test_nothing_is_committed_when_a_value_is_refused_to_the_end(transport
     [
         ({"kind": "pass", "bindings": {"typo": 1}}, "bindings.typo: the block has no such variable to set"),
         ({"kind": "pass", "bindings": "none"}, "'bindings' must be an object, not str"),
+        (
+            {"kind": "pass", **GOOD},
+            "no field 'counts', 'customer'; the values of variables belong into its field",
+        ),
+        (
+            {"bindings": GOOD, "outcome": {"kind": "pass"}},
+            "the field 'kind' stands beside 'bindings'",
+        ),
+        ({"bindings": {**GOOD, "counts": [float("nan")]}, "kind": "pass"}, "JSON has no NaN and no Infinity"),
         ({"kind": "pass", "return_value": 1}, "kind 'pass' has no field 'return_value'"),
         ({"kind": "return"}, "needs the field 'return_expression' or 'return_value'"),
         ({"kind": "return", "return_value": 1, "return_expression": "1"}, "not both"),

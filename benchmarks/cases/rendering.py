@@ -73,7 +73,7 @@ def as_prose(tokens: int) -> str:
 @cache
 def text_at_the_budget() -> dict[str, object]:
     """A text that just fits."""
-    return {"text": as_prose(LIMITS.locals_max_tokens - 10)}
+    return {"text": as_prose(LIMITS.locals_max_tokens - 6)}
 
 
 @cache

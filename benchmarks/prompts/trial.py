@@ -1,16 +1,13 @@
 """The blocks on a real model: how many it gets right, and what that takes."""
 
-import json
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from decimal import Decimal
 
 import anyio
 import msgspec
 
 import nighthawk_async as nh
-from nighthawk_async.hooks import BeforeModelRequest
 
 from .block import Block
 
@@ -26,7 +23,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
         steps: Steps that the function took.
         usage: What its requests consumed.
         seconds: How long it took.
-        corrections: How often its model was told that something was wrong, by tool and kind of error.
+        corrections: How often its model was told that something was wrong, by cause.
         failure: What went wrong, if anything.
     """
 
@@ -68,15 +65,8 @@ async def try_block(block: Block, executor: nh.AgentStepExecutor, *, limit_secon
         limit_seconds: When it is given up.
     """
     failure: str | None = None
-    corrections: Counter[str] = Counter()
-    hooks = nh.Hooks()
-
-    @hooks.on(BeforeModelRequest)
-    def count(event: BeforeModelRequest) -> None:
-        corrections.update(_causes(event.request.messages))
-
     began = time.monotonic()
-    async with nh.run(executor, hooks=hooks):
+    async with nh.run(executor):
         try:
             with anyio.fail_after(limit_seconds):
                 result = await block.call()
@@ -93,25 +83,6 @@ async def try_block(block: Block, executor: nh.AgentStepExecutor, *, limit_secon
         steps=meter.steps,
         usage=meter.usage,
         seconds=time.monotonic() - began,
-        corrections=corrections,
+        corrections=meter.corrections,
         failure=failure,
     )
-
-
-def _causes(messages: tuple[nh.Message, ...]) -> Iterator[str]:
-    """What the last message of a conversation says was wrong with the response before it."""
-    last = messages[-1]
-    if isinstance(last, nh.ToolResultsMessage):
-        for result in last.results:
-            if result.is_error:
-                yield f"{result.name}: {_kind(result)}"
-    elif len(messages) > 1:
-        yield "the answer"
-
-
-def _kind(result: nh.ToolResult) -> str:
-    """The kind of a tool's error."""
-    try:
-        return json.loads(str(result.content[0]))["error"]["kind"]
-    except (ValueError, LookupError, TypeError):
-        return "error"

@@ -53,12 +53,14 @@ from .pickling import PicklableError
 
 __all__ = [
     "AnnotationError",
+    "AnswerCause",
     "AnswerTimeoutError",
     "ApprovalDeniedError",
     "ApprovalExpiredError",
     "BudgetExceededError",
     "ConfigurationError",
     "ConnectTimeoutError",
+    "CorrectionCause",
     "ErrorKind",
     "ExecutionError",
     "FirstEventTimeoutError",
@@ -96,6 +98,31 @@ ErrorKind: TypeAlias = Literal[
     "invalid_input", "resolution", "execution", "transient", "internal", "oversight"
 ]
 """Categories of failures that a model may see (specification 8.3)."""
+
+AnswerCause: TypeAlias = Literal[
+    "not_json",
+    "cut_off",
+    "too_long",
+    "no_outcome",
+    "outcome_kind",
+    "outcome_fields",
+    "binding_name",
+    "binding_value",
+    "binding_missing",
+    "return_value",
+    "return_expression",
+    "raise_type",
+    "raise_expression",
+    "calls_failed",
+    "calls_after_outcome",
+]
+"""What may be wrong with the answer of a model."""
+
+CorrectionCause: TypeAlias = AnswerCause | ErrorKind
+"""What a model may be told was wrong: with its answer, or, by the kind of the error, with a tool call.
+
+`oversight` is also why an answer is sent back that a check, a hook or oversight does not accept.
+"""
 
 
 class NighthawkError(PicklableError):
@@ -170,6 +197,14 @@ class ExecutionError(NighthawkError):
     For example: the model's answer is not JSON, the outcome kind is not allowed for the block, the return
     value does not match the function's annotation, or the block raised without a matching exception type.
     """
+
+    cause: "CorrectionCause | None" = None
+    """What was wrong with the answer of a model, where that is what failed."""
+
+    def caused_by(self, cause: "CorrectionCause") -> Self:
+        """Say what was wrong with the answer of a model, and return it."""
+        self.cause = cause
+        return self
 
 
 class AnnotationError(ExecutionError):
@@ -330,7 +365,20 @@ class ToolEvaluationError(NighthawkError):
 
 
 class ToolValidationError(NighthawkError):
-    """A value does not match the type of the binding it was assigned to."""
+    """A value does not match the type of the binding it was assigned to.
+
+    Attributes:
+        annotation: The type; None where nobody says.
+        paths: Where in the value it fails, as far as that is known: fields, keys and positions.
+    """
+
+    annotation: object = None
+    paths: tuple[tuple[str | int, ...], ...] = ()
+
+    def about(self, annotation: object, *paths: tuple[str | int, ...]) -> Self:
+        """Say which type it is about, and where in the value it fails, and return it."""
+        self.annotation, self.paths = annotation, paths
+        return self
 
 
 class ToolRegistrationError(NighthawkError):

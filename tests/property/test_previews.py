@@ -141,7 +141,7 @@ _SHORT_TEXTS = st.one_of(
     ),
     st.text('ab<NH:>\\"é… ', max_size=8),
 )
-_TEXTS = st.one_of(_SHORT_TEXTS, st.text("ab \n\\", min_size=1, max_size=5).map(lambda text: text * 300))
+_TEXTS = st.one_of(_SHORT_TEXTS, st.text("ab \n\\", min_size=1, max_size=5).map(lambda text: text * 100))
 _SCALARS = (
     st.none()
     | st.booleans()
@@ -156,9 +156,9 @@ def _containers(children: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     records = st.lists(st.fixed_dictionaries({"name": children, "x;, ": children}), max_size=8)
     return st.one_of(
         lists,
-        lists.map(lambda items: items * 30),
+        lists.map(lambda items: items * 6),
         records,
-        records.map(lambda rows: rows * 20),
+        records.map(lambda rows: rows * 6),
         st.dictionaries(st.text("ab;", max_size=3) | _SHORT_TEXTS, children, max_size=6),
     )
 

@@ -326,7 +326,7 @@ async def test_8_3_a_setter_that_raises_leaves_the_object_as_it_was() -> None:
     assert error == {
         "kind": "execution",
         "message": "cannot assign 'target.level': RuntimeError: too much",
-        "guidance": None,
+        "guidance": "Assign another value, or change the object by its methods.",
     }
     assert guarded.level == 1
 

@@ -60,6 +60,37 @@ async def judge_verified(text: str) -> Label:
     ...
 
 
+def note_partial(partial: nh.PartialValues) -> None:
+    assert_type(partial.values, Mapping[str, Any])
+    assert_type(partial.execution_ref, nh.ExecutionRef)
+    assert_type((partial.attempt, partial.is_final), tuple[int, bool])
+
+
+async def send_partial(partial: nh.PartialValues) -> int:
+    return partial.attempt
+
+
+def note_something_else(text: str) -> None:
+    raise AssertionError(text)
+
+
+@nh.natural_function(on_partial=note_partial, verify=is_known)
+async def judge_aloud(text: str) -> Label:
+    """natural
+    Return the label of <text>.
+    """
+    ...
+
+
+@nh.natural_function(on_partial=send_partial)
+def judge_aloud_here(text: str) -> str:
+    label = ""
+    """natural
+    Set <:label> to the label of <text>.
+    """
+    return label
+
+
 @nh.natural_function
 async def story(topic: str) -> AsyncIterator[str]:
     sentence = ""
@@ -142,6 +173,21 @@ async def test_generators_and_synchronous_functions_keep_theirs() -> None:
     async with nh.run(ScriptedExecutor(default_response=pass_response(sentence="A cat slept."))):
         async for sentence in story("cats"):
             assert assert_type(sentence, str) == "A cat slept."
+
+
+async def test_functions_that_tell_values_while_they_arrive_keep_their_signature() -> None:
+    nh.natural_function(on_partial=lambda partial: partial.values.get("label"))
+    nh.natural_function(on_partial=note_something_else)  # type: ignore[arg-type]
+    async with nh.run(ScriptedExecutor([return_response("'good'")])), nh.partial_values() as partials:
+        assert assert_type(await judge_aloud("a"), Label) == "good"
+        assert assert_type(await anext(partials), hooks.PartialValues).is_final
+    async for partial in partials:
+        assert_type(partial, nh.PartialValues)
+
+
+def test_a_synchronous_function_that_tells_values_keeps_its_signature() -> None:
+    with nh.run(ScriptedExecutor([pass_response(label="good")])):
+        assert assert_type(judge_aloud_here("a"), str) == "good"
 
 
 def test_synchronous_programs() -> None:

@@ -29,7 +29,7 @@ from ..types.model import OutcomeTransport
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, objection_to_agent
 from .answer_bindings import AnswerBindings
-from .answer_form import answer_form_of
+from .answer_form import AnswerForm, answer_form_of
 from .direct import answer_at_once
 from .foreign_turns import foreign_task
 from .instructions import answer_instructions, tool_instructions, visibility_instructions
@@ -38,6 +38,7 @@ from .model_agent import ModelAgent
 from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
+from .refusals import Refusals
 from .result_room import ResultRoom
 from .step_prompt import StepPrompt
 from .tool_surface import check_mentioned_tools, check_tools
@@ -301,6 +302,7 @@ class AgentStepExecutor:
     ) -> tuple[StepOutcome, dict[str, object]]:
         if self.model is None:
             raise ConfigurationError("The direct outcome transport needs a model, not an agent of your own.")
+        refusals = Refusals(step_id=step.context.step_id, names=prompt.names)
         asker = Asker(
             model=self.model,
             step_id=step.context.step_id,
@@ -309,11 +311,14 @@ class AgentStepExecutor:
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
             report_usage=_usage_report(environment, step, agent_span),
+            refusals=refusals,
         )
         if self.model.capabilities.is_small:
             return await answer_piecemeal(asker, step, prompt)
-        bindings = AnswerBindings(step.actor, environment, self.tool_result_rendering_policy)
-        return await answer_at_once(asker, step, prompt, bindings)
+        return await answer_at_once(asker, step, prompt, self._bindings(environment, step, refusals))
+
+    def _bindings(self, environment: Environment, step: Step, refusals: Refusals) -> AnswerBindings:
+        return AnswerBindings(step.actor, environment, self.tool_result_rendering_policy, refusals)
 
     def _task(
         self,
@@ -326,6 +331,7 @@ class AgentStepExecutor:
         configuration, context = self.configuration, step.context
         guard, functions = configuration.loop_guard, environment.tool_scope.visible()
         room = ResultRoom(self.tool_result_rendering_policy, self._context_window)
+        refusals = Refusals(step_id=context.step_id, names=prompt.names)
         toolbox = Toolbox(
             actor=step.actor,
             environment=environment,
@@ -335,6 +341,7 @@ class AgentStepExecutor:
             shows_secrets=configuration.show_secrets,
             max_argument_bytes=configuration.max_tool_argument_bytes,
             guarded=guard and GuardedCalls(environment, guard),
+            refusals=refusals,
             note_failure=None if agent_span is None else agent_span.note_tool_failure,
         )
         check_tools(tuple(functions.values()), self.model)
@@ -343,13 +350,7 @@ class AgentStepExecutor:
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         begin = partial(_begin_counted, step, toolbox)
-        outcome = answer_instructions(
-            transport,
-            form,
-            binding_types=prompt.binding_types,
-            return_type=prompt.return_type,
-            provided_tools=configuration.provided_tools,
-        )
+        outcome = self._answer_instructions(prompt, transport, form)
         system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
         user_prompt = prompt.user()
         room.hold((system_prompt, *user_prompt))
@@ -372,7 +373,17 @@ class AgentStepExecutor:
             may_end=step.actor.may_end,
             report_usage=partial(_measure_usage, room, _usage_report(environment, step, agent_span)),
             answer_form=form,
-            set_bindings=AnswerBindings(step.actor, environment, self.tool_result_rendering_policy).set,
+            set_bindings=self._bindings(environment, step, refusals).set,
+            word_refusal=refusals.text,
+        )
+
+    def _answer_instructions(self, prompt: StepPrompt, transport: OutcomeTransport, form: AnswerForm) -> str:
+        return answer_instructions(
+            transport,
+            form,
+            binding_types=prompt.binding_types,
+            return_type=prompt.return_type,
+            provided_tools=self.configuration.provided_tools,
         )
 
     def _tool_instructions(self, context: StepContext) -> str:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from ..errors import ErrorKind, ExecutionError, ModelError, StepLimitError
+from ..errors import CorrectionCause, ErrorKind, ExecutionError, ModelError, NighthawkError, StepLimitError
 from ..runtime.tools.outcome import ToolError, project_error
 from ..types.content import UserContent
 from ..types.messages import (
@@ -41,13 +41,13 @@ from .answer_schemas import flat_schema, wrapped_schema
 from .outcome_codec import Answer, parse_answer
 from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
 from .quotation import quote
+from .refusals import ANSWER_AGAIN, CUT_OFF, cause_of, told_text
 from .request_usage import unreported_usage
 from .tool_arguments import excess_of
 
 __all__ = ["AgentLoop", "NextTurn", "ProposedOutcome", "RunToolCall"]
 
 _END_AGAIN = "End the block again."
-_CUT_OFF = "the answer was cut off at its length limit; be brief"
 
 
 class RunToolCall(Struct, frozen=True, kw_only=True):
@@ -105,6 +105,7 @@ class AgentLoop:
         self._tool_calls = 0
         self._corrections = 0
         self._notes: list[str] = []
+        self._causes: list[CorrectionCause] = []
 
     @property
     def has_turn_left(self) -> bool:
@@ -201,19 +202,38 @@ class AgentLoop:
         notes, self._notes = self._notes, []
         return notes
 
-    def refuse(self, reason: str) -> None:
+    def take_causes(self) -> list[CorrectionCause]:
+        """By which words the refusals of outcomes since the last time are counted."""
+        causes, self._causes = self._causes, []
+        return causes
+
+    def refuse(self, error: NighthawkError) -> None:
         """Tell the model why its outcome was refused.
+
+        Args:
+            error: Why.
 
         Raises:
             ExecutionError: That happened too often.
         """
+        self._refuse(self._task.word_refusal(error), cause_of(error))
+
+    def _refuse(self, reason: str, cause: CorrectionCause) -> None:
         position = self._turn.outcome_position
         if position is not None:
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
             self._append_results()
         else:
-            self._messages.append(UserMessage(content=(f"That outcome was refused: {reason}",)))
+            told = told_text("That outcome was refused: ", reason, self._what_to_do(cause))
+            self._messages.append(UserMessage(content=(told,)))
         self._count_correction(reason)
+        self._causes.append(cause)
+
+    def _what_to_do(self, cause: CorrectionCause) -> str:
+        """How to answer anew; empty where the refusal says it."""
+        if cause == "no_outcome":
+            return ""
+        return ANSWER_AGAIN if self._task.outcome_transport == "native" else _END_AGAIN
 
     def send_back(self, feedback: str) -> None:
         """Tell the model what a check finds missing; no correction, because nothing was malformed.
@@ -224,6 +244,7 @@ class AgentLoop:
         self._answer_outcome(
             f"not accepted yet: {feedback}", kind="oversight", guidance="Go on, then end the block again."
         )
+        self._causes.append("oversight")
 
     def hold_back(self, note: str = "") -> None:
         """Tell the model that its outcome does not count yet, because messages for it arrived meanwhile.
@@ -245,7 +266,8 @@ class AgentLoop:
             self._turn.results[position] = _error_result(call, reason, kind, guidance or _END_AGAIN)
             self._append_results()
         else:
-            self._messages.append(UserMessage(content=(f"That outcome was {reason}. {guidance}".rstrip(),)))
+            told = told_text("That outcome was ", reason, guidance)
+            self._messages.append(UserMessage(content=(told,)))
 
     def _take_call(self, call: ToolCall) -> RunToolCall | None:
         turn = self._turn
@@ -271,17 +293,19 @@ class AgentLoop:
             for place, result in sorted(self._turn.results.items())
             if place < position and result.is_error
         ]
-        reason = None
+        reason, cause = None, "calls_failed"
         if failed and not self._is_reasoned_raise(self._turn.calls[position].arguments):
             reason = (
                 f"not honoured, because calls before it failed: {', '.join(failed)}; mend them and end again"
             )
         elif position < len(self._turn.calls) - 1:
+            cause = "calls_after_outcome"
             reason = (
                 "not honoured, because calls came after it, which were not carried out; make it the last call"
             )
         if reason is not None:
             self._notes.append(f"outcome {reason}")
+            self._causes.append(cause)
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
             self._append_results()
             return NextTurn()
@@ -302,21 +326,25 @@ class AgentLoop:
         if self._task.outcome_transport == "native" or text.lstrip().startswith("{"):
             return self._propose(text)
         if self._turn.finish_reason == "length":
-            reason = _CUT_OFF
+            self._refuse(CUT_OFF, "cut_off")
         else:
-            reason = f"end the block by calling {OUTCOME_TOOL_NAME}; text alone does nothing"
-        self.refuse(reason)
+            self._refuse(
+                f"end the block by calling {OUTCOME_TOOL_NAME}; text alone does nothing", "no_outcome"
+            )
         return NextTurn()
 
     def _propose(self, text: str) -> TurnEnd:
         excess = excess_of(text, self._task.max_tool_argument_bytes)
         if excess is not None:
-            self.refuse(f"the fields of the outcome {excess}; refer to values by their names")
+            self._refuse(f"the fields of the outcome {excess}; refer to values by their names", "too_long")
             return NextTurn()
         try:
             answer = parse_answer(text, self._form)
         except ExecutionError as error:
-            self.refuse(_CUT_OFF if self._turn.finish_reason == "length" else str(error))
+            if self._turn.finish_reason == "length":
+                self._refuse(CUT_OFF, "cut_off")
+            else:
+                self.refuse(error)
             return NextTurn()
         return ProposedOutcome(answer=answer)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from ..errors import ExecutionError
+from ..errors import ExecutionError, NighthawkError
 from ..parallel import is_async_callable
 from ..types.content import UserContent
 from ..types.messages import ToolCall, ToolResult
@@ -62,6 +62,7 @@ class AgentTask:
         set_bindings: Sets write bindings to values that are data, decoded JSON, as `nh_assign` would; call it
             before `conclude`. It raises `ExecutionError` saying what is wrong with which of them; the others
             are set.
+        word_refusal: Words an error that refuses an answer for the model, with what is allowed.
     """
 
     step_id: str
@@ -83,6 +84,7 @@ class AgentTask:
     report_usage: Callable[[str, Usage], None]
     answer_form: AnswerForm | None = None
     set_bindings: Callable[[Mapping[str, object]], Awaitable[None]] = _refuse_bindings
+    word_refusal: Callable[[NighthawkError], str] = str
 
     @property
     def form(self) -> AnswerForm:

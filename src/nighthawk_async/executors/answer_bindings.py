@@ -11,10 +11,17 @@ from collections.abc import Mapping
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
 from ..runtime.environment import Environment
 from ..runtime.step_actor import Pending, StepActor
-from ..runtime.tools.outcome import ToolOutcome, ToolResultRenderingPolicy, outcome_of_failure, render_outcome
+from ..runtime.tools.outcome import (
+    ToolError,
+    ToolOutcome,
+    ToolResultRenderingPolicy,
+    outcome_of_failure,
+    render_outcome,
+)
 from ..types.messages import ToolCall, ToolResult
 from .host_errors import find_host_error
 from .provided_tools import PROVIDED_TOOLS, describe_reply
+from .refusals import Refusals
 
 __all__ = ["AnswerBindings"]
 
@@ -28,12 +35,20 @@ class AnswerBindings:
         actor: The actor of the step.
         environment: What is in force in the step.
         policy: How hooks are shown what became of a value.
+        refusals: Words what is told of values that are refused.
     """
 
-    def __init__(self, actor: StepActor, environment: Environment, policy: ToolResultRenderingPolicy) -> None:
+    def __init__(
+        self,
+        actor: StepActor,
+        environment: Environment,
+        policy: ToolResultRenderingPolicy,
+        refusals: Refusals,
+    ) -> None:
         self._actor = actor
         self._environment = environment
         self._policy = policy
+        self._refusals = refusals
 
     async def set(self, bindings: Mapping[str, object]) -> None:
         """Set write bindings, in order.
@@ -47,30 +62,34 @@ class AnswerBindings:
             HookError: A hook or oversight failed, or rewrites to what JSON cannot hold.
         """
         if self._environment.policies.govern_tool_calls:
-            outcomes = [await self._set_governed(name, value) for name, value in bindings.items()]
+            ends = [await self._set_governed(name, value) for name, value in bindings.items()]
         else:
             posted = [self._actor.post_assign(name, data=value) for name, value in bindings.items()]
-            outcomes = [await self._outcome(pending) for pending in posted]
-        errors = {
-            name: outcome.error for name, outcome in zip(bindings, outcomes, strict=True) if outcome.error
-        }
+            ends = [await self._outcome(pending) for pending in posted]
+        errors = {name: end.error for name, (end, _) in zip(bindings, ends, strict=True) if end.error}
         if not errors:
             return
-        told = "; ".join(f"bindings.{name}: {error.message}" for name, error in errors.items())
+        stubs = (stub for _, stub in ends)
+        told = "; ".join(_at_field(name, error) for name, error in errors.items())
         kept = [name for name in bindings if name not in errors]
         note = f"; these are set already: {', '.join(kept)}" if kept else ""
         what = f"values in the answer's bindings were refused: {', '.join(errors)}"
-        raise ExecutionError(f"{told}{note}").without_content(what)
+        first = next(iter(errors.values()))
+        cause = "binding_value" if first.kind == "invalid_input" else first.kind
+        shown = "\n".join(dict.fromkeys(filter(None, stubs)))
+        message = f"{told}{note}" + (f"\n{shown}" if shown else "")
+        raise ExecutionError(message).without_content(what).caused_by(cause)
 
-    async def _set_governed(self, name: str, value: object) -> ToolOutcome:
+    async def _set_governed(self, name: str, value: object) -> tuple[ToolOutcome, str]:
         from .tool_gates import gates_in_force, seen_by_hooks  # here, because of what policies.py says
 
         arguments = json.dumps({"target_path": name, "value": value})
         call = passed = ToolCall(id=f"bindings.{name}", name=_ASSIGN, arguments=arguments)
+        stub = ""
         try:
             for gate in gates_in_force(self._environment, {}, are_calls_counted=False):
                 passed = await gate(passed)
-            outcome = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self._actor, passed.arguments))
+            outcome, stub = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self._actor, passed.arguments))
         except ToolBoundaryError as error:
             outcome = outcome_of_failure(error)
         if self._environment.policies.hooks:
@@ -80,9 +99,10 @@ class AnswerBindings:
                 self._environment,
                 ToolResult(call_id=call.id, name=call.name, content=content, is_error=is_error),
             )
-        return outcome
+        return outcome, stub
 
-    async def _outcome(self, pending: Pending[object]) -> ToolOutcome:
+    async def _outcome(self, pending: Pending[object]) -> tuple[ToolOutcome, str]:
+        """What came of setting one, and the stub of its type where the value does not match that."""
         try:
             value = await self._actor.settle(pending)
         except ExecutionError:
@@ -90,8 +110,17 @@ class AnswerBindings:
         except NighthawkError as error:
             if (host_error := find_host_error(error)) is not None:
                 raise host_error from host_error.__cause__
-            return outcome_of_failure(error)
-        return ToolOutcome(payload=describe_reply(pending.command, value, hides=_hides_nothing))
+            return outcome_of_failure(error), self._refusals.stub(error)
+        return ToolOutcome(payload=describe_reply(pending.command, value, hides=_hides_nothing)), ""
+
+
+def _at_field(name: str, error: ToolError) -> str:
+    """What is wrong with the value of a write binding, by the name of the field that it stands in."""
+    subject = f"write binding '{name}'"
+    if error.message.startswith(subject):
+        return f"bindings.{name}{error.message.removeprefix(subject)}"
+    guidance = f" ({error.guidance})" if error.guidance and error.kind == "oversight" else ""
+    return f"bindings.{name}: {error.message}{guidance}"
 
 
 def _hides_nothing(name: str, value: object) -> bool:

@@ -128,5 +128,6 @@ def object_field(answer: Mapping[str, Any], name: str) -> dict[str, object]:
     """A field of an answer that must hold an object; raises `ExecutionError` otherwise."""
     value = answer.get(name)
     if not isinstance(value, dict):
-        raise ExecutionError(f"the answer has no object in its field '{name}'")
+        refused = ExecutionError(f"the answer has no object in its field '{name}'")
+        raise refused.caused_by("outcome_fields")
     return cast("dict[str, object]", value)

@@ -9,6 +9,7 @@ from ..actors import BareTaskGroup
 from ..errors import AnnotationError, ExecutionError, ModelError, StepRejectedError, VerificationError
 from ..ports import Model
 from ..runtime.conclude import done_note
+from ..runtime.corrections import count_correction
 from ..runtime.model_access import open_stream
 from ..runtime.oversight.verification import OutcomeRefusedError
 from ..runtime.told_step import tell_note
@@ -47,6 +48,8 @@ class ModelAgent:
                 return end.answer.outcome
             for note in loop.take_notes():
                 tell_note(note)
+            for cause in loop.take_causes():
+                count_correction(cause)
 
     async def _is_final(self, task: AgentTask, loop: AgentLoop, answer: Answer) -> bool:
         """Whether the step ends with an answer; if not, the model is told why."""
@@ -67,7 +70,7 @@ class ModelAgent:
         except ExecutionError as error:
             if (host_error := find_host_error(error)) is not None:
                 raise host_error from host_error.__cause__
-            loop.refuse(str(error))
+            loop.refuse(error)
             return False
         return not await self._is_held_back(task, loop, done_note(outcome))  # concluding may have taken long
 

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard, cast
 from msgspec import Struct
 
 from ..errors import ExecutionError, ToolValidationError
+from ..runtime.environment import find_environment
 from ..runtime.plain_data import validate_data
 from ..types.outcomes import (
     OUTCOME_KINDS,
@@ -69,14 +70,16 @@ def answer_from_mapping(data: Mapping[str, Any], form: AnswerForm) -> Answer:
     if not _is_kind(kind) or kind not in form.allowed_kinds:
         raise ExecutionError(
             f"the outcome kind {kind!r} is not allowed here; allowed: {', '.join(form.allowed_kinds)}"
-        )
+        ).caused_by("outcome_kind")
     unknown = sorted(
         name
         for name, value in data.items()
         if value is not None and name not in ("kind", "bindings", *_FIELDS[kind])
     )
     if unknown:
-        raise ExecutionError(f"an outcome of kind '{kind}' has no field {', '.join(map(repr, unknown))}")
+        raise ExecutionError(
+            f"an outcome of kind '{kind}' has no field {', '.join(map(repr, unknown))}"
+        ).caused_by("outcome_fields")
     return Answer(outcome=_outcome(kind, data, form), bindings=_bindings(data.get("bindings"), form))
 
 
@@ -85,18 +88,20 @@ def _bindings(given: object, form: AnswerForm) -> dict[str, object]:
     if given is None:
         return {}
     if not isinstance(given, dict):
-        raise ExecutionError(f"the field 'bindings' must be an object, not {type(given).__name__}")
+        raise ExecutionError(f"the field 'bindings' must be an object, not {type(given).__name__}").caused_by(
+            "outcome_fields"
+        )
     values = cast("dict[str, object]", given)
     for name in values:
         if name in form.expressions:
             raise ExecutionError(
                 f"bindings.{name}: this variable cannot be given as data; set it with an expression"
-            )
+            ).caused_by("binding_name")
         if name not in form.bindings:
             raise ExecutionError(
                 f"bindings.{name}: the block has no such variable to set; "
                 f"it has: {', '.join((*form.bindings, *form.expressions)) or 'none'}"
-            )
+            ).caused_by("binding_name")
     return {
         name: value
         for name, value in values.items()
@@ -125,27 +130,41 @@ def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutc
         if value is not None and value is not UNSET:
             raise ExecutionError(
                 "an outcome of kind 'return' has a return_value or a return_expression, not both"
-            )
+            ).caused_by("outcome_fields")
         if not form.takes_expressions:
-            raise ExecutionError("the return value has to be given in the field 'return_value'")
+            raise ExecutionError("the return value has to be given in the field 'return_value'").caused_by(
+                "outcome_fields"
+            )
         return ReturnStepOutcome(return_expression=expression)
     if value is UNSET or (value is None and form.return_value is None):
         fields = [
             *(("return_expression",) if form.takes_expressions else ()),
             *(("return_value",) if form.return_value is not None else ()),
         ]
-        raise ExecutionError(f"an outcome of kind 'return' needs the field {' or '.join(map(repr, fields))}")
+        raise ExecutionError(
+            f"an outcome of kind 'return' needs the field {' or '.join(map(repr, fields))}"
+        ).caused_by("outcome_fields")
     if form.return_value is None:
         raise ExecutionError(
             "return_value: the return value cannot be given as data; give it by a return_expression"
-        )
+        ).caused_by("return_value")
     try:
-        return ReturnStepOutcome(return_value=validate_data(value, form.return_type, subject=RETURN_VALUE))
+        returned = validate_data(value, form.return_type, subject=RETURN_VALUE)
     except ToolValidationError as error:
-        message = f"return_value: {error}"
-        raise ExecutionError(message).without_content(
-            f"return_value: {error.message_without_content}"
+        raise (
+            ExecutionError(_at_field(str(error)))
+            .without_content(_at_field(error.message_without_content))
+            .caused_by("return_value")
         ) from error
+    environment = find_environment()
+    if environment is not None and environment.step is not None:
+        environment.step.context.checked["return"] = returned
+    return ReturnStepOutcome(return_value=returned)
+
+
+def _at_field(message: str) -> str:
+    """What is wrong with the return value, by the name of the field that it stands in."""
+    return f"return_value{message.removeprefix(RETURN_VALUE)}"
 
 
 def _raise_outcome(data: Mapping[str, Any], form: AnswerForm) -> RaiseStepOutcome:
@@ -156,20 +175,22 @@ def _raise_outcome(data: Mapping[str, Any], form: AnswerForm) -> RaiseStepOutcom
             raise ExecutionError(
                 "an outcome of kind 'raise' has a raise_message, and perhaps a raise_error_type, or it has a "
                 "raise_expression"
-            )
+            ).caused_by("outcome_fields")
         if not form.raises_objects:
             raise ExecutionError(
                 "raise_expression is not allowed here: the program names no exception; give a raise_message"
-            )
+            ).caused_by("raise_expression")
         return RaiseStepOutcome(raise_expression=expression)
     if message is None:
         fields = "'raise_message'" + " or 'raise_expression'" * form.raises_objects
-        raise ExecutionError(f"an outcome of kind 'raise' needs the field {fields}")
+        raise ExecutionError(f"an outcome of kind 'raise' needs the field {fields}").caused_by(
+            "outcome_fields"
+        )
     if error_type is not None and error_type not in form.raise_error_types:
         raise ExecutionError(
             f"raise_error_type {error_type!r} is not allowed here; "
             f"allowed: {', '.join(form.raise_error_types) or 'none, leave it out'}"
-        )
+        ).caused_by("raise_type")
     return RaiseStepOutcome(raise_message=message, raise_error_type=error_type)
 
 
@@ -177,7 +198,9 @@ def _text(data: Mapping[str, Any], name: str) -> str | None:
     """A field that holds text; None when it is left out."""
     value = data.get(name)
     if not isinstance(value, str | None):
-        raise ExecutionError(f"the outcome's field '{name}' must be a string, not {type(value).__name__}")
+        raise ExecutionError(
+            f"the outcome's field '{name}' must be a string, not {type(value).__name__}"
+        ).caused_by("outcome_fields")
     return value
 
 
@@ -196,7 +219,9 @@ def parse_json_object(text: str) -> dict[str, Any]:
     except NOT_JSON as error:
         raise ExecutionError(
             f"the answer is not JSON: {error}; write JSON alone, without a fence or other text"
-        ) from error
+        ).caused_by("not_json") from error
     if not isinstance(data, dict):
-        raise ExecutionError(f"the answer is not a JSON object but {type(data).__name__}")
+        raise ExecutionError(f"the answer is not a JSON object but {type(data).__name__}").caused_by(
+            "not_json"
+        )
     return cast("dict[str, Any]", data)

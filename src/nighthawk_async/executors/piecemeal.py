@@ -7,7 +7,7 @@ then the outcome when there is a choice left. `question_groups` says which bindi
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from ..errors import ExecutionError
+from ..errors import ExecutionError, ToolValidationError
 from ..runtime.oversight.verification import OutcomeRefusedError
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
@@ -125,8 +125,12 @@ async def _ask_bindings(
 def _checked(answer: Mapping[str, Any], name: str, annotation: object) -> object:
     """The value that an answer gives to a binding."""
     if name not in answer:
-        raise ExecutionError(f"the answer has no field '{name}'")
-    return validate_value(answer[name], annotation, subject=binding_subject(name))
+        raise ExecutionError(f"the answer has no field '{name}'").caused_by("binding_missing")
+    try:
+        return validate_value(answer[name], annotation, subject=binding_subject(name))
+    except ToolValidationError as error:
+        refused = ExecutionError(str(error)).without_content(error.message_without_content)
+        raise refused.caused_by("binding_value") from error
 
 
 def _short_question(

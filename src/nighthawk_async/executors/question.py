@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from ..errors import (
     AnnotationError,
+    CorrectionCause,
     ExecutionError,
     ModelError,
     StepRejectedError,
@@ -13,6 +14,7 @@ from ..errors import (
     VerificationError,
 )
 from ..ports import Model
+from ..runtime.corrections import count_correction
 from ..runtime.model_access import open_stream
 from ..runtime.oversight.verification import OutcomeRefusedError
 from ..runtime.told_step import tell_note
@@ -31,6 +33,7 @@ from ..types.usage import Usage
 from .outcome_codec import parse_json_object
 from .partial_answer import find_partial_answer
 from .quotation import quote
+from .refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, told_text
 from .request_usage import unreported_usage, usage_of_request
 
 __all__ = ["Asker", "Question"]
@@ -81,6 +84,7 @@ class Asker:
         turn_boundary: Waits before each request, and gives the messages that arrived for the model.
         may_end: Waits before an answer counts; False when messages wait for the model.
         report_usage: Counts the usage of one model request, by model id.
+        refusals: Words what is told of answers that are refused.
     """
 
     model: Model
@@ -90,6 +94,7 @@ class Asker:
     turn_boundary: Callable[[], Awaitable[tuple[UserContent, ...]]]
     may_end: Callable[[], Awaitable[bool]]
     report_usage: Callable[[str, Usage], None]
+    refusals: Refusals
 
     async def ask(
         self, question: Question, check: Callable[[Mapping[str, Any]], Awaitable[Answer]]
@@ -123,10 +128,11 @@ class Asker:
             messages = (*messages, answer)
             try:
                 if response.finish_reason == "length":
-                    raise ExecutionError("the answer was cut off at its length limit")
+                    raise ExecutionError(CUT_OFF).caused_by("cut_off")
                 accepted = await check(parse_json_object(response.text))
             except OutcomeRefusedError as error:
-                refusal = f"That answer was not accepted yet: {error.feedback}\n"
+                refusal = told_text("That answer was not accepted yet: ", error.feedback, ANSWER_AGAIN)
+                cause: CorrectionCause = "oversight"
             except (AnnotationError, VerificationError, StepRejectedError):
                 raise
             except (ExecutionError, ToolValidationError) as error:
@@ -135,13 +141,16 @@ class Asker:
                     message = f"{what}: {error}; the model said: {quote(response.text)}"
                     raise ExecutionError(message).without_content(what) from error
                 corrections += 1
-                refusal = f"That answer was refused: {error}. "
+                reason = self.refusals.text(error)
+                refusal = told_text("That answer was refused: ", reason, ANSWER_AGAIN)
+                cause = cause_of(error)
             else:
                 if await self.may_end():
                     return accepted
                 continue
-            tell_note(refusal.strip())
-            messages = (*messages, UserMessage(content=(f"{refusal}Answer again with JSON only.",)))
+            tell_note(refusal)
+            count_correction(cause)
+            messages = (*messages, UserMessage(content=(refusal,)))
 
     async def _ask_once(self, question: Question, messages: tuple[Message, ...]) -> _Response:
         request = ModelRequest(

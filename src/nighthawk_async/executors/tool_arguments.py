@@ -13,6 +13,7 @@ from ..types.messages import ToolCall
 __all__ = ["canonical_arguments", "check_size", "excess_of", "parsed_arguments", "with_arguments"]
 
 _QUOTED_CHARACTERS = 40
+_WRITE_AN_OBJECT = "Call the tool again with one JSON object."
 
 
 def check_size(call: ToolCall, max_bytes: int) -> None:
@@ -64,11 +65,15 @@ def parsed_arguments(call: ToolCall) -> dict[str, Any]:
         )
     except (ValueError, RecursionError) as error:
         raise ToolBoundaryError(
-            kind="invalid_input", message=f"the arguments of {call.name} are not JSON: {error}"
+            kind="invalid_input",
+            message=f"the arguments of {call.name} are not JSON: {error}",
+            guidance=_WRITE_AN_OBJECT,
         ) from error
     if not isinstance(arguments, dict):
         raise ToolBoundaryError(
-            kind="invalid_input", message=f"the arguments of {call.name} are not a JSON object"
+            kind="invalid_input",
+            message=f"the arguments of {call.name} are not a JSON object",
+            guidance=_WRITE_AN_OBJECT,
         )
     return cast("dict[str, Any]", arguments)
 

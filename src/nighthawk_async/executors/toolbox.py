@@ -8,16 +8,18 @@ import anyio
 
 from ..errors import ErrorKind, ExecutionError, NighthawkError, ToolBoundaryError
 from ..observation import NodeState, find_node_writer
+from ..runtime.corrections import count_correction
 from ..runtime.environment import Environment
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tools.function import ToolFunction
-from ..runtime.tools.outcome import ToolOutcome, outcome_of_failure
+from ..runtime.tools.outcome import ToolOutcome
 from ..secret_names import hides_value
 from ..types.messages import ToolCall, ToolResult
 from ..types.tools import ToolDefinition
 from .host_errors import find_host_error
 from .loop_guard import GuardedCalls
 from .provided_tools import PROVIDED_TOOLS, describe_reply
+from .refusals import Refusals
 from .result_room import ResultRoom
 from .tool_arguments import check_size
 
@@ -44,6 +46,7 @@ class Toolbox:
         shows_secrets: Whether results show what names of secrets hold.
         max_argument_bytes: The number of bytes that the arguments of a call may have.
         guarded: Watches out for repeated calls; None for nothing.
+        refusals: Words what is told of calls that failed.
         note_failure: Is told of calls that failed, and of what kind their errors are; None for nobody.
     """
 
@@ -58,6 +61,7 @@ class Toolbox:
         shows_secrets: bool,
         max_argument_bytes: int,
         guarded: GuardedCalls | None,
+        refusals: Refusals,
         note_failure: Callable[[ToolCall, ErrorKind], None] | None = None,
     ) -> None:
         self._actor = actor
@@ -68,6 +72,7 @@ class Toolbox:
         self._shows_secrets = shows_secrets
         self._max_argument_bytes = max_argument_bytes
         self._guarded = guarded
+        self._refusals = refusals
         self._note_failure = note_failure
         self._gates = _gates_in_force(environment, functions)
         self._last_posted: anyio.Event | None = None
@@ -175,7 +180,7 @@ class Toolbox:
         except NighthawkError as error:
             if (host_error := find_host_error(error)) is not None:
                 raise host_error from host_error.__cause__
-            return self._result(call, outcome_of_failure(error))
+            return self._result(call, self._refusals.of_call(error))
         shown = describe_reply(pending.command, value, hides=self._hides)
         return self._result(call, ToolOutcome(payload=shown))
 
@@ -186,11 +191,13 @@ class Toolbox:
         return hides_value(name, value)
 
     async def _failed(self, call: ToolCall, error: ToolBoundaryError) -> ToolResult:
-        return self._result(call, outcome_of_failure(error))
+        return self._result(call, self._refusals.of_call(error))
 
     def _result(self, call: ToolCall, outcome: ToolOutcome) -> ToolResult:
-        if outcome.error is not None and self._note_failure is not None:
-            self._note_failure(call, outcome.error.kind)
+        if outcome.error is not None:
+            count_correction(outcome.error.kind)
+            if self._note_failure is not None:
+                self._note_failure(call, outcome.error.kind)
         return ToolResult(
             call_id=call.id,
             name=call.name,

@@ -19,7 +19,14 @@ from .containers import is_container_type
 from .enumerations import EnumerationDescription, describe_enumeration
 from .introspection import has_base, type_name
 from .multimodal import as_user_content
-from .objects import ObjectMembers, find_members, object_lines, readable_fields
+from .objects import (
+    ObjectMembers,
+    find_functions,
+    find_members,
+    method_lines,
+    object_lines,
+    readable_fields,
+)
 from .scalars import find_scalar_text, module_name
 from .type_names import TypeNames
 from .value_line import VALUE_SHARE, ValueLine
@@ -30,9 +37,16 @@ _UNRESOLVABLE = "<unresolvable>"
 
 
 class _Text(Struct, frozen=True):
-    """A value whose line needs no limits: a module or a type alias."""
+    """A value whose line needs no limits: a type alias."""
 
     line: str
+
+
+class _Module(Struct, frozen=True):
+    """A module, with the public functions that are shown."""
+
+    line: str
+    members: ObjectMembers
 
 
 class _Inline(Struct, frozen=True):
@@ -45,7 +59,9 @@ class _Preview(Struct, frozen=True):
     """A scalar or a container."""
 
 
-_Kind: TypeAlias = _Text | _Inline | _Preview | CallableDescription | EnumerationDescription | ObjectMembers
+_Kind: TypeAlias = (
+    _Text | _Module | _Inline | _Preview | CallableDescription | EnumerationDescription | ObjectMembers
+)
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -107,6 +123,9 @@ class EntryRenderer:
         hoisted = self._hoisted_leaves(entry)
         if isinstance(kind, _Text):
             yield kind.line
+        elif isinstance(kind, _Module):
+            yield kind.line
+            yield from method_lines(entry.name, kind.members, self._ambiguous)
         elif isinstance(kind, _Inline):
             yield from _inline(entry.name, entry.value, kind.content)
         elif isinstance(kind, CallableDescription):
@@ -164,7 +183,9 @@ def _kind_of(name: str, value: object, limits: StepContextLimits, names: TypeNam
     if is_type_expression(value):
         return _Text(f"{name}: type = {written_type(value, names)}")
     if has_base(cls, ModuleType):
-        return _Text(f'{name}: module = "{module_name(cast(ModuleType, value))}"')
+        module = cast(ModuleType, value)
+        members = find_functions(module, limits=limits, names=names)
+        return _Module(f'{name}: module = "{module_name(module)}"', members)
     enumeration = describe_enumeration(value)
     if enumeration is not None:
         return enumeration
@@ -198,7 +219,8 @@ def _signatures(entry: Entry) -> Iterator[str]:
     kind = entry.kind
     if isinstance(kind, CallableDescription):
         descriptions = [kind]
-    elif isinstance(kind, ObjectMembers):
+    elif isinstance(kind, ObjectMembers | _Module):
+        kind = kind.members if isinstance(kind, _Module) else kind
         descriptions = [description for _, description in kind.methods]
     else:
         return

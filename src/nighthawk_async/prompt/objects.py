@@ -18,11 +18,19 @@ from .fields import (
     is_public_name,
     object_fields,
 )
-from .introspection import class_dictionary, is_one_of, resolution_order, type_name
-from .type_names import TypeNames
+from .introspection import class_dictionary, instance_dictionary, is_one_of, resolution_order, type_name
+from .type_names import TypeNames, is_library_module
 from .value_line import FIELD_SHARE, ValueLine
 
-__all__ = ["ObjectMembers", "class_methods", "find_members", "object_lines", "readable_fields"]
+__all__ = [
+    "ObjectMembers",
+    "class_methods",
+    "find_functions",
+    "find_members",
+    "method_lines",
+    "object_lines",
+    "readable_fields",
+]
 
 _CACHING_WRAPPER_TYPE = type(functools.lru_cache(lambda: None))
 
@@ -102,11 +110,7 @@ def object_lines(
         show_secrets: Whether to show what stands under names of secrets.
     """
     yield f"{name}: object = {type_name(type(value))}"
-    for method, description in members.methods:
-        is_ambiguous = description.signature in ambiguous_signatures
-        yield callable_line(f"{name}.{method}", description, is_ambiguous=is_ambiguous)
-    if members.omitted_methods:
-        yield f"{name}.<methods>: <snipped {members.omitted_methods} public methods>"
+    yield from method_lines(name, members, ambiguous_signatures)
     for field, content in members.fields:
         if field not in hoisted_fields:
             is_hidden = not show_secrets and hides_value(field, content)
@@ -120,6 +124,58 @@ def object_lines(
             )
     if members.omitted_fields:
         yield f"{name}.<fields>: <snipped {members.omitted_fields} public fields>"
+
+
+def find_functions(
+    module: types.ModuleType, *, limits: StepContextLimits, names: TypeNames | None = None
+) -> ObjectMembers:
+    """Find the public functions of a module: those of its `__all__`, else those it defines itself.
+
+    Args:
+        module: The module. No code of it runs. Models know those of libraries, of which none are found.
+        limits: How many functions to show.
+        names: How types are written in the block; None for their own names.
+    """
+    held = cast("dict[str, Any]", {} if is_library_module(module) else instance_dictionary(module))
+    listed = held.get("__all__")
+    if type(listed) in (list, tuple):
+        public = {name for name in cast("list[object]", listed) if type(name) is str}
+    else:
+        own = held.get("__name__")
+        public = {
+            name
+            for name, each in held.items()
+            if is_public_name(name) and _is_function(each) and each.__module__ == own
+        }
+    functions = sorted((name, held[name]) for name in public if name in held and _is_function(held[name]))
+    shown = functions[: limits.object_max_methods]
+    return ObjectMembers(
+        methods=tuple((name, describe_callable(function, names=names)) for name, function in shown),
+        omitted_methods=len(functions) - len(shown),
+        fields=(),
+        omitted_fields=0,
+    )
+
+
+def _is_function(value: object) -> bool:
+    return is_one_of(type(value), _FUNCTION_TYPES)
+
+
+def method_lines(
+    name: str, members: ObjectMembers, ambiguous_signatures: Collection[str | None]
+) -> Iterator[str]:
+    """Render the methods of an object, or the functions of a module, line by line.
+
+    Args:
+        name: The top-level name.
+        members: What was found.
+        ambiguous_signatures: Signature texts that occur more than once in the section.
+    """
+    for method, description in members.methods:
+        is_ambiguous = description.signature in ambiguous_signatures
+        yield callable_line(f"{name}.{method}", description, is_ambiguous=is_ambiguous)
+    if members.omitted_methods:
+        yield f"{name}.<methods>: <snipped {members.omitted_methods} public methods>"
 
 
 def _by_name(member: tuple[str, object]) -> str:
@@ -174,6 +230,8 @@ def _method_description(attribute: object) -> Callable[..., CallableDescription]
         return functools.partial(describe_callable, attribute)
     return None
 
+
+_FUNCTION_TYPES: tuple[type, ...] = (types.FunctionType, types.BuiltinFunctionType, _CACHING_WRAPPER_TYPE)
 
 _BOUND_KINDS: tuple[type, ...] = (
     types.FunctionType,

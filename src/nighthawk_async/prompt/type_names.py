@@ -10,7 +10,7 @@ from typing import Any, cast
 from .introspection import class_dictionary, has_base, instance_dictionary, type_module
 from .plain_text import single_line
 
-__all__ = ["TypeNames", "is_of_library", "is_standard", "own_name"]
+__all__ = ["TypeNames", "is_library_module", "is_of_library", "is_standard", "own_name"]
 
 _NAME_CHARACTERS = 120
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
@@ -205,6 +205,17 @@ def is_of_library(named: object) -> bool:
     """
     name = _module_name(named)
     return is_standard(named) or _INSTALLED.search(_file_of(sys.modules.get(name))) is not None
+
+
+def is_library_module(module: types.ModuleType) -> bool:
+    """Whether a module belongs to the standard library or to an installed one.
+
+    Args:
+        module: The module. No code of it runs.
+    """
+    name = instance_dictionary(module).get("__name__")
+    root = name.partition(".")[0] if type(name) is str else ""
+    return root in sys.stdlib_module_names or _INSTALLED.search(_file_of(module)) is not None
 
 
 def _file_of(module: types.ModuleType | None) -> str:

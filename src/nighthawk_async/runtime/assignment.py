@@ -21,6 +21,7 @@ from .validation import can_validate, validate_value
 __all__ = ["AssignmentTarget", "assign", "parse_target_path"]
 
 _TARGET_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*", re.ASCII)
+_ANOTHER_WAY = "Assign another value, or change the object by its methods."
 
 
 class AssignmentTarget(Struct, frozen=True, kw_only=True):
@@ -83,6 +84,8 @@ def assign(context: StepContext, target: AssignmentTarget, value: object, *, is_
     annotation = context.binding_types.get(target.root, object)
     stored = validate(value, annotation, subject=f"write binding '{target.root}'")
     context.step_locals[target.root] = stored
+    if is_data:
+        context.checked[target.root] = stored
     if target.root in context.write_names:
         context.assigned_names.add(target.root)
     return stored
@@ -92,6 +95,7 @@ def _assign_field(
     context: StepContext, target: AssignmentTarget, value: object, validate: Callable[..., object]
 ) -> object:
     owner = _resolve_owner(context, target)
+    context.checked.clear()  # the owner may be part of any of them
     field = target.fields[-1]
     stored = validate(value, _field_type(owner, field), subject=f"field '{target}'")
     root = context.step_locals[target.root]
@@ -126,7 +130,8 @@ def _unchanged_on_failure(
             raise ToolValidationError(message).without_content(f"{what} does not take the value") from error
         what = f"cannot assign '{target}'"
         message = f"{what}: {describe_error(error)}"
-        raise ToolBoundaryError(kind="execution", message=message).without_content(what) from error
+        refused = ToolBoundaryError(kind="execution", message=message, guidance=_ANOTHER_WAY)
+        raise refused.without_content(what) from error
 
 
 def _resolve_owner(context: StepContext, target: AssignmentTarget) -> object:
@@ -144,6 +149,7 @@ def _resolve_owner(context: StepContext, target: AssignmentTarget) -> object:
             raise ToolBoundaryError(
                 kind="resolution",
                 message=f"cannot reach '{target}' at '.{field}': {describe_error(error)}",
+                guidance="Assign to a field that its object has.",
             ) from error
     return owner
 

@@ -50,6 +50,7 @@ class StepState(Struct, kw_only=True, eq=False):
     def run(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
         """Run code, guarded when there is a guard; see `StepNamespace.run` and `run_guarded`."""
         self.context.changes.remember(mentioned_names(code))
+        self.context.checked.clear()  # code may reach them by other names
         if self.call_guard is None:
             return self.namespace.run(code)
         from .permissions.guarded_calls import run_guarded  # here, because of what policies.py says

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..errors import (
+    AnswerCause,
     ExecutionError,
     ToolBoundaryError,
     ToolEvaluationError,
@@ -33,10 +34,22 @@ from .step_actor import StepActor
 from .step_context import StepContext
 from .validation import type_name, validate_value
 
-__all__ = ["Rewriter", "StepResult", "done_note", "evaluated_value", "exception_of", "propose", "rewritten"]
+__all__ = [
+    "INITIALIZE_IT",
+    "Rewriter",
+    "StepResult",
+    "done_note",
+    "evaluated_value",
+    "exception_of",
+    "propose",
+    "rewritten",
+]
 
 Rewriter: TypeAlias = Literal["BeforeCommit", "inspect_step_commit"]
 """What can change a commit: hooks or oversight, as errors name them."""
+
+INITIALIZE_IT = "; initialize it in Python if the block may leave it alone"
+"""What an error says to the programmer, and not to the model."""
 
 _OUTCOME_TYPES = (
     PassStepOutcome,
@@ -184,7 +197,7 @@ def _check_kind(context: StepContext, outcome: StepOutcome) -> None:
             f"step {context.step_id}: the outcome '{outcome.kind}' is not allowed for this block"
             + ("" if reason is None else f", because {reason}")
             + f"; allowed: {', '.join(context.allowed_kinds)}"
-        )
+        ).caused_by("outcome_kind")
 
 
 def _validate_bindings(
@@ -208,20 +221,22 @@ def _validate_bindings(
         raise ExecutionError(
             f"step {context.step_id}: {', '.join(map(repr, unknown))} cannot be committed; "
             f"the block's write bindings are: {', '.join(context.write_names) or 'none'}"
-        )
+        ).caused_by("binding_name")
     if isinstance(outcome, PassStepOutcome):
         _check_nothing_missing(context, bindings)
     try:
         return MappingProxyType(
             {
-                name: validate_value(
+                name: value
+                if context.is_checked(name, value)
+                else validate_value(
                     value, context.binding_types.get(name, object), subject=f"write binding '{name}'"
                 )
                 for name, value in bindings.items()
             }
         )
     except ToolValidationError as error:
-        raise _not_valid(context, error) from error
+        raise _not_valid(context, error, cause="binding_value") from error
 
 
 def _check_changed_objects(context: StepContext, bindings: Mapping[str, object], *, note: str = "") -> None:
@@ -242,13 +257,15 @@ def _check_changed_objects(context: StepContext, bindings: Mapping[str, object],
         try:
             validate_value(value, context.binding_types[name], subject=subject)
         except ToolValidationError as error:
-            raise _not_valid(context, error, note) from error
+            raise _not_valid(context, error, note, cause="binding_value") from error
         context.changes.confirm(name)
 
 
-def _not_valid(context: StepContext, error: ToolValidationError, note: str = "") -> ExecutionError:
-    message = f"step {context.step_id}: {error}{note}"
-    return ExecutionError(message).without_content(f"step {context.step_id}: {error.message_without_content}")
+def _not_valid(
+    context: StepContext, error: ToolValidationError, note: str = "", *, cause: AnswerCause
+) -> ExecutionError:
+    refused = ExecutionError(f"step {context.step_id}: {error}{note}").caused_by(cause)
+    return refused.without_content(f"step {context.step_id}: {error.message_without_content}")
 
 
 def _check_nothing_missing(context: StepContext, bindings: Mapping[str, object]) -> None:
@@ -258,9 +275,8 @@ def _check_nothing_missing(context: StepContext, bindings: Mapping[str, object])
     if missing:
         raise ExecutionError(
             f"step {context.step_id}: {_named(missing)} no value: the "
-            "block did not assign it and it had none before; initialize it in Python if the block may leave "
-            "it alone"
-        )
+            f"block did not assign it and it had none before{INITIALIZE_IT}"
+        ).caused_by("binding_missing")
 
 
 def _named(names: list[str]) -> str:
@@ -278,7 +294,9 @@ async def _value_of(actor: StepActor, outcome: ReturnStepOutcome | RaiseStepOutc
     )
 
 
-async def _evaluated(actor: StepActor, expression: str, field_name: str) -> object:
+async def _evaluated(
+    actor: StepActor, expression: str, field_name: Literal["return_expression", "raise_expression"]
+) -> object:
     context = actor.context
     _check_text(context, expression, field_name)
     try:
@@ -286,7 +304,7 @@ async def _evaluated(actor: StepActor, expression: str, field_name: str) -> obje
     except (ToolEvaluationError, ToolBoundaryError) as error:
         message = f"step {context.step_id}: {field_name} {expression!r}: {error}"
         what = f"step {context.step_id}: {field_name} has no value: {type(error.__cause__).__name__}"
-        raise ExecutionError(message).without_content(what) from error
+        raise ExecutionError(message).without_content(what).caused_by(field_name) from error
 
 
 def _check_text(context: StepContext, value: object, field_name: str) -> None:
@@ -298,14 +316,16 @@ def _check_text(context: StepContext, value: object, field_name: str) -> None:
 def _given_value(context: StepContext, outcome: ReturnStepOutcome) -> object:
     """The validated value of a `return` outcome; UNSET when it has an expression."""
     value = outcome.return_value
-    return UNSET if value is UNSET else _validate_return_value(context, value)
+    if value is UNSET or context.is_checked("return", value):
+        return value
+    return _validate_return_value(context, value)
 
 
 def _validate_return_value(context: StepContext, value: object, *, note: str = "") -> object:
     try:
         return validated_return(value, return_type(context))
     except ToolValidationError as error:
-        raise _not_valid(context, error, note) from error
+        raise _not_valid(context, error, note, cause="return_value") from error
 
 
 def _check_exception(context: StepContext, outcome: RaiseStepOutcome) -> None:
@@ -318,7 +338,9 @@ def _check_exception(context: StepContext, outcome: RaiseStepOutcome) -> None:
         refused = f"not allowed for this block; allowed: {', '.join(context.raise_error_types) or 'none'}"
         message = f"the exception type {name!r} is {refused}; message: {outcome.raise_message}"
         error = ExecutionError(f"step {context.step_id}: {message}")
-        raise error.without_content(f"step {context.step_id}: its exception type is {refused}")
+        raise error.without_content(f"step {context.step_id}: its exception type is {refused}").caused_by(
+            "raise_type"
+        )
 
 
 def _checked_exception(context: StepContext, value: object, note: str) -> Exception:
@@ -333,7 +355,8 @@ def _checked_exception(context: StepContext, value: object, note: str) -> Except
             given = cast("type[Exception]", value)()
         except Exception as error:  # the constructor is the user's, or the model's
             what = f"step {context.step_id}: raise_expression gives a class that needs arguments"
-            raise ExecutionError(f"{what}: {describe_error(error)}{note}").without_content(what) from error
+            refused = ExecutionError(f"{what}: {describe_error(error)}{note}").without_content(what)
+            raise refused.caused_by("raise_expression") from error
     kind = type(given)
     if issubclass(kind, tuple(context.raise_error_types.values())) or any(
         given is each for each in context.named_exceptions()
@@ -344,9 +367,8 @@ def _checked_exception(context: StepContext, value: object, note: str) -> Except
         f"step {context.step_id}: raise_expression must give an exception that the block may raise, or an "
         f"instance of a subclass; allowed types: {allowed}; it gives an object of type {type_name(kind)}"
     )
-    raise ExecutionError(f"{what}{note}").without_content(
-        f"step {context.step_id}: raise_expression: not allowed"
-    )
+    refused = ExecutionError(f"{what}{note}").caused_by("raise_expression")
+    raise refused.without_content(f"step {context.step_id}: raise_expression: not allowed")
 
 
 def exception_of(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
@@ -364,4 +386,4 @@ def exception_of(context: StepContext, outcome: RaiseStepOutcome) -> Exception:
     except Exception as error:  # the constructor is the user's
         what = f"step {context.step_id}: {name} cannot be made from a message alone"
         message = f"{what} ({error}); message: {outcome.raise_message}"
-        raise ExecutionError(message).without_content(what) from error
+        raise ExecutionError(message).without_content(what).caused_by("raise_type") from error

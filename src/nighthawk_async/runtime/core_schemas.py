@@ -143,12 +143,21 @@ class _Adaptation:
         match schema["type"]:
             case "enum":
                 return _by_name_too(schema)
+            case "literal":
+                return _by_value_too(schema)
+            case "tagged-union":
+                return schema | {"choices": self._tagged(schema["choices"])}
             case "is-instance":
                 return self._record(schema)
             case "union":
                 return schema | {"choices": [self._choice(each) for each in schema["choices"]]}
             case _:
                 return with_inner(schema, self._adapted)
+
+    def _tagged(self, choices: Mapping[Any, Any]) -> dict[Any, Any]:
+        """The choices of a discriminated union, those under members of an enumeration under data, too."""
+        adapted = {tag: changed(each, self._adapted) for tag, each in choices.items()}
+        return {_data_of(tag): each for tag, each in adapted.items() if isinstance(tag, enum.Enum)} | adapted
 
     def _choice(self, choice: Any) -> Any:
         if isinstance(choice, tuple):
@@ -213,6 +222,17 @@ def _by_name_too(schema: dict[str, Any]) -> dict[str, Any]:
     return _wrapped(schema, _NamedMember(schema["cls"]))
 
 
+def _by_value_too(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a literal type that takes what stands in JSON for the members of enumerations in it."""
+    members = {_data_of(each): each for each in schema["expected"] if isinstance(each, enum.Enum)}
+    return _wrapped(schema, _GivenMember(members)) if members else schema
+
+
+def _data_of(member: enum.Enum) -> Any:
+    """What stands for a member of an enumeration in JSON."""
+    return member.name if is_given_by_name(type(member)) else member.value
+
+
 def _wrapped(schema: dict[str, Any], function: Callable[..., object]) -> dict[str, Any]:
     """The schema with a function around it, which has its reference from then on."""
     ref = {"ref": schema["ref"]} if "ref" in schema else {}
@@ -244,6 +264,22 @@ class _MadeRecord:
 def is_given_by_name(kind: type[enum.Enum]) -> bool:
     """Whether members of an enumeration are given by their names, because JSON cannot hold their values."""
     return not all(isinstance(each.value, str | int | float | None) for each in kind)
+
+
+class _GivenMember:
+    """Validates a value for a literal type; what stands for one of its members is taken for the member."""
+
+    def __init__(self, members: Mapping[Any, enum.Enum]) -> None:
+        self._members = members
+
+    def __call__(self, value: object, handler: Callable[[object], object]) -> object:
+        try:
+            return handler(value)
+        except ValidationError:
+            for data, member in self._members.items():
+                if type(data) is type(value) and data == value:
+                    return member
+            raise
 
 
 class _NamedMember:

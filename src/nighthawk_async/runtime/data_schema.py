@@ -78,6 +78,16 @@ class _DataSchema(GenerateJsonSchema):
         json_type = kinds.pop() if len(kinds) == 1 else None
         return {"enum": values} if json_type is None else {"enum": values, "type": json_type}
 
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
+        expected = [
+            each.name if isinstance(each, enum.Enum) and is_given_by_name(type(each)) else each
+            for each in schema["expected"]
+        ]
+        return super().literal_schema({**schema, "expected": expected})
+
+    def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
+        return self.handle_invalid_for_json_schema(schema, f"core_schema.IsSubclassSchema ({schema['cls']})")
+
     def tagged_union_schema(self, schema: core_schema.TaggedUnionSchema) -> JsonSchemaValue:
         json_schema = super().tagged_union_schema(schema)
         json_schema.pop("discriminator", None)

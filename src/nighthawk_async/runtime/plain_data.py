@@ -74,7 +74,8 @@ def validate_data(value: object, annotation: object, *, subject: str, is_whole: 
         text = to_json(value, inf_nan_mode="constants")
         return validator.validate_json(text, allow_partial=not is_whole)
     except ValidationError as error:
-        raise _mismatch(subject, annotation, _describe(error, value)) from error
+        paths = [each["loc"] for each in error.errors(include_url=False, include_input=False)]
+        raise _mismatch(subject, annotation, _describe(error, value), *paths) from error
     except PydanticSerializationError as error:
         raise _mismatch(subject, annotation, _describe_unencodable(error)) from error
     except Exception as error:  # a validator of the user's type may raise anything
@@ -124,9 +125,11 @@ def _relaxed(schema: dict[str, Any]) -> dict[str, Any]:
     return relaxed | {"strict": False} if schema["type"] in _READ_FROM_TEXT else relaxed
 
 
-def _mismatch(subject: str, annotation: object, reason: str) -> ToolValidationError:
+def _mismatch(
+    subject: str, annotation: object, reason: str, *paths: tuple[str | int, ...]
+) -> ToolValidationError:
     what = f"{subject} must be {type_name(annotation)}"
-    return ToolValidationError(f"{what}: {reason}").without_content(what)
+    return ToolValidationError(f"{what}: {reason}").without_content(what).about(annotation, *paths)
 
 
 def _describe(error: ValidationError, value: object) -> str:

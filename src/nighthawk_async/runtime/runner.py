@@ -43,7 +43,7 @@ from .step_actor import StepActor
 from .step_control import SteerableStep, admitted
 from .step_executor import StepExecutor, is_async_executor, shows_named_only
 from .told_step import ToldStep
-from .tracing import identity_attributes, record_failed, record_outcome, span
+from .tracing import identity_attributes, record_corrections, record_failed, record_outcome, span
 
 if TYPE_CHECKING:
     from .attempts.attempts import StepAttempt
@@ -232,6 +232,7 @@ async def _run_in_task_group(
                         in_time = partial(carry_out_in_time, environment.policies.budgets)
                         return await carry_out_with_events(environment, step, in_budgets, in_time=in_time)
                     finally:
+                        record_corrections(actor.progress.corrections)
                         actor.close()
                         if step.partial_listeners is not None:
                             step.partial_listeners.close()

@@ -45,6 +45,8 @@ class StepContext:
         initial_values: What the write bindings were bound to when the step began.
         assigned_names: Write bindings assigned by a tool, or dirty because a field of theirs was.
         changes: What the step's code has changed in place.
+        checked: The values that were made of data, and are valid as long as no code has touched them, by the
+            names of their write bindings; a value to return stands under "return".
     """
 
     step_id: str
@@ -69,6 +71,11 @@ class StepContext:
     initial_values: Mapping[str, object] = field(default_factory=dict[str, object])
     assigned_names: set[str] = field(default_factory=set[str])
     changes: ChangedRoots = field(default_factory=ChangedRoots)
+    checked: dict[str, object] = field(default_factory=dict[str, object])
+
+    def is_checked(self, name: str, value: object) -> bool:
+        """Whether a value is the one that was made of data for a name, and needs no other validation."""
+        return name in self.checked and self.checked[name] is value
 
     def named_exceptions(self) -> list[Exception]:
         """The exception objects that the program names: the block may raise them, whatever their types."""

@@ -1,12 +1,14 @@
 """How far a step has come: its turns, the tool calls in flight, what it has used; a view of it. Floor 3."""
 
 import reprlib
+from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from ..errors import CorrectionCause
 from ..pickling import reduced_with_mappings
 from ..prompt.plain_text import single_line
 from ..secret_names import HIDDEN, hides_value
@@ -27,13 +29,15 @@ class StepProgress:
 
     Attributes:
         turns: How many turns have begun.
+        corrections: How often the model was told that something was wrong, by cause.
         usage_meter: What the step has used, together with the steps that its tool calls carried out.
     """
 
-    __slots__ = ("_calls", "turns", "usage_meter")
+    __slots__ = ("_calls", "corrections", "turns", "usage_meter")
 
     def __init__(self, outer: "StepProgress | None" = None) -> None:
         self.turns = 0
+        self.corrections: Counter[CorrectionCause] = Counter()
         self.usage_meter: UsageMeter = UsageMeter(None if outer is None else outer.usage_meter)
         self._calls: dict[object, ToolCall] = {}
 

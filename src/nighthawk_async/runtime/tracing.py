@@ -7,6 +7,7 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 from ..errors import (
+    CorrectionCause,
     ErrorKind,
     ExecutionError,
     ModelError,
@@ -27,8 +28,10 @@ from .telemetry.endings import end_span, error_type_of
 from .telemetry.library import LIBRARY, library_version
 
 __all__ = [
+    "correction_attributes",
     "execution_attributes",
     "identity_attributes",
+    "record_corrections",
     "record_failed",
     "record_failed_attempt",
     "record_outcome",
@@ -120,6 +123,17 @@ class span:  # noqa: N801  (a context manager that reads as a function at its ca
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         self._current.__exit__()
         end_span(self._span, "error.type", error_type_of(exc), has_own_status=self._has_own_status)
+
+
+def correction_attributes(corrections: Mapping[CorrectionCause, int]) -> dict[str, int]:
+    """What spans and nodes tell of the corrections of a step: how many there were of each cause."""
+    return {f"nighthawk.step.corrections.{cause}": count for cause, count in corrections.items()}
+
+
+def record_corrections(corrections: Mapping[CorrectionCause, int]) -> None:
+    """The attributes of a step whose model was told that something was wrong, on the current span."""
+    if corrections:
+        trace.get_current_span().set_attributes(correction_attributes(corrections))
 
 
 def record_outcome(step_span: Span, outcome: StepOutcome) -> None:

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Mapping
 
+from ..errors import CorrectionCause
 from ..types.usage import Usage
 
 __all__ = ["UsageMeter"]
@@ -17,21 +18,22 @@ class UsageMeter:
         parent: The meter of the enclosing scope; None for the outermost.
     """
 
-    __slots__ = ("_by_model", "_lock", "_parent", "_steps")
+    __slots__ = ("_by_model", "_corrections", "_lock", "_parent", "_steps")
 
     def __init__(self, parent: "UsageMeter | None" = None) -> None:
         self._parent = parent
         self._by_model: dict[str, Usage] = {}
         self._steps = 0
+        self._corrections: dict[CorrectionCause, int] = {}
         self._lock = threading.Lock()
 
-    def __getstate__(self) -> tuple[dict[str, Usage], int]:
+    def __getstate__(self) -> tuple[dict[str, Usage], int, dict[CorrectionCause, int]]:
         """What copies and pickles hold: the usage so far. They hand nothing on to an enclosing scope."""
         with self._lock:
-            return dict(self._by_model), self._steps
+            return dict(self._by_model), self._steps, dict(self._corrections)
 
-    def __setstate__(self, state: tuple[dict[str, Usage], int]) -> None:
-        self._by_model, self._steps = state
+    def __setstate__(self, state: tuple[dict[str, Usage], int, dict[CorrectionCause, int]]) -> None:
+        self._by_model, self._steps, self._corrections = state
         self._parent, self._lock = None, threading.Lock()
 
     @property
@@ -50,6 +52,12 @@ class UsageMeter:
         """How many steps have begun."""
         return self._steps
 
+    @property
+    def corrections(self) -> Mapping[CorrectionCause, int]:
+        """How often models were told that something was wrong, by cause; a snapshot."""
+        with self._lock:
+            return dict(self._corrections)
+
     def add(self, model_name: str, usage: Usage) -> None:
         """Count the usage of one model request here and in every enclosing scope.
 
@@ -67,6 +75,16 @@ class UsageMeter:
         for meter in self._path():
             with meter._lock:
                 meter._steps += 1
+
+    def count_correction(self, cause: CorrectionCause) -> None:
+        """Count that a model was told that something was wrong, here and in every enclosing scope.
+
+        Args:
+            cause: What was wrong.
+        """
+        for meter in self._path():
+            with meter._lock:
+                meter._corrections[cause] = meter._corrections.get(cause, 0) + 1
 
     def _path(self) -> "Iterator[UsageMeter]":
         meter: UsageMeter | None = self

@@ -145,7 +145,8 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
     try:
         return validator.validated(value)
     except ValidationError as error:
-        raise _mismatch(subject, annotation, describe_validation_error(error)) from error
+        paths = [each["loc"] for each in error.errors(include_url=False, include_input=False)]
+        raise _mismatch(subject, annotation, describe_validation_error(error), *paths) from error
     except Exception as error:  # a validator of the user's type may raise anything
         raise _mismatch(subject, annotation, describe_error(error)) from error
 
@@ -171,9 +172,11 @@ def reason_without_schema(error: Exception) -> str:
     return f"{said.rstrip('.')}."
 
 
-def _mismatch(subject: str, annotation: object, reason: str) -> ToolValidationError:
+def _mismatch(
+    subject: str, annotation: object, reason: str, *paths: tuple[str | int, ...]
+) -> ToolValidationError:
     what = f"{subject} must be {type_name(annotation)}"
-    return ToolValidationError(f"{what}: {reason}").without_content(what)
+    return ToolValidationError(f"{what}: {reason}").without_content(what).about(annotation, *paths)
 
 
 def type_name(annotation: object) -> str:

@@ -130,7 +130,8 @@ def as_written(annotation: object) -> object:
                 return each.typed_dict
             if isinstance(each, UnpackedTuple):
                 items: list[Any] = list(each.items)
-                items[each.variadic] = typing.Unpack[tuple[items[each.variadic], ...]]
+                repeated: Any = items[each.variadic]
+                items[each.variadic] = typing.Unpack[tuple[repeated, ...]]
                 return tuple[tuple(items)]  # pyright: ignore[reportInvalidTypeForm]
     return annotation
 

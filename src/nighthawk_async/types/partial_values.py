@@ -14,7 +14,7 @@ RETURN_NAME = "return"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartialValues:
-    """The values of a step so far, while its model's answer streams.
+    """The values of a step so far, while its model's answer streams. As an event of hooks: Look on only.
 
     Each value is valid for its type. A text, a list, a set, a tuple, a dict and a TypedDict grow; everything
     else, an instance of a model too, is there when it is whole. What is not valid yet is left out.

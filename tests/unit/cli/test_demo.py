@@ -287,7 +287,7 @@ def test_a_missing_tokenizer_is_nothing_to_tell_a_newcomer(
     monkeypatch.setattr("nighthawk_async.prompt.tokens.load_offline_tokenizer", looked_for.append)
     tokens._counter.cache_clear()
     tokens._estimate_was_announced.clear()
-    long_reviews = [replace(load_reviews(1)[0], review="I love it. " * 50)]
+    long_reviews = [replace(load_reviews(1)[0], review="I love it. " * 1_000)]
     monkeypatch.setattr("nighthawk_async.cli.demo_functions.load_reviews", lambda count: long_reviews)
     with ModelServer.in_thread(over_the_wire) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)

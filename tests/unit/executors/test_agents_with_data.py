@@ -34,7 +34,7 @@ async def rated_by(run: Callable[[nh.AgentTask], Awaitable[nh.StepOutcome]]) -> 
 
 async def test_an_agent_sets_write_bindings_to_data_and_learns_what_does_not_fit() -> None:
     async def run(task: nh.AgentTask) -> nh.StepOutcome:
-        with pytest.raises(nh.ExecutionError, match=r"bindings.stars: .* must be int.*set already: label"):
+        with pytest.raises(nh.ExecutionError, match=r"bindings.stars must be int.*set already: label"):
             await task.set_bindings({"label": "good", "stars": "many"})
         await task.set_bindings({"stars": 5})
         return nh.PassStepOutcome()

@@ -135,6 +135,33 @@ def test_8_2_2_modules_are_shown_by_name(counter: TokenCounter) -> None:
     assert _lines({"m": math}, counter) == ['m: module = "math"']
 
 
+def test_the_public_functions_of_a_module_are_shown_like_methods(counter: TokenCounter) -> None:
+    money = types.ModuleType("money")
+    source = """
+from math import floor
+
+def convert(amount: int, to: str) -> int:
+    'Convert an amount.'
+
+def _round(amount: int) -> int: ...
+
+rate = 3
+
+def __getattr__(name):
+    raise AssertionError("no code of it runs")
+"""
+    exec(source, vars(money))
+    assert _lines({"money": money}, counter) == [
+        'money: module = "money"',
+        "money.convert: (amount: int, to: str) -> int  # Convert an amount.",
+    ]
+    vars(money)["__all__"] = ["floor", "rate", "missing"]
+    assert _lines({"money": money}, counter)[1].startswith("money.floor: (")
+    del vars(money)["__all__"]
+    vars(money).update({f"f{n:03}": convert for n, convert in enumerate([money.convert] * 30)})
+    assert _lines({"money": money}, counter)[-1].startswith("money.<methods>: <snipped ")
+
+
 def test_8_2_2_classes_are_callables(counter: TokenCounter) -> None:
     assert _lines({"Holder": _Holder}, counter) == [
         "Holder: (photo: object, caption: str = 'c', inner: object = None) -> None"

@@ -20,6 +20,7 @@ EVENTS: tuple[Any, ...] = (
     nhh.AfterModelRequest(execution_ref=REF, model_name="provider:name", usage=None),
     nhh.BeforeToolCall(execution_ref=REF, tool_name="send", call_id="1", arguments={"to": "a"}),
     nhh.AfterToolCall(execution_ref=REF, tool_name="send", call_id="1", content=("sent",), is_error=False),
+    nhh.PartialValues(execution_ref=REF, values={"x": 1}),
     nhh.BeforeCommit(execution_ref=REF, outcome=nh.PassStepOutcome(), bindings={"x": 1}),
     nhh.BudgetThreshold(execution_ref=REF, budget="b", resource="tokens", fraction=0.8, spent=80, limit=100),
     nhh.Retry(execution_ref=REF, name="f", attempt=1, error=ValueError("no"), wait_seconds=1.0),

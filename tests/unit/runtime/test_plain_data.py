@@ -11,11 +11,18 @@ from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Se
 from uuid import UUID
 
 import pytest
+from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, RootModel, model_validator
 from typing_extensions import TypeAliasType, TypedDict
 
 import nighthawk_async as nh
 from nighthawk_async.runtime.plain_data import data_schemas, validate_data
+from nighthawk_async.runtime.validation import validate_value
+
+
+def whole_schema_of(annotation: Any) -> dict[str, Any]:
+    made = data_schemas((annotation,))
+    return {**made.schemas[0], "$defs": made.definitions}
 
 
 class Priority(enum.Enum):
@@ -211,6 +218,36 @@ def test_the_variants_of_a_discriminated_union_are_alternatives() -> None:
     assert validate_data({"kind": "dog"}, annotation, subject="it") == Dog(kind="dog")
 
 
+class Urgent(BaseModel):
+    kind: Literal[Priority.HIGH]
+
+
+class Resting(BaseModel):
+    kind: Literal[Priority.LOW]
+
+
+Ranked = Annotated[Urgent | Resting, Field(discriminator="kind")]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "data", "value"),
+    [
+        (Literal[Priority.LOW], "low", Priority.LOW),
+        (Literal[Priority.LOW, Priority.HIGH, None], "high", Priority.HIGH),
+        (Literal[Corner.END], "END", Corner.END),
+        (Urgent, {"kind": "high"}, Urgent(kind=Priority.HIGH)),
+        (Ranked, {"kind": "low"}, Resting(kind=Priority.LOW)),
+        (list[Ranked], [{"kind": "high"}], [Urgent(kind=Priority.HIGH)]),
+    ],
+)
+def test_a_literal_member_of_an_enumeration_is_given_as_the_schema_says(
+    annotation: Any, data: Any, value: object
+) -> None:
+    assert not list(Draft202012Validator(whole_schema_of(annotation)).iter_errors(data))
+    assert validate_data(data, annotation, subject="it") == value
+    assert validate_value(value, annotation, subject="it") == value
+
+
 @pytest.mark.parametrize(
     ("value", "annotation", "expected"),
     [
@@ -331,7 +368,7 @@ def test_a_validator_of_the_users_that_fails_refuses_the_value() -> None:
     assert refused({"size": 5}, Broken).endswith("Broken: LookupError: no such size")
 
 
-@pytest.mark.parametrize("annotation", [Plain, Callable[[], int], list[Plain]])
+@pytest.mark.parametrize("annotation", [Plain, Callable[[], int], list[Plain], type[int], list[type[Plain]]])
 def test_a_type_that_cannot_be_data_has_no_schema(annotation: Any) -> None:
     with pytest.raises(Exception, match=r"JsonSchema|Unable"):
         data_schemas((annotation,))

@@ -8,7 +8,16 @@ gives those of all that a block makes and meets.
 from ..annotations import written_type
 from ..type_names import TypeNames
 from .comments import described_type
+from .fields import fields_by_key
 from .section import TypesSection, types_section
 from .stub import stub_of
 
-__all__ = ["TypeNames", "TypesSection", "described_type", "stub_of", "types_section", "written_type"]
+__all__ = [
+    "TypeNames",
+    "TypesSection",
+    "described_type",
+    "fields_by_key",
+    "stub_of",
+    "types_section",
+    "written_type",
+]

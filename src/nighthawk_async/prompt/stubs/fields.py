@@ -25,6 +25,7 @@ __all__ = [
     "InData",
     "RecordField",
     "Records",
+    "fields_by_key",
     "find_records",
     "namespace_of",
     "type_hints",
@@ -93,6 +94,30 @@ def find_records(cls: type) -> Records | None:
                 namespace=namespace_of(cls),
             )
     return None
+
+
+def fields_by_key(cls: type) -> Mapping[object, object] | None:
+    """The types of the fields of a class, by their names and the keys under which data holds them.
+
+    Args:
+        cls: A class; of a generic one, not one with arguments.
+
+    Returns:
+        None when it is none that holds data by declaration.
+    """
+    records = find_records(cls)
+    if records is None:
+        return None
+    keys = [(field, name) for field in records.fields for name in (field.name, *_data_keys(field))]
+    return {key: field.annotation for field, key in keys}
+
+
+def _data_keys(field: RecordField) -> Iterator[str]:
+    for each in field.metadata:
+        if type(each) is DataKey:
+            yield each.key
+        elif type(each) is FieldInfo:
+            yield from (key for key in (each.alias, each.validation_alias) if type(key) is str)
 
 
 def _has(name: str) -> Callable[[type], bool]:

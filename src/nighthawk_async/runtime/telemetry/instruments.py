@@ -1,4 +1,4 @@
-"""The metrics that the conventions define. Floor 3.
+"""The metrics that the conventions define, and the library's own. Floor 3.
 
 Made when the first value is there, because what is made before there is a provider costs at every value.
 """
@@ -9,11 +9,22 @@ from functools import lru_cache
 from opentelemetry import metrics
 from opentelemetry.metrics import Counter, Histogram, MeterProvider
 
+from ...errors import CorrectionCause
 from .attributes import Attributes
 from .library import LIBRARY, library_version
-from .names import CALLS, SECONDS, TOKENS, Names
+from .names import CALLS, CORRECTION_CAUSE, CORRECTIONS, SECONDS, TOKENS, Names
 
-__all__ = ["record_calls", "record_chunk", "record_duration", "record_tokens"]
+__all__ = ["record_calls", "record_chunk", "record_correction", "record_duration", "record_tokens"]
+
+
+def record_correction(cause: CorrectionCause) -> None:
+    """Count that a model was told that something was wrong.
+
+    Args:
+        cause: What was wrong.
+    """
+    counter = _counter(metrics.get_meter_provider(), CORRECTIONS, "{correction}")
+    counter.add(1, {CORRECTION_CAUSE: cause})
 
 
 def record_duration(
@@ -81,7 +92,9 @@ def record_tokens(
     told = {names.input_tokens: 0, names.output_tokens: 0, **tokens}  # of a request that told nothing as well
     for attribute, counter in names.token_counters.items():
         if attribute in told:
-            _counter(provider, counter).add(told[attribute], {**attributes, **names.unknown_modality})
+            _counter(provider, counter, "{token}").add(
+                told[attribute], {**attributes, **names.unknown_modality}
+            )
     for attribute, metric in names.token_histograms.items():
         _histogram(provider, metric, "{token}", TOKENS).record(told[attribute], {**attributes, **outcome})
 
@@ -93,5 +106,5 @@ def _histogram(provider: MeterProvider, name: str, unit: str, bounds: Sequence[f
 
 
 @lru_cache(maxsize=64)
-def _counter(provider: MeterProvider, name: str) -> Counter:
-    return provider.get_meter(LIBRARY, library_version()).create_counter(name, "{token}")
+def _counter(provider: MeterProvider, name: str, unit: str) -> Counter:
+    return provider.get_meter(LIBRARY, library_version()).create_counter(name, unit)

@@ -15,6 +15,8 @@ __all__ = [
     "AGENT_SECONDS",
     "BASELINE",
     "CALLS",
+    "CORRECTIONS",
+    "CORRECTION_CAUSE",
     "FINISH_REASONS",
     "LATEST",
     "OWN_AGENT",
@@ -35,6 +37,12 @@ CALLS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 TOKENS = tuple(4**power for power in range(14))
 """The bounds of the buckets of numbers of tokens, which the conventions ask for."""
+
+CORRECTIONS = "nighthawk.corrections"
+"""The library's own metric of how often models were told that something was wrong."""
+
+CORRECTION_CAUSE = "nighthawk.correction.cause"
+"""What was wrong."""
 
 PROVIDERS: Mapping[str, str] = MappingProxyType(
     {"openai-chat": "openai", "openai-responses": "openai", "google": "gcp.gemini"}

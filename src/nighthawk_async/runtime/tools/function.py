@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
-from ...errors import ToolBoundaryError, ToolRegistrationError
+from ...errors import ToolBoundaryError, ToolRegistrationError, ToolValidationError
 from ...types.tools import ToolDefinition
 from ..annotations import resolve_references
 from ..error_text import describe_error, describe_validation_error
@@ -115,6 +115,8 @@ class ToolFunction:
         except Exception as error:  # a validator of the user's type may raise anything
             is_expected = isinstance(error, ValidationError)
             reason = describe_validation_error(error) if is_expected else describe_error(error)
+            if isinstance(error, ValidationError):
+                error = self._mismatch(error)
             raise ToolBoundaryError(
                 kind="invalid_input",
                 message=f"arguments of {self.name}: {reason}",
@@ -125,6 +127,16 @@ class ToolFunction:
             for parameter, name in self._fields.items()
             if name in validated.model_fields_set
         }
+
+    def _mismatch(self, error: ValidationError) -> Exception:
+        """The error about the first parameter whose type an argument does not match."""
+        parameter, *path = error.errors(include_url=False, include_input=False)[0]["loc"] or ("",)
+        for each in self._parameters:
+            if each.name == parameter:
+                mismatch = ToolValidationError(str(error)).without_content(f"arguments of {self.name}")
+                mismatch.__cause__ = error
+                return mismatch.about(self._type_of(each), tuple(path))
+        return error
 
     def _type_of(self, parameter: inspect.Parameter) -> object:
         if parameter.annotation is parameter.empty:

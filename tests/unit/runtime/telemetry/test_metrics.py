@@ -12,8 +12,16 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import nighthawk_async as nh
+from nighthawk_async import observe
 from nighthawk_async.runtime.telemetry.watching import is_measured, is_traced
-from nighthawk_async.testing import ModelReply, ModelServer, ScriptedModel, cassette, model_response
+from nighthawk_async.testing import (
+    ModelReply,
+    ModelServer,
+    ScriptedModel,
+    cassette,
+    model_response,
+    tool_call,
+)
 
 from .agents import OUTCOME, act, agent, assign, evaluate
 from .test_span_attributes import USAGE, endpoint_of
@@ -258,3 +266,26 @@ async def test_a_trace_that_a_client_has_named_is_no_reason_to_make_spans_that_n
             assert not is_traced()
     finally:
         otel_context.detach(token)
+
+
+async def test_corrections_are_counted_by_their_causes_in_metrics_meters_spans_and_nodes(
+    reader: InMemoryMetricReader, traces: Traces
+) -> None:
+    wrong = model_response(tool_call("nh_outcome", kind="break"))
+    failing = model_response(tool_call("nh_eval", expression="missing"))
+    with observe.recording() as tree:
+        model = ScriptedModel([wrong, failing, wrong, model_response(OUTCOME)])
+        async with nh.run(nh.AgentStepExecutor.from_model(model=model)) as run:
+            await act()
+    expected = {"outcome_kind": 2, "resolution": 1}
+    assert run.usage_meter.corrections == expected
+    points = points_of(reader)["nighthawk.corrections"]
+    assert {point.attributes["nighthawk.correction.cause"]: point.value for point in points} == expected
+    named = {f"nighthawk.step.corrections.{cause}": count for cause, count in expected.items()}
+    (span,) = [each for each in traces.spans if each.name == "nighthawk.step"]
+    nodes = [tree.snapshot()]
+    while nodes[-1].kind != "step":
+        nodes.extend(nodes[-1].children)
+    node = nodes[-1]
+    assert named.items() <= dict(span.attributes or {}).items()
+    assert named.items() <= node.attributes.items()

@@ -1,0 +1,28 @@
+"""Counting what models are told was wrong: for the run, the step, its node and metrics. Floor 3."""
+
+from ..errors import CorrectionCause
+from .environment import find_environment
+from .telemetry.watching import is_measured
+from .tracing import correction_attributes
+
+__all__ = ["count_correction"]
+
+
+def count_correction(cause: CorrectionCause) -> None:
+    """Count that the model of the step in progress is told that something was wrong.
+
+    Args:
+        cause: What was wrong.
+    """
+    environment = find_environment()
+    if environment is None or environment.step is None:
+        return
+    environment.usage_meter.count_correction(cause)
+    actor = environment.step.actor
+    actor.progress.corrections[cause] += 1
+    if actor.node is not None:
+        actor.node.set_attributes(correction_attributes(actor.progress.corrections))
+    if is_measured():
+        from .telemetry.instruments import record_correction  # here, because most programs measure nothing
+
+        record_correction(cause)

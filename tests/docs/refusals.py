@@ -1,0 +1,411 @@
+"""What models are told when something is refused: one scenario for each row of `docs/refusals.md`.
+
+`python -m tests.docs.refusals` writes the page's rows anew.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import anyio
+from pydantic import BaseModel
+
+import nighthawk_async as nh
+from nighthawk_async.hooks import BeforeToolCall, Veto
+from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
+
+__all__ = ["PAGE", "SCENARIOS", "Scenario", "Told", "told", "with_rows"]
+
+PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
+
+Transport: TypeAlias = Literal["tool", "native", "direct", "piecemeal"]
+ANSWERS: tuple[Transport, ...] = ("tool", "native", "direct")
+CAPABILITIES: Mapping[Transport, nh.ModelCapabilities] = {
+    "tool": nh.ModelCapabilities(),
+    "native": nh.ModelCapabilities(default_transport="native", structured_output_with_tools=True),
+    "direct": nh.ModelCapabilities(default_transport="direct", tools=False),
+    "piecemeal": nh.ModelCapabilities(is_small=True, default_transport="direct", tools=False),
+}
+STARTS: Mapping[Transport, str] = {
+    "native": "That outcome was refused: ",
+    "direct": "That answer was refused: ",
+    "piecemeal": "That answer was refused: ",
+}
+
+
+class Line(BaseModel):
+    product: str
+    quantity: int
+
+
+class Invoice(BaseModel):
+    number: str
+    lines: list[Line]
+
+
+class Account:
+    @property
+    def balance(self) -> int:
+        return 0
+
+
+class UnreadableError(Exception):
+    """Nothing can be read."""
+
+
+@nh.natural_function
+async def read_invoice(text: str) -> Invoice | None:
+    invoice: Invoice
+    """natural
+    Read <text> into <:invoice>. Raise <UnreadableError> when it is none.
+    """
+    return invoice
+
+
+class Parser:
+    """Made by code alone."""
+
+
+@nh.natural_function
+async def make_parser(text: str) -> Parser:
+    parser: Parser
+    """natural
+    Set <:parser> to one for <text>.
+    """
+    return parser
+
+
+@nh.natural_function
+async def count_words(text: str) -> int:
+    """natural
+    ---
+    deny: [pass]
+    ---
+    Return how many words <text> has.
+    """
+    raise AssertionError("the block returns")
+
+
+def lookup(name: str) -> str:
+    raise KeyError(name)
+
+
+def post(line: Line) -> str:
+    return line.product
+
+
+def overloaded() -> None:
+    raise nh.ModelError("the server is busy", is_transient=True)
+
+
+def closed() -> None:
+    raise nh.ToolBoundaryError(
+        kind="execution", message="the shop is closed", guidance="Tell that it opens at nine."
+    )
+
+
+@nh.natural_function
+async def look_up(text: str, account: Account) -> str:
+    found: str
+    """natural
+    Set <:found> to what <lookup>, <overloaded> and <closed> give for <text> and <account>.
+    """
+    return found
+
+
+Call: TypeAlias = Callable[[], Any]
+READ: Call = lambda: read_invoice("two pears")  # noqa: E731
+COUNT: Call = lambda: count_words("two pears")  # noqa: E731
+MAKE: Call = lambda: make_parser("two pears")  # noqa: E731
+LOOK_UP: Call = lambda: look_up("pears", Account())  # noqa: E731
+
+
+def answer(**fields: object) -> "Given":
+    """An answer, as each transport carries it."""
+    return Given(fields=fields)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What a model gives: the fields of an answer, or a text, or calls."""
+
+    fields: Mapping[str, object] | None = None
+    text: str = ""
+    calls: tuple[nh.ToolCall, ...] = ()
+    is_cut: bool = False
+
+    def response(self, transport: Transport) -> ModelResponse:
+        reason: Any = "length" if self.is_cut else "stop"
+        if transport == "tool":
+            calls = self.calls
+            if self.fields is not None:
+                calls = (*calls, tool_call("nh_outcome", **self.fields))
+            elif self.text.startswith("{"):
+                calls = (nh.ToolCall(id="call", name="nh_outcome", arguments=self.text),)
+            text = "" if calls else self.text
+            return model_response(*calls, text=text, finish_reason="length" if self.is_cut else None)
+        text = self.text if self.fields is None else json.dumps({"result": dict(self.fields)})
+        return model_response(*self.calls, text=text, finish_reason=reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """A refusal.
+
+    Args:
+        group: The heading in the page.
+        when: What the model did.
+        cause: By which word it is counted; None for what is no correction.
+        given: What the model gave, turn by turn.
+        call: What is called.
+        transports: Where the same text is told.
+        start: What comes before the text as a message, where that is not the usual.
+        run: Arguments of the run.
+        configuration: Settings of the executor.
+        tools: Tools of the user's.
+    """
+
+    group: str
+    when: str
+    cause: str | None
+    given: Sequence[Given]
+    call: Call = READ
+    transports: tuple[Transport, ...] = ANSWERS
+    start: str | None = None
+    run: Callable[[], Mapping[str, Any]] = dict
+    configuration: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tools: tuple[Callable[..., object], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What the model was told, in the words of all transports and in its own, and how that was counted."""
+
+    text: str
+    message: str
+    corrections: Mapping[str, int]
+
+
+async def told(scenario: Scenario, transport: Transport) -> Told:
+    """Provoke a refusal."""
+    end = Given(fields={"kind": "raise", "raise_message": "enough"})
+    responses = [each.response(transport) for each in (*scenario.given, end)]
+    if transport == "piecemeal":
+        responses[-1] = model_response(text="{}")
+    model = ScriptedModel(responses, capabilities=CAPABILITIES[transport])
+    configuration = nh.StepExecutorConfiguration(**scenario.configuration)
+    executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
+    async with nh.run(executor, **scenario.run()) as run:
+        for function in scenario.tools:
+            nh.tool(function)
+        with suppress(Exception):  # how it ends does not matter
+            await scenario.call()
+    messages = model.requests[len(scenario.given)].messages
+    after = max(at for at, each in enumerate(messages) if isinstance(each, nh.AssistantMessage)) + 1
+    last = messages[after]
+    text = _text(last, transport, scenario)
+    message = str(last.content[0]) if isinstance(last, nh.UserMessage) else text
+    return Told(text=text, message=message, corrections=run.usage_meter.corrections)
+
+
+def _text(message: nh.Message, transport: Transport, scenario: Scenario) -> str:
+    if isinstance(message, nh.ToolResultsMessage):
+        failed = [each for each in message.results if each.is_error]
+        result = next((each for each in failed if each.name == "nh_outcome"), failed[0] if failed else None)
+        if result is None:
+            return str(message.results[0].content[-1])
+        if scenario.group == CALLS:
+            result = failed[-1]
+        error = json.loads(str(result.content[0]))["error"]
+        return "\n".join(filter(None, (f"{error['kind']}: {error['message']}", error["guidance"])))
+    assert isinstance(message, nh.UserMessage)
+    text = str(message.content[0])
+    start = STARTS[transport] if scenario.start is None else scenario.start
+    assert text.startswith(start), text
+    again = "Answer again with JSON only."
+    if not text.endswith(again):
+        return text
+    assert scenario.cause == "oversight" or text.startswith(STARTS[transport]), text
+    text = text.removeprefix(start).removesuffix(again).rstrip().removesuffix(".")
+    return f"invalid_input: {text}\nEnd the block again."
+
+
+def evaluate(expression: str) -> Given:
+    return Given(calls=(tool_call("nh_eval", expression=expression),))
+
+
+def assign(**arguments: object) -> Given:
+    return Given(calls=(tool_call("nh_assign", **arguments),))
+
+
+def execute(statements: str) -> Given:
+    return Given(calls=(tool_call("nh_exec", statements=statements),))
+
+
+def hooked() -> Mapping[str, Any]:
+    hooks = nh.Hooks()
+
+    @hooks.on(BeforeToolCall)
+    def veto(event: BeforeToolCall) -> Veto:
+        return Veto("no lookups today", guidance="Use what the text says.")
+
+    return {"hooks": hooks}
+
+
+def too_rude(proposal: nh.Proposal) -> nh.Continue:
+    return nh.Continue("the number is missing")
+
+
+ANSWER = "Answers"
+CALLS = "Tool calls"
+POLICY = "What policies refuse"
+SMALL = "Small models"
+RIGHT = {"number": "7", "lines": []}
+WRONG = {"number": "7", "lines": [{"product": "pear", "quantity": 1}, {"product": "fig", "quantity": "two"}]}
+
+
+def of_answer(
+    when: str, cause: str | None, given: Given, transports: tuple[Transport, ...] = ANSWERS, **others: Any
+) -> Scenario:
+    others = {"group": ANSWER, **others}
+    return Scenario(when=when, cause=cause, given=(given,), transports=transports, **others)
+
+
+def of_call(when: str, cause: str | None, *given: Given, **others: Any) -> Scenario:
+    others = {"group": CALLS, "call": LOOK_UP, **others}
+    return Scenario(when=when, cause=cause, given=given, transports=("tool",), **others)
+
+
+TWO: tuple[Transport, ...] = ("tool", "native")
+
+SCENARIOS: tuple[Scenario, ...] = (
+    of_answer("It is no JSON", "not_json", Given(text="{'kind': 'pass'}")),
+    of_answer("It is JSON, but no object", "not_json", Given(text="[1]"), ("native", "direct")),
+    of_answer("It was cut off", "cut_off", Given(text='{"kind": "pa', is_cut=True)),
+    *(of_answer("It is too long", "too_long", answer(kind="raise", raise_message="a" * 90), (transport,),
+                configuration={"max_tool_argument_bytes": 80}) for transport in TWO),
+    of_answer("It is text, where a call of `nh_outcome` ends the block", "no_outcome",
+              Given(text="I am done."), ("tool",), start="That outcome was refused: "),
+    of_answer("The kind is not allowed", "outcome_kind", answer(kind="break")),
+    of_answer("A field is not one of the kind", "outcome_fields", answer(kind="pass", reason="done")),
+    of_answer("A field is missing", "outcome_fields", answer(kind="return"), TWO),
+    of_answer("A field is missing", "outcome_fields", answer(kind="return"), ("direct",)),
+    of_answer("It gives a value and an expression", "outcome_fields",
+              answer(kind="return", return_value=2, return_expression="2"), TWO, call=COUNT),
+    of_answer("It gives an expression where there are none", "outcome_fields",
+              answer(kind="return", return_expression="2"), ("direct",), call=COUNT),
+    of_answer("It gives a message and an expression", "outcome_fields",
+              answer(kind="raise", raise_message="no", raise_expression="UnreadableError()"), TWO),
+    of_answer("The field `bindings` holds no object", "outcome_fields", answer(kind="pass", bindings=[])),
+    of_answer("A field that holds text holds something else", "outcome_fields",
+              answer(kind="raise", raise_message=1)),
+    of_answer("A variable has a type that data cannot give", "binding_name",
+              answer(kind="pass", bindings={"parser": {}}), TWO, call=MAKE),
+    of_answer("A variable is not one of the block", "binding_name",
+              answer(kind="pass", bindings={"bill": RIGHT})),
+    of_answer("A value does not match its type", "binding_value",
+              answer(kind="pass", bindings={"invoice": WRONG})),
+    of_answer("A variable was left out", "binding_missing", answer(kind="pass")),
+    of_answer("The return value does not match", "return_value",
+              answer(kind="return", return_value="two"), call=COUNT),
+    of_answer("The return value has a type that data cannot give", "return_value",
+              answer(kind="return", return_value={}), TWO, call=MAKE),
+    of_answer("The expression of the return value fails", "return_expression",
+              answer(kind="return", return_expression="len(txt)"), TWO, call=COUNT),
+    of_answer("The value of that expression does not match", "return_value",
+              answer(kind="return", return_expression="text"), TWO, call=COUNT),
+    of_answer("An exception is not one that the block may raise", "raise_type",
+              answer(kind="raise", raise_message="no", raise_error_type="KeyError")),
+    of_answer("An expression gives no such exception", "raise_expression",
+              answer(kind="raise", raise_expression="ValueError('no')"), TWO),
+    of_answer("Calls before `nh_outcome` failed", "calls_failed",
+              Given(calls=(tool_call("nh_eval", expression="txt"),), fields={"kind": "pass"}), ("tool",)),
+    of_answer("Calls came after `nh_outcome`", "calls_after_outcome",
+              Given(calls=(tool_call("nh_outcome", kind="pass"), tool_call("nh_eval", expression="1"))),
+              ("tool",)),
+    *(of_answer("A check does not accept it", "oversight",
+                answer(kind="pass", bindings={"invoice": RIGHT}), (transport,), start=start,
+                run=lambda: {"verify": too_rude})
+      for transport, start in zip(ANSWERS, (None, "That outcome was ", "That answer was "), strict=True)),
+    of_call("The code is no Python", "invalid_input", evaluate("text +")),
+    of_call("A name does not exist", "resolution", evaluate("txt")),
+    of_call("What it calls raises", "execution", evaluate("lookup('fig')")),
+    of_call("What it calls may succeed later", "transient", evaluate("overloaded()")),
+    of_call("What it calls raises `ToolBoundaryError`", "execution", evaluate("closed()")),
+    of_call("Statements are no Python", "invalid_input", execute("found =")),
+    of_call("The value of `nh_assign` does not match", "invalid_input",
+            assign(target_path="invoice", value=WRONG), call=READ),
+    of_call("`nh_assign` has a value and an expression", "invalid_input",
+            assign(target_path="found", value=1, expression="1")),
+    of_call("Its path is no path", "invalid_input", assign(target_path="found[0]", value=1)),
+    of_call("Its path is reserved", "invalid_input", assign(target_path="account.__class__", value=1)),
+    of_call("The object of its path is no local name", "resolution",
+            assign(target_path="accounts.balance", value=1)),
+    of_call("The object of its path has no such field", "resolution",
+            assign(target_path="account.owner.name", value="Ada")),
+    of_call("The object refuses the value", "execution", assign(target_path="account.balance", value=1)),
+    of_call("The arguments do not fit the tool", "invalid_input",
+            Given(calls=(tool_call("nh_eval", code="1"),))),
+    of_call("The arguments do not fit a tool of yours", "invalid_input",
+            Given(calls=(tool_call("post", line={"product": "fig"}),)), tools=(post,)),
+    of_call("The arguments are too long", "invalid_input", evaluate("'" + "a" * 90 + "'"),
+            configuration={"max_tool_argument_bytes": 80}),
+    of_call("There is no such tool", "resolution", Given(calls=(tool_call("search", query="fig"),))),
+    of_call("The call has been made like this, with the same result", "invalid_input",
+            *(evaluate("len(text)"),) * 3,
+            configuration={"loop_guard": nh.LoopGuard(warn_after=2, refuse_after=3, fail_after=5)}),
+    of_call("It came after `nh_outcome`", "calls_after_outcome",
+            Given(calls=(tool_call("nh_outcome", kind="pass"), tool_call("nh_eval", expression="1")))),
+    of_answer("A hook vetoes a value of an answer", "oversight",
+              answer(kind="pass", bindings={"invoice": RIGHT}), group=POLICY, run=hooked),
+    of_call("Permissions want people asked, and nobody is there", "oversight", evaluate("lookup('fig')"),
+            group=POLICY,
+            run=lambda: {"permissions": nh.permissions(ask=nh.rule("lookup"), default="allow")}),
+    of_call("The block does not name what code reads", "resolution", evaluate("account.__class__"),
+            group=POLICY,
+            configuration={"context_limits": nh.StepContextLimits(visible_names="named")}),
+    of_call("The arguments are no JSON, where policies look at them", "invalid_input",
+            Given(calls=(nh.ToolCall(id="call", name="nh_eval", arguments="{expression}"),)), group=POLICY,
+            run=hooked),
+    of_call("A hook vetoes the call", "oversight", evaluate("lookup('fig')"), group=POLICY, run=hooked),
+    of_call("Permissions deny it", "oversight", evaluate("lookup('fig')"), group=POLICY,
+            run=lambda: {"permissions": nh.permissions(deny=nh.rule("lookup"), default="allow")}),
+    of_call("A budget has no room for the call, and wants the step concluded", "execution",
+            evaluate("len(text)"), evaluate("len(text) + 1"), group=POLICY,
+            run=lambda: {"step_budget": nh.budget(tool_calls=1, on_exceeded="conclude")}),
+    Scenario(group=SMALL, when="A value does not match its type", cause="binding_value",
+             given=(Given(text=json.dumps({"invoice": WRONG})),), transports=("piecemeal",)),
+    Scenario(group=SMALL, when="A variable was left out", cause="binding_missing",
+             given=(Given(text="{}"),), transports=("piecemeal",)),
+)  # fmt: skip
+
+
+def with_rows(page: str, texts: Mapping[int, str]) -> str:
+    """The page with its rows written anew: the texts by the numbers of the scenarios."""
+    for group in dict.fromkeys(each.group for each in SCENARIOS):
+        rows = "\n".join(
+            _row(each, texts[number]) for number, each in enumerate(SCENARIOS) if each.group == group
+        )
+        start, end = f"<!-- refusals: {group} -->", "<!-- end of refusals -->"
+        pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)
+        assert pattern.search(page), start
+        page = pattern.sub(lambda _, new=f"{start}\n{rows}\n{end}": new, page)
+    return page
+
+
+def _row(scenario: Scenario, text: str) -> str:
+    where = f" ({', '.join(scenario.transports)})" if scenario.group == ANSWER else ""
+    cause = f" `{scenario.cause}`" if scenario.cause else ""
+    return f"\n{scenario.when}{where}:{cause}\n\n```text\n{text}\n```"
+
+
+async def _texts() -> dict[int, str]:
+    return {number: (await told(each, each.transports[0])).message for number, each in enumerate(SCENARIOS)}
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_rows(PAGE.read_text(encoding="utf-8"), anyio.run(_texts)), encoding="utf-8")

@@ -164,7 +164,7 @@ def test_corrections_are_counted_by_their_cause(capsys: pytest.CaptureFixture[st
         assert main(["prompts", "picture", *model]) == 0
     told = capsys.readouterr().out
     assert "picture: right (2 responses" in told
-    assert "nh_outcome: invalid_input" in told
+    assert "return_value" in told
 
 
 @pytest.mark.anyio

@@ -131,7 +131,7 @@ class Asker:
                     raise ExecutionError(CUT_OFF).caused_by("cut_off")
                 accepted = await check(parse_json_object(response.text))
             except OutcomeRefusedError as error:
-                refusal = told_text("That answer was not accepted yet: ", error.feedback, ANSWER_AGAIN)
+                refusal = f"That answer was not accepted yet: {error.feedback}\n{ANSWER_AGAIN}"
                 cause: CorrectionCause = "oversight"
             except (AnnotationError, VerificationError, StepRejectedError):
                 raise

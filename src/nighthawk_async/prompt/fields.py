@@ -10,7 +10,7 @@ from itertools import islice
 from types import MemberDescriptorType
 from typing import cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, RootModel
 
 from .introspection import (
     class_dictionary,
@@ -37,7 +37,7 @@ _EXCEPTION_ARGUMENTS = BaseException.__dict__["args"]
 _MAX_FIELDS_READ = 1_024
 """Entries read of one instance dictionary; far above what any limit shows."""
 
-_FRAMEWORK_BASES: tuple[type, ...] = (object, BaseModel)
+_FRAMEWORK_BASES: tuple[type, ...] = (object, BaseModel, RootModel)
 """Classes whose attributes are machinery that says nothing about the object at hand."""
 
 

@@ -148,6 +148,13 @@ def test_8_2_2_pydantic_fields_are_shown_without_the_machinery_of_models(counter
     ]
 
 
+def test_root_models_are_shown_without_the_machinery_of_models(counter: TokenCounter) -> None:
+    class Tags(pydantic.RootModel[list[str]]):
+        pass
+
+    assert _block(Tags(["new"]), counter) == ["box: object = Tags", 'box.root: list = ["new"]']
+
+
 def test_8_2_2_callable_attributes_are_methods(counter: TokenCounter) -> None:
     def callback(x: int) -> None: ...
 

@@ -231,6 +231,14 @@ def _tell_refused(site: _Site, subject: str, annotation: object, reason: str) ->
 
 def _strict_form(form: AnswerForm) -> AnswerForm:
     """The form with schemas that the endpoint enforces; the same one where they cannot be written so."""
+    enforced = _enforced_form(form)
+    if enforced is None and form.return_type is object and form.bindings and form.takes_expressions:
+        # No schema of any value is enforced; variables are, when what is returned goes by expressions.
+        enforced = _enforced_form(replace(form, return_value=None))
+    return enforced or form
+
+
+def _enforced_form(form: AnswerForm) -> AnswerForm | None:
     values = {**form.bindings, **({} if form.return_value is None else {RETURN_VALUE: form.return_value})}
     strict = {name: strict_schema(schema) for name, schema in values.items()}
     definitions = {name: strict_schema(schema) for name, schema in form.definitions.items()}
@@ -242,7 +250,7 @@ def _strict_form(form: AnswerForm) -> AnswerForm:
         "$defs": definitions,
     }
     if not is_strict_schema(together):
-        return form
+        return None
     return replace(
         form,
         return_value=strict.pop(RETURN_VALUE, None),

@@ -331,3 +331,19 @@ async def test_values_that_are_too_much_for_one_schema_are_given_by_expressions_
     assert "cannot carry schemas with more than 24 properties" in record.getMessage()
     with pytest.raises(nh.AnnotationError, match="'wide' has the type Wide, so the direct outcome transport"):
         await request_of(widen, name, "direct")
+
+
+@nh.natural_function
+async def label_anything(text: str):  # type: ignore[no-untyped-def]
+    label: Literal["a", "b"]
+    """natural
+    Set <:label> for <text>.
+    """
+    return label
+
+
+async def test_variables_are_enforced_where_the_function_may_return_anything() -> None:
+    schema = schema_in(await request_of(lambda: label_anything("x"), OFFICIAL, "tool"))
+    assert is_strict_schema(schema)
+    assert "return_expression" in schema["properties"]
+    assert "return_value" not in schema["properties"]

@@ -64,7 +64,7 @@ def deep_object() -> dict[str, object]:
 def as_prose(tokens: int) -> str:
     """Prose that is shown in exactly so many tokens, or as many as no further character leaves room for."""
     counter = TokenCounter.resolve(encoding_name=None, model_name="")
-    text = (PROSE.replace("\n", " ").replace('"', "'") * (tokens // 50 + 1)).strip()
+    text = counter.truncate((PROSE.replace("\n", " ").replace('"', "'") * (tokens // 50 + 1)).strip(), tokens)
     while counter.exceeds(f'"{text}"', tokens):
         text = text[:-1]
     return text

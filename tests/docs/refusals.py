@@ -18,6 +18,18 @@ import nighthawk_async as nh
 from nighthawk_async.hooks import BeforeToolCall, Veto
 from nighthawk_async.testing import ModelResponse, ScriptedModel, model_response, tool_call
 
+from .refusing_policies import (
+    Answering,
+    approve_other_items,
+    approve_other_purse,
+    asking,
+    deny,
+    leave_open,
+    overseen,
+    shop,
+    shop_beside_another,
+)
+
 __all__ = ["PAGE", "SCENARIOS", "Scenario", "Told", "told", "with_rows"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "refusals.md"
@@ -131,14 +143,17 @@ def answer(**fields: object) -> "Given":
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """What a model gives: the fields of an answer, or a text, or calls."""
+    """What a model gives: fields of an answer, a text or calls; and the message that arrives meanwhile."""
 
     fields: Mapping[str, object] | None = None
     text: str = ""
     calls: tuple[nh.ToolCall, ...] = ()
     is_cut: bool = False
+    message: str = ""
 
     def response(self, transport: Transport) -> ModelResponse:
+        if self.message:
+            nh.get_current_step_actor().steer(self.message)
         reason: Any = "length" if self.is_cut else "stop"
         if transport == "tool":
             calls = self.calls
@@ -193,10 +208,9 @@ class Told:
 async def told(scenario: Scenario, transport: Transport) -> Told:
     """Provoke a refusal."""
     end = Given(fields={"kind": "raise", "raise_message": "enough"})
-    responses = [each.response(transport) for each in (*scenario.given, end)]
-    if transport == "piecemeal":
-        responses[-1] = model_response(text="{}")
-    model = ScriptedModel(responses, capabilities=CAPABILITIES[transport])
+    last_given = Given(text="{}") if transport == "piecemeal" else end
+    left = iter((*scenario.given, last_given))
+    model = ScriptedModel(lambda _: next(left).response(transport), capabilities=CAPABILITIES[transport])
     configuration = nh.StepExecutorConfiguration(**scenario.configuration)
     executor = nh.AgentStepExecutor.from_model(model=model, configuration=configuration)
     async with nh.run(executor, **scenario.run()) as run:
@@ -207,7 +221,7 @@ async def told(scenario: Scenario, transport: Transport) -> Told:
     messages = model.requests[len(scenario.given)].messages
     after = max(at for at, each in enumerate(messages) if isinstance(each, nh.AssistantMessage)) + 1
     last = messages[after]
-    text = _text(last, transport, scenario)
+    text = _with_plain_steps(_text(last, transport, scenario))
     message = str(last.content[0]) if isinstance(last, nh.UserMessage) else text
     return Told(text=text, message=message, corrections=run.usage_meter.corrections)
 
@@ -232,6 +246,14 @@ def _text(message: nh.Message, transport: Transport, scenario: Scenario) -> str:
     assert scenario.cause == "oversight" or text.startswith(STARTS[transport]), text
     text = text.removeprefix(start).removesuffix(again).rstrip().removesuffix(".")
     return f"invalid_input: {text}\nEnd the block again."
+
+
+def _with_plain_steps(text: str) -> str:
+    """The text with ids of steps that do not depend on the lines of these files."""
+    found = dict.fromkeys(re.findall(r"[\w.]*refusing_policies:\d+", text))
+    for number, each in enumerate(found, start=1):
+        text = text.replace(each, f"shop:{number}0")
+    return text
 
 
 def evaluate(expression: str) -> Given:
@@ -280,7 +302,12 @@ def of_call(when: str, cause: str | None, *given: Given, **others: Any) -> Scena
     return Scenario(when=when, cause=cause, given=given, transports=("tool",), **others)
 
 
+def of_shop(when: str, cause: str | None, *given: Given, **others: Any) -> Scenario:
+    return of_call(when, cause, *given, **{"group": POLICY, "call": shop, **others})
+
+
 TWO: tuple[Transport, ...] = ("tool", "native")
+NAMED = {"context_limits": nh.StepContextLimits(visible_names="named")}
 
 SCENARIOS: tuple[Scenario, ...] = (
     of_answer("It is no JSON", "not_json", Given(text="{'kind': 'pass'}")),
@@ -331,6 +358,10 @@ SCENARIOS: tuple[Scenario, ...] = (
                 answer(kind="pass", bindings={"invoice": RIGHT}), (transport,), start=start,
                 run=lambda: {"verify": too_rude})
       for transport, start in zip(ANSWERS, (None, "That outcome was ", "That answer was "), strict=True)),
+    *(of_answer("A message for the model arrived while it answered", None,
+                Given(fields={"kind": "pass", "bindings": {"invoice": RIGHT}}, message="Mind page two."),
+                (transport,), start=start)
+      for transport, start in zip(TWO, (None, "That outcome was "), strict=True)),
     of_call("The code is no Python", "invalid_input", evaluate("text +")),
     of_call("A name does not exist", "resolution", evaluate("txt")),
     of_call("What it calls raises", "execution", evaluate("lookup('fig')")),
@@ -360,20 +391,62 @@ SCENARIOS: tuple[Scenario, ...] = (
             configuration={"loop_guard": nh.LoopGuard(warn_after=2, refuse_after=3, fail_after=5)}),
     of_call("It came after `nh_outcome`", "calls_after_outcome",
             Given(calls=(tool_call("nh_outcome", kind="pass"), tool_call("nh_eval", expression="1")))),
+    of_call("It calls a natural function, and that many steps may not be within each other", "execution",
+            evaluate("buy(basket)"), call=shop, run=lambda: {"max_depth": 1}),
+    of_call("It changes what another step has bound, in a run with `concurrent_mutation=\"error\"`",
+            "execution", evaluate("basket.append('pear')"), call=shop_beside_another,
+            run=lambda: {"concurrent_mutation": "error"}),
+    of_call("It calls what asks people, and one says no", "oversight", evaluate("confirm(basket)"),
+            call=shop, run=lambda: {"human": Answering(deny)}),
+    of_call("It calls what asks people, and nobody answers in time", "execution",
+            evaluate("confirm_soon(basket)"), call=shop, run=lambda: {"human": Answering(leave_open)}),
     of_answer("A hook vetoes a value of an answer", "oversight",
               answer(kind="pass", bindings={"invoice": RIGHT}), group=POLICY, run=hooked),
     of_call("Permissions want people asked, and nobody is there", "oversight", evaluate("lookup('fig')"),
             group=POLICY,
             run=lambda: {"permissions": nh.permissions(ask=nh.rule("lookup"), default="allow")}),
-    of_call("The block does not name what code reads", "resolution", evaluate("account.__class__"),
+    of_call("Code reads an internal attribute, with `visible_names=\"named\"`", "resolution",
+            evaluate("account.__class__"),
             group=POLICY,
-            configuration={"context_limits": nh.StepContextLimits(visible_names="named")}),
+            configuration=NAMED),
+    of_call("Code uses a name that the block does not name, with `visible_names=\"named\"`", "resolution",
+            evaluate("post('fig')"), group=POLICY,
+            configuration=NAMED),
+    of_call("Code imports a module, with `visible_names=\"named\"`",
+            "resolution", execute("import os"),
+            group=POLICY, configuration=NAMED),
+    of_call("A class pattern has positions, with `visible_names=\"named\"`", "resolution",
+            execute("match account:\n    case Account(0): found = 'none'"), group=POLICY,
+            configuration=NAMED),
     of_call("The arguments are no JSON, where policies look at them", "invalid_input",
             Given(calls=(nh.ToolCall(id="call", name="nh_eval", arguments="{expression}"),)), group=POLICY,
             run=hooked),
     of_call("A hook vetoes the call", "oversight", evaluate("lookup('fig')"), group=POLICY, run=hooked),
     of_call("Permissions deny it", "oversight", evaluate("lookup('fig')"), group=POLICY,
             run=lambda: {"permissions": nh.permissions(deny=nh.rule("lookup"), default="allow")}),
+    of_shop("Permissions want people asked, and one says no", "oversight", evaluate("order(basket)"),
+            run=lambda: asking("order", deny)),
+    of_shop("What a call is given has changed when the approval comes", "oversight",
+            evaluate("order(basket)"), run=lambda: asking("order", approve_other_items)),
+    of_shop("The object itself has changed when the approval comes", "oversight",
+            evaluate("purse.pay(3)"), run=lambda: asking("Purse.pay", approve_other_purse)),
+    of_shop("Permissions want people asked where code cannot wait", "oversight",
+            evaluate("(lambda: order(basket))()"), run=lambda: asking("order")),
+    of_shop("Permissions want people asked, and the function is handed over", "oversight",
+            evaluate("list(map(order, [basket]))"), run=lambda: asking("order")),
+    of_shop("Permissions deny a function that is handed over", "oversight",
+            evaluate("list(map(order, [basket]))"),
+            run=lambda: {"permissions": nh.permissions(deny="order", default="allow")}),
+    of_shop("Code changes by what permissions know a function", "oversight",
+            execute("order.__name__ = 'lookup'"),
+            run=lambda: {"permissions": nh.permissions(deny="order", default="allow")}),
+    of_call("Oversight rejects the call", "oversight", evaluate("lookup('fig')"), group=POLICY,
+            call=overseen(LOOK_UP, "call")),
+    of_answer("Oversight rejects what an answer would bind", "oversight",
+              answer(kind="pass", bindings={"invoice": RIGHT}), group=POLICY,
+              call=overseen(READ, "call")),
+    of_answer("Oversight rejects the commit", "oversight", answer(kind="pass", bindings={"invoice": RIGHT}),
+              ("tool",), group=POLICY, call=overseen(READ, "commit")),
     of_call("A budget has no room for the call, and wants the step concluded", "execution",
             evaluate("len(text)"), evaluate("len(text) + 1"), group=POLICY,
             run=lambda: {"step_budget": nh.budget(tool_calls=1, on_exceeded="conclude")}),
@@ -399,7 +472,7 @@ def with_rows(page: str, texts: Mapping[int, str]) -> str:
 
 def _row(scenario: Scenario, text: str) -> str:
     where = f" ({', '.join(scenario.transports)})" if scenario.group == ANSWER else ""
-    cause = f" `{scenario.cause}`" if scenario.cause else ""
+    cause = f" `{scenario.cause}`" if scenario.cause else " no correction"
     return f"\n{scenario.when}{where}:{cause}\n\n```text\n{text}\n```"
 
 

@@ -70,7 +70,7 @@ def too_deep(depth: int, max_depth: int, *, step_id: str) -> NestedStepLimitErro
         step_id: The step.
     """
     return NestedStepLimitError(
-        f"step {step_id}: not begun, because it would be the {depth + 1}th of steps within steps, and "
+        f"step {step_id}: not begun, because it would be number {depth + 1} of steps within steps, and "
         f"max_depth allows {max_depth}; do without it, or give the run a higher max_depth"
     )
 

@@ -1,6 +1,7 @@
 """What the model is told when a call is not permitted: tool errors of the kind `oversight`. Floor 3."""
 
 from ...errors import NighthawkError, ToolBoundaryError
+from ..human.errors import ArgumentsChangedError
 from .call import PermissionCall
 from .permissions import PermissionDecision
 
@@ -48,15 +49,17 @@ def refusal_of_disguise(attribute: str, owner: object) -> ToolBoundaryError:
 def refusal_after_asking(call: PermissionCall, error: NighthawkError) -> ToolBoundaryError:
     """People were asked, in vain."""
     text = str(error)
-    return _refusal(text if text.startswith(f"{call.action}: ") else f"{call.action}: {text}", _GO_ON)
+    message = text if text.startswith(f"{call.action}: ") else f"{call.action}: {text}"
+    return _refusal(message, _ask_again(call) if isinstance(error, ArgumentsChangedError) else _GO_ON)
 
 
 def refusal_of_change(call: PermissionCall) -> ToolBoundaryError:
     """The object shows itself in another way than when people were asked."""
-    return _refusal(
-        f"{call.action}: the object is no longer what was approved",
-        f"Call {call.name} again to ask for another approval.",
-    )
+    return _refusal(f"{call.action}: the object is no longer what was approved", _ask_again(call))
+
+
+def _ask_again(call: PermissionCall) -> str:
+    return f"Call {call.name} again to ask for another approval."
 
 
 def _refusal(message: str, guidance: str) -> ToolBoundaryError:

@@ -7,6 +7,7 @@ from msgspec.structs import asdict, replace
 
 from ...configuration import JsonRendererStyle
 from ...errors import (
+    ApprovalDeniedError,
     ErrorKind,
     ModelError,
     NighthawkError,
@@ -104,7 +105,7 @@ def _evaluation_failure(error: NighthawkError) -> ToolError:
     match error.__cause__:
         case ToolBoundaryError() as raised:
             return ToolError(kind=raised.kind, message=str(error), guidance=raised.guidance)
-        case StepAbortedError() | StepRejectedError():
+        case StepAbortedError() | StepRejectedError() | ApprovalDeniedError():
             guidance = "Do not try it again; go on without its result."
             return ToolError(kind="oversight", message=str(error), guidance=guidance)
         case SyntaxError():

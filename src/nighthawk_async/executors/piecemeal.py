@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from ..errors import ExecutionError, ToolValidationError
 from ..runtime.oversight.verification import OutcomeRefusedError
+from ..runtime.plain_data import validate_data
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
-from ..runtime.validation import validate_value
 from ..types.outcomes import PassStepOutcome, StepOutcome
 from .direct import (
     asked_types,
@@ -127,7 +127,7 @@ def _checked(answer: Mapping[str, Any], name: str, annotation: object) -> object
     if name not in answer:
         raise ExecutionError(f"the answer has no field '{name}'").caused_by("binding_missing")
     try:
-        return validate_value(answer[name], annotation, subject=binding_subject(name))
+        return validate_data(answer[name], annotation, subject=binding_subject(name))
     except ToolValidationError as error:
         refused = ExecutionError(str(error)).without_content(error.message_without_content)
         raise refused.caused_by("binding_value") from error

@@ -1,5 +1,6 @@
 """The direct outcome transport: at once, and piecemeal for small models."""
 
+import datetime
 import json
 import re
 from enum import Enum
@@ -442,6 +443,23 @@ async def test_a_binding_without_a_known_type_takes_any_json() -> None:
         assert await note("x") == [1, None]
     assert model.requests[0].response_format is not None
     assert model.requests[0].response_format.schema["properties"] == {"anything": {}}
+
+
+async def test_a_strict_model_is_given_its_dates_as_text() -> None:
+    class Day(BaseModel, strict=True):
+        date: datetime.date
+
+    @nh.natural_function
+    async def date_of(text: str) -> Day:
+        day: Day
+        """natural
+        Set <:day> to the day of <text>.
+        """
+        return day
+
+    _, executor = direct({"day": {"date": "2026-11-23"}}, capabilities=SMALL)
+    async with nh.run(executor):
+        assert await date_of("today") == Day(date=datetime.date(2026, 11, 23))
 
 
 LIMIT = 5

@@ -5,23 +5,21 @@ then the outcome when there is a choice left. `question_groups` says which bindi
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from ..errors import ExecutionError, ToolValidationError
+from msgspec.structs import replace
+
+from ..errors import AnnotationError, ExecutionError, ToolValidationError
+from ..runtime.annotations import return_type
 from ..runtime.oversight.verification import OutcomeRefusedError
-from ..runtime.plain_data import validate_data
+from ..runtime.plain_data import data_schemas, validate_data
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
+from ..runtime.validation import type_name
 from ..types.outcomes import PassStepOutcome, StepOutcome
-from .direct import (
-    asked_types,
-    binding_subject,
-    object_field,
-    object_schema,
-    outcome_of_answer,
-    outcome_schemas_of,
-    schemas_of,
-)
+from .answer_form import RETURN_VALUE, answer_form_of
+from .answer_schemas import object_schema, variant_schemas
+from .outcome_codec import answer_from_mapping
 from .question import Asker, Question
 from .step_prompt import StepPrompt
 
@@ -39,7 +37,7 @@ async def answer_piecemeal(
 
     When a check refuses the outcome, everything is asked anew, with its feedback.
     """
-    schemas_of(asked_types(step.context, *step.context.write_names, is_outcome_asked=True), step.context)
+    _schemas_of(_asked_types(step.context, *step.context.write_names, is_outcome_asked=True), step.context)
     while True:
         try:
             return await _answer_piecemeal_once(asker, step, prompt)
@@ -58,13 +56,13 @@ async def _answer_piecemeal_once(
         outcome = PassStepOutcome()
         await step.conclude(outcome, bindings)
         return outcome, bindings
-    typed, definitions = schemas_of(asked_types(context, is_outcome_asked=True), context)
-    schemas = outcome_schemas_of(context, typed)
+    typed, definitions = _schemas_of(_asked_types(context, is_outcome_asked=True), context)
+    schemas = _outcome_schemas_of(context, typed)
     schema = {"anyOf": schemas} if len(schemas) > 1 else schemas[0]
     question = _short_question(context, prompt, {"outcome": schema}, definitions)
 
     async def check(answer: Mapping[str, Any]) -> StepOutcome | OutcomeRefusedError:
-        outcome = outcome_of_answer(context, object_field(answer, "outcome"))
+        outcome = _outcome_of_answer(context, _object_field(answer, "outcome"))
         try:
             await step.conclude(outcome, bindings)
         except OutcomeRefusedError as refused:
@@ -84,11 +82,11 @@ def question_groups(context: StepContext) -> list[tuple[str, ...]]:
     asked by itself, and so are all other types. `benchmarks/cases/small_models.py` shows why: with others
     behind it, such a choice is less often right; all else is as right together, and numbers more often.
     """
-    schemas, definitions = schemas_of(asked_types(context, *context.write_names), context)
+    schemas, definitions = _schemas_of(_asked_types(context, *context.write_names), context)
     groups: list[tuple[str, ...]] = []
     is_open = False
     for name in context.write_names:
-        kind = _kind(schemas[binding_subject(name)], definitions.get("$defs", {}))
+        kind = _kind(schemas[_binding_subject(name)], definitions.get("$defs", {}))
         if is_open and kind != "other" and len(groups[-1]) < _MOST_TOGETHER:
             groups[-1] = (*groups[-1], name)
         else:
@@ -112,8 +110,8 @@ def _kind(
 async def _ask_bindings(
     asker: Asker, context: StepContext, prompt: StepPrompt, names: Sequence[str]
 ) -> dict[str, object]:
-    schemas, definitions = schemas_of(asked_types(context, *names), context)
-    asked = {name: schemas[binding_subject(name)] for name in names}
+    schemas, definitions = _schemas_of(_asked_types(context, *names), context)
+    asked = {name: schemas[_binding_subject(name)] for name in names}
     question = _short_question(context, prompt, asked, definitions)
 
     async def check(answer: Mapping[str, Any]) -> dict[str, object]:
@@ -127,7 +125,7 @@ def _checked(answer: Mapping[str, Any], name: str, annotation: object) -> object
     if name not in answer:
         raise ExecutionError(f"the answer has no field '{name}'").caused_by("binding_missing")
     try:
-        return validate_data(answer[name], annotation, subject=binding_subject(name))
+        return validate_data(answer[name], annotation, subject=_binding_subject(name))
     except ToolValidationError as error:
         refused = ExecutionError(str(error)).without_content(error.message_without_content)
         raise refused.caused_by("binding_value") from error
@@ -170,3 +168,54 @@ def _read_roots(context: StepContext) -> list[str]:
     """The names the program reads, write bindings left out unless they are read as well."""
     roots = dict.fromkeys(reference.partition(".")[0] for reference in context.references)
     return [name for name in roots if name in context.read_names or name not in context.write_names]
+
+
+def _binding_subject(name: str) -> str:
+    """What errors call a write binding."""
+    return f"write binding '{name}'"
+
+
+def _asked_types(context: StepContext, *names: str, is_outcome_asked: bool = False) -> dict[str, object]:
+    """The types of write bindings and of the return value, by what to call them."""
+    types = {_binding_subject(name): context.binding_types.get(name, object) for name in names}
+    if is_outcome_asked and "return" in context.allowed_kinds:
+        types[RETURN_VALUE] = return_type(context)
+    return types
+
+
+def _schemas_of(
+    types: Mapping[str, object], context: StepContext
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """The schemas of types, and the `$defs` they refer to, which belong at the root of the whole schema."""
+    for subject, annotation in types.items():
+        try:
+            data_schemas((annotation,))
+        except Exception as error:  # code of the user's types may raise anything
+            raise AnnotationError(
+                f"step {context.step_id}: {subject} has the type {type_name(annotation)}, which has no JSON "
+                "Schema, so the direct outcome transport cannot ask for it; use another type or "
+                "outcome_transport='tool'"
+            ) from error
+    together = data_schemas(tuple(types.values()))
+    definitions = {"$defs": together.definitions} if together.definitions else {}
+    return dict(zip(types, together.schemas, strict=True)), definitions
+
+
+def _outcome_schemas_of(context: StepContext, typed: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The variants of specification 8.4, where `return` carries a value instead of an expression."""
+    form = replace(answer_form_of(context, "direct", ""), bindings={}, return_value=typed.get(RETURN_VALUE))
+    return [variant for kind in form.allowed_kinds for variant in variant_schemas(kind, form)]
+
+
+def _outcome_of_answer(context: StepContext, data: dict[str, object]) -> StepOutcome:
+    """The outcome that an answer gives; raises `ExecutionError` when it is not allowed."""
+    return answer_from_mapping(data, answer_form_of(context, "direct", "")).outcome
+
+
+def _object_field(answer: Mapping[str, Any], name: str) -> dict[str, object]:
+    """A field of an answer that must hold an object; raises `ExecutionError` otherwise."""
+    value = answer.get(name)
+    if not isinstance(value, dict):
+        refused = ExecutionError(f"the answer has no object in its field '{name}'")
+        raise refused.caused_by("outcome_fields")
+    return cast("dict[str, object]", value)

@@ -14,7 +14,6 @@ from pydantic import (
 
 from ..errors import AnnotationError, ToolValidationError
 from ..prompt.annotations import written_type
-from .data_schema import JsonSchemas
 from .error_text import describe_error, describe_validation_error
 from .instance_checks import Validator, compiled
 from .variadics import as_written
@@ -22,7 +21,6 @@ from .variadics import as_written
 __all__ = [
     "can_validate",
     "check_type",
-    "json_schemas",
     "reason_without_schema",
     "type_adapter",
     "type_name",
@@ -59,26 +57,6 @@ def _build_adapter(annotation: object) -> TypeAdapter[Any]:
 @lru_cache(maxsize=1024)
 def _cached_adapter(annotation: Hashable) -> TypeAdapter[Any]:
     return _build_adapter(annotation)
-
-
-def json_schemas(annotations: tuple[object, ...]) -> JsonSchemas:
-    """The JSON Schemas of types; their definitions are named apart.
-
-    Raises:
-        pydantic.PydanticUserError: A type has no JSON Schema, a plain class for example.
-    """
-    return _cached_schemas(tuple(map(type_adapter, annotations)))
-
-
-@lru_cache(maxsize=256)
-def _cached_schemas(adapters: tuple[TypeAdapter[Any], ...]) -> JsonSchemas:
-    schemas, root = TypeAdapter.json_schemas(
-        [(position, "validation", adapter) for position, adapter in enumerate(adapters)]
-    )
-    return JsonSchemas(
-        schemas=tuple(schemas[position, "validation"] for position in range(len(adapters))),
-        definitions=root.get("$defs", {}),
-    )
 
 
 def check_type(annotation: object, *, subject: str) -> None:

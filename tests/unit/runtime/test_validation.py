@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field, PydanticUserError
 
 import nighthawk_async as nh
 from nighthawk_async.runtime.error_text import describe_error
+from nighthawk_async.runtime.plain_data import data_schemas
 from nighthawk_async.runtime.validation import (
     can_validate,
     check_type,
-    json_schemas,
     type_adapter,
     type_name,
     validate_value,
@@ -71,12 +71,12 @@ def test_a_type_that_pydantic_refuses_is_refused_with_its_error() -> None:
 
 
 def test_schemas_are_made_once() -> None:
-    assert json_schemas((list[int], Other)) is json_schemas((list[int], Other))
-    together = json_schemas((list[int], Other))
+    assert data_schemas((list[int], Other)) is data_schemas((list[int], Other))
+    together = data_schemas((list[int], Other))
     assert together.schemas == ({"items": {"type": "integer"}, "type": "array"}, {"$ref": "#/$defs/Other"})
     assert together.definitions.keys() == {"Other"}
     with pytest.raises(PydanticUserError):
-        json_schemas((Plain,))
+        data_schemas((Plain,))
 
 
 @pytest.mark.parametrize("annotation", [object, Any])

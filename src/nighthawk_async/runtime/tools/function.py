@@ -15,7 +15,7 @@ from ...types.tools import ToolDefinition
 from ..annotations import resolve_references
 from ..error_text import describe_error, describe_validation_error
 from ..step_context import StepContext
-from ..validation import json_schemas, reason_without_schema, type_name
+from ..validation import reason_without_schema, type_adapter, type_name
 from ..variadics import with_unpacked
 from .docstrings import read_docstring
 
@@ -154,7 +154,7 @@ class ToolFunction:
         for parameter in self._parameters:
             annotation = self._type_of(parameter)
             try:
-                json_schemas((annotation,))
+                type_adapter(annotation).json_schema()
             except Exception as reason:  # code of the user's types may raise anything
                 return ToolRegistrationError(
                     f"Tool {self.name!r} has no JSON Schema: its parameter '{parameter.name}' has the type "

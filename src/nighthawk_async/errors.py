@@ -116,10 +116,10 @@ AnswerCause: TypeAlias = Literal[
     "calls_failed",
     "calls_after_outcome",
 ]
-"""What may be wrong with the answer of a model."""
+"""Causes of a correction of a model's answer."""
 
 CorrectionCause: TypeAlias = AnswerCause | ErrorKind
-"""What a model may be told was wrong: with its answer, or, by the kind of the error, with a tool call.
+"""Causes of corrections: of an answer, or, by the kind of the error, of a tool call.
 
 `oversight` is also why an answer is sent back that a check, a hook or oversight does not accept.
 """

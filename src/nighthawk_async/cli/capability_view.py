@@ -72,7 +72,7 @@ class _Subject:
     Args:
         model_id: The model, `provider:name`.
         settings: Model settings that the command line gives.
-        base_url: Where requests go; empty for models on this machine.
+        base_url: The URL that requests go to; empty for models on this machine.
         key_sent: Whether requests carry a key.
         model: The model, ready for everything.
         ask_facts: Asks the server what it says of itself.

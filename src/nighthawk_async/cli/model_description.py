@@ -44,7 +44,7 @@ class ModelDescription:
         model_id: The model, `provider:name`.
         row: The row of the catalog that covers it.
         protocol: The wire protocol; empty for models on this machine.
-        base_url: Where requests go; empty for models on this machine.
+        base_url: The URL that requests go to; empty for models on this machine.
         base_url_origin: Who says so.
         has_key: Whether requests carry a key.
         key: Where it comes from, or that it is missing. Never the key.

@@ -54,7 +54,7 @@ class ServerFacts:
         version: Its version, when it says so.
         models: The names of the models that it serves, as far as it says so.
         statements: What it says of the model, by fields of `ModelCapabilities`.
-        trouble: Why nothing was found out; empty when something was.
+        trouble: The reason why nothing was found out; empty when something was.
     """
 
     server: str = ""

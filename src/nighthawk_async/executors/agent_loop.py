@@ -230,7 +230,7 @@ class AgentLoop:
         self._causes.append(cause)
 
     def _what_to_do(self, cause: CorrectionCause) -> str:
-        """How to answer anew; empty where the refusal says it."""
+        """The advice for the next answer; empty where the refusal says it."""
         if cause == "no_outcome":
             return ""
         return ANSWER_AGAIN if self._task.outcome_transport == "native" else _END_AGAIN

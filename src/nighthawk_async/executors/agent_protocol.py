@@ -57,7 +57,7 @@ class AgentTask:
             the model; take another turn if there is one left. What is returned all the same counts, and the
             messages are reported as undelivered.
         report_usage: Counts the usage of one model request, by model id.
-        answer_form: How the block may be answered; None for outcomes without data. Agents of your own use
+        answer_form: The ways to answer the block; None for outcomes without data. Agents of your own use
             `answer_schema` and `take_answer`.
         set_bindings: Sets write bindings to values that are data, decoded JSON, as `nh_assign` would; call it
             before `conclude`. It raises `ExecutionError` saying what is wrong with which of them; the others
@@ -88,7 +88,7 @@ class AgentTask:
 
     @property
     def form(self) -> AnswerForm:
-        """How the block may be answered."""
+        """The ways to answer the block."""
         return self.answer_form or AnswerForm(
             allowed_kinds=self.allowed_kinds, raise_error_types=self.raise_error_types
         )

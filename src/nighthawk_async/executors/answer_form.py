@@ -1,4 +1,4 @@
-"""How a block may be answered: one description for every outcome transport, made once for a site. Floor 4.
+"""The ways to answer a block: one description for every outcome transport, made once for a site. Floor 4.
 
 A value travels as data, JSON under the JSON Schema of its type, wherever the type has one that the provider
 takes. Any other value is given by an expression; the prompt and a log record say for which variable, and why.
@@ -26,7 +26,7 @@ from .sent_schemas import Endpoint, allows_null, compact_schema, refusal_of, str
 __all__ = ["RETURN_VALUE", "AnswerForm", "answer_form_of"]
 
 RETURN_VALUE = "the return value"
-"""What errors and records call what the function returns."""
+"""The name of the return value in errors and records."""
 
 _logger = logging.getLogger("nighthawk")
 
@@ -39,7 +39,7 @@ _FIELDS_OF_OUTCOMES: Mapping[str, _Schema] = {
 
 
 class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
-    """How a block may be answered.
+    """The ways to answer a block.
 
     Args:
         allowed_kinds: The outcome kinds.
@@ -50,7 +50,7 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
         return_value: The JSON Schema of the return value; None where it has to be given by an expression.
         return_type: The type of the return value.
         nullable: The write bindings whose type takes None.
-        definitions: What `$ref` in the schemas means.
+        definitions: The schemas that `$ref` refers to.
         takes_expressions: Whether expressions may be given at all; they may not where there are no tools.
         is_strict: Whether every part is required, so that what is left out is null.
     """
@@ -69,7 +69,7 @@ class AnswerForm(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class _Site(Struct, frozen=True, kw_only=True, eq=False):
-    """What the form of a block's answers depends on; the same at every step of a block, as a rule.
+    """The facts on which the form of a block's answers depends; the same at every step of a block, as a rule.
 
     Annotations in a function's body are evaluated at every step, so metadata is compared by what it says.
     """
@@ -92,11 +92,11 @@ class _Site(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def answer_form_of(context: StepContext, transport: OutcomeTransport, model_name: str) -> AnswerForm:
-    """How a block may be answered.
+    """The ways to answer a block.
 
     Args:
         context: The state of the step.
-        transport: How outcomes travel.
+        transport: The transport of outcomes.
         model_name: The model, `provider:name`; empty for an agent of the user's own.
 
     Raises:
@@ -131,7 +131,7 @@ def answer_form_of(context: StepContext, transport: OutcomeTransport, model_name
 
 
 def _comparable(annotation: object) -> Hashable:
-    """What is equal for annotations that mean the same type."""
+    """A key that is equal for annotations of the same type."""
     arguments: tuple[object, ...] = get_args(annotation)
     if get_origin(annotation) is Annotated:
         return (Annotated, _comparable(arguments[0]), *map(repr, arguments[1:]))
@@ -205,7 +205,7 @@ def _schemas_of(
 
 
 def _reason_against(annotation: object, endpoint: Endpoint) -> str | None:
-    """Why a value of a type cannot be given as data; None when it can."""
+    """The reason why a value of a type cannot be given as data; None when it can."""
     try:
         alone = data_schemas((annotation,))
     except Exception as error:  # code of the user's types may raise anything

@@ -1,4 +1,4 @@
-"""What the system prompt says about tools and answers, alike for every outcome transport. Floor 4."""
+"""Sentences of the system prompt about tools and answers, the same for every outcome transport. Floor 4."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -25,7 +25,7 @@ _FIRST: Mapping[OutcomeTransport, str] = {
 
 
 def tool_instructions(tool_result_max_tokens: int) -> str:
-    """How to use the tools, beside what their definitions say.
+    """Advice on using the tools, beside what their definitions say.
 
     Args:
         tool_result_max_tokens: The bound of one result.
@@ -57,10 +57,10 @@ def answer_instructions(
     return_type: str,
     provided_tools: Collection[str] = (),
 ) -> str:
-    """How to end the block: with which outcomes, and with which values of its variables.
+    """Ways to end the block: with which outcomes, and with which values of its variables.
 
     Args:
-        transport: How the answer travels.
+        transport: The transport of the answer.
         form: What it may be.
         binding_types: The types of the write bindings, as the model writes them.
         return_type: That of the return value.

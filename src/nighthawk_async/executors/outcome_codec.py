@@ -38,7 +38,7 @@ _FIELDS: Mapping[OutcomeKind, tuple[str, ...]] = {
 
 
 class Answer(Struct, frozen=True, kw_only=True, eq=False):
-    """What a model answered.
+    """The answer of a model.
 
     Args:
         outcome: How the block ends; a value to return is validated.

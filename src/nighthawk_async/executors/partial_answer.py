@@ -51,7 +51,7 @@ class PartialAnswer:
 
     Args:
         context: The step that the response is for.
-        listeners: Who wants to know.
+        listeners: The listeners to the values.
     """
 
     __slots__ = ("_attempt", "_call", "_context", "_json", "_listeners", "_shown")

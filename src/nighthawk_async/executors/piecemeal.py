@@ -171,7 +171,7 @@ def _read_roots(context: StepContext) -> list[str]:
 
 
 def _binding_subject(name: str) -> str:
-    """What errors call a write binding."""
+    """The name of a write binding in errors."""
     return f"write binding '{name}'"
 
 

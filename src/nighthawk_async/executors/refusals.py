@@ -1,4 +1,4 @@
-"""What a model is told of a value that does not match its type: the stub of that type. Floor 4.
+"""Refusals as a model reads them: with the stub of the type that a value does not match. Floor 4.
 
 `docs/refusals.md` lists what models are told.
 """
@@ -38,7 +38,7 @@ class Refusals:
 
     Args:
         step_id: The step, which its model is not told.
-        names: How types are written in the block.
+        names: The names by which the block writes types.
     """
 
     step_id: str
@@ -48,7 +48,7 @@ class Refusals:
         """What is wrong with an answer, where, and what is allowed.
 
         Args:
-            error: Why it was refused.
+            error: The reason why it was refused.
         """
         told = str(error).removeprefix(f"step {self.step_id}: ").replace(INITIALIZE_IT, "; give it one")
         stub = self.stub(error)
@@ -95,7 +95,7 @@ def cause_of(error: NighthawkError) -> CorrectionCause:
     """What was wrong with an answer.
 
     Args:
-        error: Why it was refused.
+        error: The reason why it was refused.
     """
     match error:
         case ExecutionError(cause=str(cause)):

@@ -1,4 +1,4 @@
-"""How much of a tool result its model has room for. Floor 4."""
+"""The room that a model has left for tool results. Floor 4."""
 
 from collections.abc import Iterable
 

@@ -44,7 +44,7 @@ _PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
-    """What a schema is sent to.
+    """The endpoint to which a schema is sent.
 
     Args:
         rules: Whose rules apply; empty where none are known.
@@ -128,18 +128,18 @@ def allows_null(schema: object, definitions: Mapping[str, _Schema]) -> bool:
 
     Args:
         schema: A compact JSON Schema.
-        definitions: What its references mean.
+        definitions: The schemas that its references refer to.
     """
     return _allows_null(schema, definitions, frozenset())
 
 
 def refusal_of(schema: _Schema, definitions: Mapping[str, _Schema], endpoint: Endpoint) -> str | None:
-    """Why an endpoint would refuse a request with a schema; None when it takes it.
+    """The reason why an endpoint would refuse a request with a schema; None when it takes it.
 
     Args:
         schema: A compact JSON Schema.
-        definitions: What its references mean.
-        endpoint: Where it is sent.
+        definitions: The schemas that its references refer to.
+        endpoint: The endpoint to which it is sent.
     """
     whole = {
         "type": "object",

@@ -44,7 +44,7 @@ class StepPrompt:
 
     @cached_property
     def names(self) -> TypeNames:
-        """How types are written in the block."""
+        """The names by which the block writes types."""
         return TypeNames(self.context.step_locals, self.context.visible_globals)
 
     @cached_property

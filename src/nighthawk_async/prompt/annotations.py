@@ -87,7 +87,8 @@ def written_type(
     Args:
         annotation: The type; metadata of `Annotated` is left out. The names in a text are looked up and
             written anew; a text in which that is not possible stands for itself.
-        names: How types are written in the block; None for the names that they have where they are defined.
+        names: The names by which the block writes types; None for the names that they have where they are
+            defined.
         namespace: The values of names in texts, those of the module where the annotation stands.
     """
     return _TypeWriter(names or TypeNames(), namespace or {}).text(annotation)

@@ -57,7 +57,7 @@ def describe_callable(
 
     Args:
         value: The callable.
-        names: How types are written in the block; None for their own names.
+        names: The names by which the block writes types; None for their own names.
         is_bound: Whether the first parameter is supplied by the object through which it is called.
     """
     names = names or TypeNames()

@@ -81,7 +81,7 @@ def classify_entry(
         name: The top-level name.
         value: The value.
         limits: How many members of an object count.
-        names: How types are written in the block; None for their own names.
+        names: The names by which the block writes types; None for their own names.
     """
     return Entry(name=name, value=value, kind=_kind_of(name, value, limits, names))
 

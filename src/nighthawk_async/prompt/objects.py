@@ -71,7 +71,7 @@ def find_members(
     Args:
         value: The object. No code of it runs; properties and other descriptors are left out.
         limits: How many methods and fields to show.
-        names: How types are written in the block; None for their own names.
+        names: The names by which the block writes types; None for their own names.
     """
     fields = sorted(readable_fields(value).items(), key=_by_name)
     methods = sorted(_methods(value).items(), key=_by_name)
@@ -134,7 +134,7 @@ def find_functions(
     Args:
         module: The module. No code of it runs. Models know those of libraries, of which none are found.
         limits: How many functions to show.
-        names: How types are written in the block; None for their own names.
+        names: The names by which the block writes types; None for their own names.
     """
     held = cast("dict[str, Any]", {} if is_library_module(module) else instance_dictionary(module))
     listed = held.get("__all__")

@@ -42,7 +42,7 @@ def signature_text(
 
     Args:
         signature: The signature.
-        names: How types are written in the block; None for their own names.
+        names: The names by which the block writes types; None for their own names.
         namespace: The values of names in annotations that are texts.
     """
     names = names or TypeNames()

@@ -64,7 +64,7 @@ def render_section(
         style: How previews show what they leave out.
         counter: Counts tokens.
         show_secrets: Whether to show what stands under names of secrets that the program does not mention.
-        names: How types are written in the block; None for their own names.
+        names: The names by which the block writes types; None for their own names.
 
     Source: specification 8.2.2 and 8.2.3.
     """

@@ -1,4 +1,4 @@
-"""How types are written in one block: by the names that its expressions can use. Floor 1."""
+"""Types written by the names that the expressions of one block can use. Floor 1."""
 
 import builtins
 import re

@@ -12,7 +12,7 @@ def count_correction(cause: CorrectionCause) -> None:
     """Count that the model of the step in progress is told that something was wrong.
 
     Args:
-        cause: What was wrong.
+        cause: The cause of the correction.
     """
     environment = find_environment()
     if environment is None or environment.step is None:

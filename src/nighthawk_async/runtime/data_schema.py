@@ -24,7 +24,7 @@ class JsonSchemas(Struct, frozen=True, kw_only=True):
 
     Args:
         schemas: The schema of each type, in the order of the types.
-        definitions: What their references mean, to stand as `$defs` at the root of the document.
+        definitions: The schemas that they refer to, to stand as `$defs` at the root of the document.
     """
 
     schemas: tuple[dict[str, Any], ...]

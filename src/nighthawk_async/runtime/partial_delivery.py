@@ -1,4 +1,4 @@
-"""Handing the values of a step to those who listen, while its model's answer streams. Floor 3.
+"""Delivery of the values of a step to listeners, while its model's answer streams. Floor 3.
 
 Nobody holds the stream up, and nothing piles up: who is slow gets the latest values, and not those between.
 """

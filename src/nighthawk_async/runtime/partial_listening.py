@@ -25,8 +25,8 @@ class PartialValuesStream(AsyncIterator[PartialValues]):
     """Gives the values of steps as they come; `partial_values` makes it.
 
     `async with` it, then iterate over it, one task at a time.
-    Who is slow gets the latest values of each step, and not those between. The last values of a step come in
-    any case, unless those of 1,000 other steps wait behind them.
+    A slow reader gets the latest values of each step, and not those between. The last values of a step come
+    in any case, unless those of 1,000 other steps wait behind them.
     """
 
     __slots__ = ("_armed", "_environment", "_guard", "_is_entered", "_is_over", "_lock", "_stack", "_waiting")

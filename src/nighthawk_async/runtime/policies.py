@@ -43,7 +43,7 @@ class Policies:
         payers: The steps in progress that are charged to budgets, outermost first.
         verifications: The checks that say whether a step is done, those of outer scopes first.
         resilience: What gives each step another chance; None for nothing.
-        partial_sinks: Who gets the values of steps while answers stream.
+        partial_sinks: The receivers of values while answers stream.
         is_verifying: Whether the steps belong to such a check, so that they are not checked themselves.
     """
 

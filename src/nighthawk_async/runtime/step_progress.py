@@ -29,7 +29,7 @@ class StepProgress:
 
     Attributes:
         turns: How many turns have begun.
-        corrections: How often the model was told that something was wrong, by cause.
+        corrections: The number of corrections by cause.
         usage_meter: What the step has used, together with the steps that its tool calls carried out.
     """
 

@@ -54,7 +54,7 @@ class UsageMeter:
 
     @property
     def corrections(self) -> Mapping[CorrectionCause, int]:
-        """How often models were told that something was wrong, by cause; a snapshot."""
+        """The number of corrections by cause; a snapshot."""
         with self._lock:
             return dict(self._corrections)
 
@@ -80,7 +80,7 @@ class UsageMeter:
         """Count that a model was told that something was wrong, here and in every enclosing scope.
 
         Args:
-            cause: What was wrong.
+            cause: The cause of the correction.
         """
         for meter in self._path():
             with meter._lock:

@@ -1,4 +1,4 @@
-"""How large a schema may be that Anthropic's endpoint holds an answer to. Floor 1.
+"""Limits of the schemas that Anthropic's endpoint enforces. Floor 1.
 
 Source: "Schema complexity limits" of the provider's documentation of structured outputs, and the error of the
 endpoint, "Schemas contains too many parameters with union types … (limit: 16)". They hold for all enforced
@@ -16,9 +16,9 @@ from ..errors import ConfigurationError
 __all__ = ["fitted_schema"]
 
 _MAX_OPTIONAL = 24
-"""How many properties of all objects together may be left out."""
+"""The most properties of all objects together that may be left out."""
 _MAX_UNIONS = 16
-"""How many values may be of several types."""
+"""The most values of several types."""
 
 _NULL = {"type": "null"}
 

@@ -28,7 +28,7 @@ _KEYWORDS_OF_TYPES: Mapping[str, frozenset[str]] = {
     "string": frozenset({"pattern", "format"}),
 }
 _MAX_DEPTH = 10
-"""How many objects and lists may stand within each other."""
+"""The most levels of objects and lists."""
 _MAX_PROPERTIES = 5_000
 _MAX_LISTED_VALUES = 1_000
 _MAX_CHARACTERS = 120_000

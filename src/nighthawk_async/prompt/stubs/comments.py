@@ -1,4 +1,4 @@
-"""What metadata of a type says to somebody who has to give a value, in few words. Floor 1."""
+"""Comments on types, made from their metadata. Floor 1."""
 
 import types
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ def described_type(annotation: object, names: TypeNames) -> str:
 
     Args:
         annotation: The type.
-        names: How types are written in the block.
+        names: The names by which the block writes types.
     """
     known = _find_known(annotation)
     if known is not None and all(names.leads_to(text, named) is is_ for named, text, is_ in known.written):
@@ -81,7 +81,7 @@ def comment_of(annotation: object, metadata: Iterable[object], names: TypeNames)
     Args:
         annotation: The type.
         metadata: What belongs to this use of it: the constraints of a field for example.
-        names: How types are written in the block.
+        names: The names by which the block writes types.
     """
     facts = _Facts()
     for each in metadata:
@@ -96,7 +96,7 @@ def _constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Ite
 
     Args:
         annotation: The type.
-        names: How types are written in the block.
+        names: The names by which the block writes types.
         depth: How deep it stands inside another.
     """
     if depth > _MAX_DEPTH or _is_literal(annotation):

@@ -51,7 +51,7 @@ class TypesSection:
         """Whether the types are still written in the same way.
 
         Args:
-            names: How types are written in the block.
+            names: The names by which the block writes types.
         """
         return all(names.leads_to(text, named) is is_reachable for named, text, is_reachable in self._written)
 
@@ -103,7 +103,7 @@ def types_section(names: TypeNames) -> TypesSection:
     """The section of a block whose types were mentioned and met.
 
     Args:
-        names: How types are written in the block, with the notes of what was written and met.
+        names: The names by which the block writes types, with the notes of what was written and met.
     """
     key = (*names.mentioned, None, *names.met, None, *names.described)
     section = _sections.get(key)

@@ -46,7 +46,7 @@ def stub_of(annotation: object, names: TypeNames) -> str:
 
     Args:
         annotation: The type: that of a write binding for example.
-        names: How types are written in the block.
+        names: The names by which the block writes types.
     """
     mentioned = names.apart()
     written_type(annotation, mentioned)
@@ -62,7 +62,7 @@ def stub_lines(named: object, names: TypeNames, *, is_described: bool = False) -
     Args:
         named: The class, `NewType` or alias. Types of the standard library and of other libraries need no
             stub, unless they declare the data that their instances hold.
-        names: How types are written in the block.
+        names: The names by which the block writes types.
         is_described: Whether the methods and fields of an object of this class are shown with a value.
     """
     if is_standard(named):

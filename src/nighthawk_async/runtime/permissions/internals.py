@@ -1,4 +1,4 @@
-"""What leads from an object to names that the block does not name. Floor 3.
+"""Attributes that lead from an object to names that the block does not name. Floor 3.
 
 Where a step sees only what its block names, a function must not lead to the globals of its module, a text not
 to its class, all other classes and their modules. So attributes of the interpreter's own are refused in the

@@ -21,7 +21,7 @@ def record_correction(cause: CorrectionCause) -> None:
     """Count that a model was told that something was wrong.
 
     Args:
-        cause: What was wrong.
+        cause: The cause of the correction.
     """
     counter = _counter(metrics.get_meter_provider(), CORRECTIONS, "{correction}")
     counter.add(1, {CORRECTION_CAUSE: cause})

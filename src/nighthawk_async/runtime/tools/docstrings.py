@@ -1,4 +1,4 @@
-"""What the docstring of a tool says of its parameters. Floor 3."""
+"""Descriptions of parameters from the docstring of a tool. Floor 3."""
 
 import re
 from collections.abc import Collection, Mapping

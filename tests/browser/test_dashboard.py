@@ -13,7 +13,7 @@ from nighthawk_async.human import request_approval
 from nighthawk_async.observe import TaskTree
 from nighthawk_async.testing import ScriptedExecutor
 from nighthawk_async.types.usage import Usage
-from tests.browser.pages import row
+from tests.browser.pages import row, wait_for_titles
 from tests.browser.scenes import EVIL, begin_triage, many_requests
 from tests.browser.sites import TOKEN, OpenPage, OpenSite, Serve
 
@@ -284,8 +284,7 @@ def test_what_is_looked_for_is_shown_with_what_is_above_it(open_site: OpenSite, 
     row(page, "draft reply").wait_for()
     page.keyboard.press("/")
     page.keyboard.type("STEP 42")
-    page.locator("#matches", has_text="1 match").wait_for()
-    assert page.locator(".title").all_inner_texts() == ["GET /classify/42", "classify", "step 42"]
+    wait_for_titles(page, ["GET /classify/42", "classify", "step 42"])
     page.locator("#search").fill("")
     page.locator("#states .failed").click()
     page.locator("#matches", has_text="7 matches").wait_for()

@@ -34,30 +34,42 @@ SUPPORTED_PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 CODE = ["src", "tests", "benchmarks", "examples", "noxfile.py"]
 
 
-# Tests of what no Python changes: the shape of the code, the benchmarks, views in browsers and terminals, an
-# example, much load, the servers of models, the bytes of providers. They run on the first Python found.
-SAME_ON_EVERY_PYTHON = [
-    "tests/architecture",
-    "tests/benchmarks",
-    "tests/browser",
-    "tests/examples",
-    "tests/faults/test_http_load.py",
-    "tests/faults/test_llama_cpp_protocols.py",
-    "tests/faults/test_local_real_server.py",
-    "tests/faults/test_partial_values_over_http.py",
-    "tests/faults/test_thousand_steps.py",
-    "tests/property/test_anthropic_splitting.py",
-    "tests/property/test_google_splitting.py",
-    "tests/property/test_mutated_responses.py",
-    "tests/property/test_openai_chat_splitting.py",
-    "tests/property/test_openai_responses_splitting.py",
-    "tests/property/test_previews.py",
-    "tests/property/test_sse_splitting.py",
-    "tests/unit/cli/test_dashboard_command.py",
-    "tests/unit/cli/test_demo.py",
-    "tests/unit/cli/test_models_capabilities.py",
-    "tests/unit/cli/test_top.py",
-    "tests/unit/local/test_local_model.py",
+# Tests of what a Python can change: the language, annotations, tracebacks, threads and cancellation, signals,
+# the standard library's limits. The first Python found runs all tests, the others these.
+DEPENDS_ON_PYTHON = [
+    "tests/docs",
+    "tests/faults/test_bad_input.py",
+    "tests/faults/test_cancellation.py",
+    "tests/faults/test_http_cancel_everywhere.py",
+    "tests/faults/test_http_connections.py",
+    "tests/faults/test_http_nested_json.py",
+    "tests/faults/test_interrupted_scripts.py",
+    "tests/faults/test_schedules.py",
+    "tests/faults/test_single_connection.py",
+    "tests/faults/test_threads_and_cancellation.py",
+    "tests/faults/test_user_code.py",
+    "tests/property/test_answers.py",
+    "tests/property/test_gather_safety.py",
+    "tests/property/test_natural_code.py",
+    "tests/property/test_natural_text.py",
+    "tests/property/test_plain_data.py",
+    "tests/property/test_untrusted_numbers.py",
+    "tests/specification",
+    "tests/unit/actors",
+    "tests/unit/asgi",
+    "tests/unit/cli/test_run.py",
+    "tests/unit/cli/test_run_arguments.py",
+    "tests/unit/executors",
+    "tests/unit/natural",
+    "tests/unit/observe",
+    "tests/unit/parallel",
+    "tests/unit/prompt",
+    "tests/unit/resilience",
+    "tests/unit/runtime",
+    "tests/unit/test_configuration.py",
+    "tests/unit/test_errors.py",
+    "tests/unit/test_pickling.py",
+    "tests/unit/testing",
 ]
 PYTHONS_SEEN: list[str] = []
 
@@ -100,15 +112,15 @@ def prepare(session: nox.Session, *groups: str, extras: str = "", project: bool 
 def tests(session: nox.Session) -> None:
     """Run the tests, on as many processes as there are processors; arguments after `--` go to pytest.
 
-    The first Python that is found runs all of them, the others what depends on Python.
+    The first Python that is found runs all of them, the others what a Python can change.
     """
     prepare(session, "test", extras="all")
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
-    left_out = [f"--ignore={path}" for path in SAME_ON_EVERY_PYTHON] if PYTHONS_SEEN else []
+    paths = DEPENDS_ON_PYTHON if PYTHONS_SEEN else []
     PYTHONS_SEEN.append(str(session.python))
-    session.run("pytest", "--numprocesses=logical", "--dist=worksteal", "--durations=20", *left_out)
+    session.run("pytest", "--numprocesses=logical", "--dist=worksteal", "--durations=20", *paths)
 
 
 @nox.session

@@ -15,8 +15,8 @@ import trio
 
 __all__ = ["Holdings", "describe_leftovers", "take_stock", "wait_for_leftovers"]
 
-_DESCRIPTORS = Path("/dev/fd")
-_TASKS = Path("/proc/self/task")
+_DESCRIPTORS = "/dev/fd"
+_TASKS = "/proc/self/task"
 _TRIO_CORE = str(Path(trio.__file__).parent / "_core")
 _ANYIO_ASYNCIO = str(Path(anyio.__file__).parent / "_backends" / "_asyncio.py")
 _WAITING = (threading.__file__, sys.modules["queue"].__file__)
@@ -50,7 +50,8 @@ class Holdings:
 
 def take_stock() -> Holdings:
     """What the process holds now."""
-    threads = [thread for thread in threading.enumerate() if not _is_idle_pool_worker(thread)]
+    here = threading.current_thread()
+    threads = [one for one in threading.enumerate() if one is here or not _is_idle_pool_worker(one)]
     return Holdings(threads=frozenset(threads), children=_child_processes(), sockets=_open_sockets())
 
 
@@ -61,10 +62,11 @@ def wait_for_leftovers(before: Holdings, *, patience_seconds: float) -> Holdings
         before: What was held before.
         patience_seconds: How long something may take to end, in seconds. Nothing left costs no time at all.
     """
-    deadline = time.monotonic() + patience_seconds
     leftovers = take_stock().beyond(before)
-    if leftovers:
-        gc.collect()  # what nothing refers to any more warns on its own when it is collected
+    if not leftovers:
+        return leftovers
+    deadline = time.monotonic() + patience_seconds
+    gc.collect()  # what nothing refers to any more warns on its own when it is collected
     while (leftovers := take_stock().beyond(before)) and time.monotonic() < deadline:
         for thread in leftovers.threads:
             thread.join(0.01)
@@ -98,9 +100,10 @@ def _is_idle_pool_worker(thread: threading.Thread) -> bool:
 
 def _child_processes() -> frozenset[int]:
     found: set[int] = set()
-    for task in _TASKS.iterdir() if _TASKS.exists() else ():
+    for task in os.listdir(_TASKS) if os.path.exists(_TASKS) else ():
         try:
-            found.update(map(int, (task / "children").read_text().split()))
+            with open(f"{_TASKS}/{task}/children", "rb") as file:
+                found.update(map(int, file.read().split()))
         except OSError:  # the thread ended meanwhile
             continue
     # Python's own helper of multiprocessing lives as long as the process, by design.
@@ -116,7 +119,7 @@ def _command_line(pid: int) -> str:
 
 def _open_sockets() -> frozenset[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
-    for name in os.listdir(_DESCRIPTORS) if _DESCRIPTORS.exists() else ():
+    for name in os.listdir(_DESCRIPTORS) if os.path.exists(_DESCRIPTORS) else ():
         try:
             status = os.fstat(int(name))
         except OSError:  # the descriptor that lists the directory

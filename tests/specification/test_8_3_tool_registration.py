@@ -214,7 +214,6 @@ async def test_8_3_the_schema_comes_from_the_signature() -> None:
         "default": 3,
         "description": "How many.",
         "minimum": 1,
-        "title": "count",
         "type": "integer",
     }
     assert properties["mode"]["enum"] == ["fast", "deep"]

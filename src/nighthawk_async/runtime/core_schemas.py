@@ -23,6 +23,7 @@ __all__ = [
     "CoreSchema",
     "adapted_core_schema",
     "changed",
+    "default_as_data",
     "is_given_by_name",
     "schema_validator",
     "with_inner",
@@ -198,10 +199,7 @@ class _Adaptation:
         return _wrapped(cast("dict[str, Any]", data), _MadeRecord(kind))
 
     def _record_field(self, field: RecordField) -> core_schema.TypedDictField:
-        updates: dict[str, Any] = {}
-        with suppress(ValueError):
-            if field.default is not NO_DEFAULT:
-                updates["default"] = to_jsonable_python(field.default)
+        updates = {} if field.default is NO_DEFAULT else default_as_data(field.default)
         return core_schema.typed_dict_field(
             cast("core_schema.CoreSchema", self.schema_of(field.annotation)),
             required=field.is_required,
@@ -226,6 +224,15 @@ def _by_value_too(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of a literal type that takes what stands in JSON for the members of enumerations in it."""
     members = {_data_of(each): each for each in schema["expected"] if isinstance(each, enum.Enum)}
     return _wrapped(schema, _GivenMember(members)) if members else schema
+
+
+def default_as_data(default: object) -> dict[str, Any]:
+    """Return a default as its JSON Schema says it; nothing where JSON cannot hold it."""
+    if isinstance(default, enum.Enum):
+        return {"default": _data_of(default)}
+    with suppress(ValueError):
+        return {"default": to_jsonable_python(default)}
+    return {}
 
 
 def _data_of(member: enum.Enum) -> Any:

@@ -18,7 +18,7 @@ from .data_schema import JsonSchemas, json_schemas_of
 from .error_text import describe_error
 from .validation import reason_without_schema, type_name
 
-__all__ = ["data_schemas", "validate_data"]
+__all__ = ["data_schemas", "data_validator", "validate_data"]
 
 _MAX_REPORTED_ERRORS = 5
 _MAX_GIVEN = 80
@@ -103,8 +103,16 @@ def _cached_validator(annotation: Hashable) -> SchemaValidator:
 
 
 def _build_validator(annotation: object) -> SchemaValidator:
-    relaxed = CoreSchema(*changed(tuple(adapted_core_schema(annotation)), _relaxed))
-    return schema_validator(relaxed.whole)
+    return data_validator(adapted_core_schema(annotation))
+
+
+def data_validator(schema: CoreSchema) -> SchemaValidator:
+    """Return a validator of values that are given as data.
+
+    Args:
+        schema: The core schema of their type.
+    """
+    return schema_validator(CoreSchema(*changed(tuple(schema), _relaxed)).whole)
 
 
 _READ_FROM_TEXT = frozenset(

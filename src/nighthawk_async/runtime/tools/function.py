@@ -5,18 +5,18 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Annotated, Any, Generic, TypeVar, cast, get_origin
+from typing import Any, Generic, TypeVar, cast, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic import ValidationError
 
 from ...errors import ToolBoundaryError, ToolRegistrationError, ToolValidationError
 from ...types.tools import ToolDefinition
 from ..annotations import resolve_references
 from ..error_text import describe_error, describe_validation_error
 from ..step_context import StepContext
-from ..validation import reason_without_schema, type_adapter, type_name
+from ..validation import reason_without_schema, type_name
 from ..variadics import with_unpacked
+from .arguments import NO_DEFAULT, ToolArguments, ToolParameter
 from .docstrings import read_docstring
 
 __all__ = ["RunContext", "ToolFunction", "make_tool_function"]
@@ -24,12 +24,6 @@ __all__ = ["RunContext", "ToolFunction", "make_tool_function"]
 Dependencies = TypeVar("Dependencies")
 
 _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-
-
-class _Schema(GenerateJsonSchema):
-    """JSON Schema that leaves out, without a warning, the defaults that JSON cannot represent."""
-
-    ignored_warning_kinds = {"non-serializable-default", "skipped-choice"}  # noqa: RUF012  (as pydantic declares it)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +69,11 @@ class ToolFunction:
             ToolRegistrationError: An annotation cannot be resolved, or has no JSON Schema.
         """
         try:
-            schema = self._arguments_model.model_json_schema(by_alias=True, schema_generator=_Schema)
+            schema = self._arguments.json_schema()
         except ToolRegistrationError:
             raise
         except Exception as error:  # code of the user's types may raise anything
             raise self._without_schema(error) from error
-        schema.pop("title", None)
         return ToolDefinition(
             name=self.name, description=self.description, parameters=schema, metadata=self.metadata
         )
@@ -109,9 +102,10 @@ class ToolFunction:
 
     def validated(self, arguments: str) -> dict[str, object]:
         """The values of JSON arguments, by the names of the parameters, without defaults; see `bind`."""
-        model = self._arguments_model
         try:
-            validated = model.model_validate_json(arguments or "{}")
+            return self._arguments.validated(arguments or "{}")
+        except ToolRegistrationError:
+            raise
         except Exception as error:  # a validator of the user's type may raise anything
             is_expected = isinstance(error, ValidationError)
             reason = describe_validation_error(error) if is_expected else describe_error(error)
@@ -122,11 +116,6 @@ class ToolFunction:
                 message=f"arguments of {self.name}: {reason}",
                 guidance="Call the tool again with arguments that match its schema.",
             ) from error
-        return {
-            parameter: getattr(validated, name)
-            for parameter, name in self._fields.items()
-            if name in validated.model_fields_set
-        }
 
     def _mismatch(self, error: ValidationError) -> Exception:
         """The error about the first parameter whose type an argument does not match."""
@@ -150,16 +139,15 @@ class ToolFunction:
             ) from error
 
     def _without_schema(self, error: Exception) -> ToolRegistrationError:
-        """The error about the first parameter whose type has no schema by itself."""
-        for parameter in self._parameters:
-            annotation = self._type_of(parameter)
+        """Return the error about the first parameter whose type has no schema by itself."""
+        for name, parameter in self._arguments.parameters.items():
             try:
-                type_adapter(annotation).json_schema()
+                ToolArguments(parameters={name: parameter}).json_schema()
             except Exception as reason:  # code of the user's types may raise anything
                 return ToolRegistrationError(
-                    f"Tool {self.name!r} has no JSON Schema: its parameter '{parameter.name}' has the type "
-                    f"{type_name(annotation)}: {reason_without_schema(reason)} Use a type of JSON values, "
-                    "such as a pydantic model."
+                    f"Tool {self.name!r} has no JSON Schema: its parameter '{name}' has the type "
+                    f"{type_name(parameter.annotation)}: {reason_without_schema(reason)} Use a type of JSON "
+                    "values, such as a pydantic model."
                 )
         return ToolRegistrationError(f"Tool {self.name!r} has no JSON Schema: {reason_without_schema(error)}")
 
@@ -169,28 +157,17 @@ class ToolFunction:
         return parameters[1:] if self.takes_run_context else parameters
 
     @cached_property
-    def _fields(self) -> dict[str, str]:
-        # Positions, because pydantic refuses some names that Python allows: a leading underscore, `model_…`,
-        # `schema`.
-        return {parameter.name: f"argument_{index}" for index, parameter in enumerate(self._parameters)}
-
-    @cached_property
-    def _arguments_model(self) -> type[BaseModel]:
-        fields: dict[str, Any] = {}
-        for parameter in self._parameters:
-            default = ... if parameter.default is parameter.empty else parameter.default
-            annotation = self._type_of(parameter)
-            if description := self.parameter_descriptions.get(parameter.name):
-                annotation = _described(annotation, description)
-            fields[self._fields[parameter.name]] = (
-                annotation,
-                Field(default, alias=parameter.name, title=parameter.name),
-            )
-        configuration = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
-        try:
-            return create_model(f"{self.name}_arguments", __config__=configuration, **fields)
-        except Exception as error:  # code of the user's types may raise anything
-            raise self._without_schema(error) from error
+    def _arguments(self) -> ToolArguments:
+        return ToolArguments(
+            parameters={
+                parameter.name: ToolParameter(
+                    annotation=self._type_of(parameter),
+                    description=self.parameter_descriptions.get(parameter.name, ""),
+                    default=NO_DEFAULT if parameter.default is parameter.empty else parameter.default,
+                )
+                for parameter in self._parameters
+            }
+        )
 
 
 def make_tool_function(
@@ -234,14 +211,6 @@ def make_tool_function(
         metadata=dict(metadata or {}),
         parameter_descriptions=documentation.parameters,
     )
-
-
-def _described(annotation: Any, description: str) -> object:
-    """The type with a description, which one of its own overrides."""
-    is_annotated = get_origin(annotation) is Annotated
-    metadata = annotation.__metadata__ if is_annotated else ()
-    bare = annotation.__origin__ if is_annotated else annotation
-    return Annotated[(bare, Field(description=description), *metadata)]  # pyright: ignore[reportInvalidTypeForm, reportInvalidTypeArguments]
 
 
 def _is_run_context(function: Callable[..., object], parameter: inspect.Parameter) -> bool:

@@ -49,9 +49,13 @@ async def _answer_piecemeal_once(
     asker: Asker, step: Step, prompt: StepPrompt
 ) -> tuple[StepOutcome, dict[str, object]]:
     context = step.context
+    listeners = step.partial_listeners
+    attempt = 0 if listeners is None else listeners.begin_attempt()
     bindings: dict[str, object] = {}
     for names in question_groups(context):
         bindings |= await _ask_bindings(asker, context, prompt, names)
+        if listeners is not None and listeners.are_wanted:
+            listeners.tell(bindings, attempt)
     if "pass" in context.allowed_kinds and (bindings or len(context.allowed_kinds) == 1):
         outcome = PassStepOutcome()
         await step.conclude(outcome, bindings)

@@ -596,3 +596,65 @@ async def test_a_callback_does_not_make_a_tree_render_values_that_nobody_watches
             await write()
     assert len(shown) > 2
     assert not any(shown)
+
+
+class SmallModel:
+    """Answers each question with a text, after listeners had their turns."""
+
+    name = "scripted:small"
+    capabilities = nh.ModelCapabilities(is_small=True, default_transport="direct", tools=False)
+
+    def __init__(self, *texts: str) -> None:
+        self._model = ScriptedModel([model_response(text=text) for text in texts])
+
+    @asynccontextmanager
+    async def stream(self, request: nh.ModelRequest) -> AsyncGenerator[AsyncIterator[nh.ModelEvent], None]:
+        for _ in range(_PASSES):
+            await checkpoint()
+        async with self._model.stream(request) as events:
+            yield events
+
+
+async def test_a_small_model_gives_the_values_answer_by_answer() -> None:
+    partials: list[nh.PartialValues] = []
+
+    @nh.natural_function(on_partial=partials.append)
+    async def judge(text: str) -> tuple[str, str]:
+        label: Literal["good", "bad"]
+        mood: Literal["calm", "angry"]
+        """natural
+        Set <:label> and <:mood> for <text>.
+        """
+        return label, mood
+
+    model = SmallModel('{"label": "good"}', '{"mood": "angry"}')
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+        assert await judge("Well. Hm!") == ("good", "angry")
+    committed = {"label": "good", "mood": "angry"}
+    shown = [(each.attempt, dict(each.values), each.is_final) for each in partials]
+    assert shown[0] == (1, {"label": "good"}, False)
+    assert shown[-1] == (1, committed, True)
+
+
+async def test_a_small_model_that_is_asked_anew_begins_another_attempt() -> None:
+    partials: list[nh.PartialValues] = []
+
+    @nh.natural_function(
+        on_partial=partials.append,
+        verify=lambda proposal: proposal.bindings["label"] == "good" or "Look again.",
+    )
+    async def judge(text: str) -> tuple[str, str]:
+        label: Literal["good", "bad"]
+        mood: Literal["calm", "angry"]
+        """natural
+        Set <:label> and <:mood> for <text>.
+        """
+        return label, mood
+
+    model = SmallModel('{"label": "bad"}', '{"mood": "calm"}', '{"label": "good"}', '{"mood": "calm"}')
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+        assert await judge("Well.") == ("good", "calm")
+    shown = [(each.attempt, dict(each.values), each.is_final) for each in partials]
+    assert shown[0] == (1, {"label": "bad"}, False)
+    assert (2, {"label": "good"}, False) in shown
+    assert shown[-1] == (2, {"label": "good", "mood": "calm"}, True)

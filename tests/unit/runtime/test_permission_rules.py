@@ -346,3 +346,16 @@ def test_the_arguments_of_an_object_have_no_names_when_it_declares_no_function()
     arguments = arguments_of(_BySomethingElse(), ("eve",), {})
     assert dict(arguments.values) == {"0": "eve"}
     assert not arguments.are_named
+
+
+def test_the_class_itself_takes_what_the_function_takes_and_refuses_what_it_refuses() -> None:
+    held = nh.Permissions(deny=["nh_assign"], default="allow")  # type: ignore[arg-type]
+    assert [str(rule) for rule in held.deny] == [
+        str(rule) for rule in nh.permissions(deny="nh_assign", default="allow").deny
+    ]
+    with pytest.raises(
+        nh.NighthawkError, match="A rule is about a name, or something that can be called, not 3"
+    ):
+        nh.Permissions(deny=[3], default="allow")  # type: ignore[arg-type]
+    with pytest.raises(nh.NighthawkError, match="default must be one of"):
+        nh.Permissions(default="maybe")  # type: ignore[arg-type]

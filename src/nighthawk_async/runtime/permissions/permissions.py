@@ -65,6 +65,12 @@ class Permissions:
     deny: tuple[PermissionRule, ...] = ()
     default: Verdict
 
+    def __post_init__(self) -> None:
+        if self.default not in get_args(Verdict):
+            raise NighthawkError(f"default must be one of {get_args(Verdict)}, not {self.default!r}")
+        for name, rules in self._by_strictness:
+            object.__setattr__(self, name, checked_rules(name, rules))
+
     @property
     def may_ask(self) -> bool:
         """Whether there are calls that people are asked about."""
@@ -148,8 +154,6 @@ def permissions(
     Raises:
         NighthawkError: A rule is none, or the default is none of the three.
     """
-    if default not in get_args(Verdict):
-        raise NighthawkError(f"default must be one of {get_args(Verdict)}, not {default!r}")
     return Permissions(
         allow=checked_rules("allow", allow),
         ask=checked_rules("ask", ask),

@@ -7,7 +7,7 @@ The house, ground floor first; a room imports only from lower floors (`tests/arc
     1  natural, prompt, wire, catalog, actors, parallel
     2  ports
     3  runtime
-    4  models, executors, observe
+    4  models, executors, observe, recording
     5  functions, hooks, human, oversight, resilience, asgi, testing, cli, and this module, which joins them
 
 What is exported is loaded when it is first used: a program that defines no budget, asks nobody and starts no

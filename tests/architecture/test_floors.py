@@ -30,6 +30,7 @@ FLOORS: Mapping[str, int] = {
     "models": 4,
     "executors": 4,
     "observe": 4,
+    "recording": 4,
     "functions": 5,
     "resilience": 5,
     "hooks": 5,

@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.recording.file import dump_exchanges, load_exchanges
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, cassette, tool_call
-from nighthawk_async.testing.cassette_file import dump_exchanges, load_exchanges
 
 pytestmark = pytest.mark.anyio
 

@@ -1,7 +1,7 @@
 """Testing natural functions without a network, a key or a wait. Floor 5; no other room imports it."""
 
-from .cassette_errors import CassetteError, CassetteMissError
-from .cassette_exchange import RecordedExchange
+from ..recording.errors import CassetteError, CassetteMissError
+from ..recording.exchange import RecordedExchange
 from .cassettes import Cassette, CassetteMode, cassette
 from .executors import (
     CallbackExecutor,

@@ -8,12 +8,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias, cast, get_args
 
+from ..recording.errors import CassetteError, CassetteMissError
+from ..recording.exchange import RecordedExchange
+from ..recording.file import dump_exchanges, load_exchanges, write_atomically
+from ..recording.recorder import Recorder
+from ..recording.redaction import Redaction, Redactor
 from ..runtime.model_access import ModelInterceptor, using_interceptor
-from .cassette_errors import CassetteError, CassetteMissError
-from .cassette_exchange import RecordedExchange
-from .cassette_file import dump_exchanges, load_exchanges, write_atomically
-from .cassette_player import CassettePlayer
-from .cassette_redaction import Redaction, Redactor
 
 __all__ = ["Cassette", "CassetteMode", "cassette"]
 
@@ -56,7 +56,7 @@ class Cassette:
         self._former_text: str | None = None
         self._former: tuple[RecordedExchange, ...] = ()
         self._redactor = Redactor()
-        self._player = CassettePlayer((), records=False, redactor=self._redactor, label=str(path))
+        self._recorder = Recorder((), records=False, redactor=self._redactor, label=str(path))
         self._is_entered = False
         self._is_discarded = False
 
@@ -66,17 +66,17 @@ class Cassette:
     @property
     def recorded(self) -> int:
         """How many exchanges were recorded so far."""
-        return len(self._player.recorded)
+        return len(self._recorder.recorded)
 
     @property
     def replayed(self) -> int:
         """How many requests were answered from the file so far."""
-        return self._player.replayed
+        return self._recorder.replayed
 
     @property
     def unused(self) -> tuple[RecordedExchange, ...]:
         """The exchanges of the file that no request has asked for so far."""
-        return self._player.unused
+        return self._recorder.unused
 
     def discard(self) -> None:
         """Write nothing, whatever is recorded, and raise nothing because of requests without a recording."""
@@ -93,13 +93,13 @@ class Cassette:
                 self._former = load_exchanges(self._former_text, path=self.path)
             self._redactor = Redactor(self._redactions)
             is_new = self._former_text is None
-            self._player = CassettePlayer(
+            self._recorder = Recorder(
                 self._former,
                 records=self.mode in ("new", "all") or (self.mode == "once" and is_new),
                 redactor=self._redactor,
                 label=f"{self.path} (mode {self.mode!r}{', no such file' if is_new else ''})",
             )
-            stack.enter_context(self._extent(self._player))
+            stack.enter_context(self._extent(self._recorder))
             self._stack = stack.pop_all()
         return self
 
@@ -107,11 +107,11 @@ class Cassette:
         self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
     ) -> None:
         with self._stack:
-            self._player.close()
+            self._recorder.close()
             is_kept = exc is None or (self._keep_on_error and isinstance(exc, Exception))
             if is_kept and not self._is_discarded:
                 self._save(is_complete=exc is None)
-        miss = self._player.first_miss
+        miss = self._recorder.first_miss
         if miss is None or self._is_discarded:
             return
         if exc is None:
@@ -128,12 +128,12 @@ class Cassette:
         self.__exit__(exc_type, exc, traceback)
 
     def _save(self, *, is_complete: bool) -> None:
-        if is_complete and self._player.in_progress:
+        if is_complete and self._recorder.in_progress:
             raise CassetteError(
-                f"{self.path}: {self._player.in_progress} responses were still in progress when the cassette "
-                "was left, so nothing was written; leave it after its last step."
+                f"{self.path}: {self._recorder.in_progress} responses were still in progress when the "
+                "cassette was left, so nothing was written; leave it after its last step."
             )
-        recorded = self._player.without_late_secrets()
+        recorded = self._recorder.without_late_secrets()
         if not recorded and (self.mode != "all" or self._former_text is None):
             return
         if self.mode != "all" and _read(self._file) != self._former_text:

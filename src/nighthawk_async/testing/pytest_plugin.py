@@ -15,8 +15,8 @@ from typing import cast, get_args
 
 import pytest
 
+from ..recording.redaction import Redaction
 from ..runtime.model_access import using_interceptor_everywhere
-from .cassette_redaction import Redaction
 from .cassettes import Cassette, CassetteMode
 
 __all__ = ["cassette_redactions", "model_cassette"]

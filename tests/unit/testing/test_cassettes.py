@@ -8,6 +8,8 @@ import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.recording.file import dump_exchanges
+from nighthawk_async.recording.requests import digest_of
 from nighthawk_async.runtime.model_access import open_stream
 from nighthawk_async.testing import (
     CassetteError,
@@ -20,8 +22,6 @@ from nighthawk_async.testing import (
     model_response,
     tool_call,
 )
-from nighthawk_async.testing.cassette_file import dump_exchanges
-from nighthawk_async.testing.cassette_requests import digest_of
 from nighthawk_async.types.model import ModelRequest
 
 from .cassette_support import (

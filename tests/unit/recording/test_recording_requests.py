@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from nighthawk_async.testing.cassette_requests import canonical_request, digest_of
+from nighthawk_async.recording.requests import canonical_request, digest_of
 from nighthawk_async.types.content import (
     AudioUrl,
     BinaryContent,

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nighthawk_async.recording.exchange import RecordedCall, RecordedError, ResponsePart
+from nighthawk_async.recording.file import dump_exchanges, load_exchanges, write_atomically
+from nighthawk_async.recording.requests import digest_of
 from nighthawk_async.testing import CassetteError, RecordedExchange
-from nighthawk_async.testing.cassette_exchange import RecordedCall, RecordedError, ResponsePart
-from nighthawk_async.testing.cassette_file import dump_exchanges, load_exchanges, write_atomically
-from nighthawk_async.testing.cassette_requests import digest_of
 
 PATH = Path("some.yaml")
 TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.text(

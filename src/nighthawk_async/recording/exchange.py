@@ -1,4 +1,4 @@
-"""One recorded exchange with a model, and the events it stands for. Floor 5.
+"""One recorded exchange with a model, and the events it stands for. Floor 4.
 
 How a text was cut into deltas is not kept: a replay gives each run of deltas as one. A tool call is kept
 whole, at the place where it was complete.
@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from .. import errors
+from ..errors import ConfigurationError, ModelError, ModelProviderError, ModelStatusError
 from ..types.messages import ToolCall
 from ..types.model import (
     ModelEvent,
@@ -22,7 +24,7 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
-from .cassette_values import plain
+from .values import plain
 
 __all__ = [
     "RecordedCall",
@@ -30,8 +32,10 @@ __all__ = [
     "RecordedExchange",
     "ResponsePart",
     "record_consumed",
+    "record_error",
     "record_events",
     "replay_consumed",
+    "replay_error",
     "replay_events",
 ]
 
@@ -237,3 +241,55 @@ def _call_events(recorded: RecordedCall, *, is_complete: bool) -> list[ModelEven
 
 def _differing(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value != defaults[name]}
+
+
+def record_error(error: ModelError | ConfigurationError) -> RecordedError:
+    """What a cassette keeps of an error. One of a class of the user's own becomes the library's.
+
+    Args:
+        error: How a request failed.
+    """
+    name = next(each.__name__ for each in type(error).__mro__ if _find_class(each.__name__) is each)
+    if isinstance(error, ConfigurationError):
+        return RecordedError(type=name, message=str(error))
+    return RecordedError(
+        type=name,
+        message=error.message,
+        is_transient=error.is_transient,
+        status=error.status if isinstance(error, ModelStatusError) else None,
+        retry_after_seconds=error.retry_after_seconds if isinstance(error, ModelStatusError) else None,
+        error_type=error.error_type if isinstance(error, ModelProviderError) else None,
+        retries=error.retries,
+    )
+
+
+def replay_error(recorded: RecordedError) -> ModelError | ConfigurationError:
+    """The error to raise again.
+
+    Args:
+        recorded: What the cassette keeps of it.
+
+    Raises:
+        ValueError: It is no error of a model request, or lacks its status.
+    """
+    kind = _find_class(recorded.type)
+    if kind is None or (kind is ModelStatusError) is (recorded.status is None):
+        raise ValueError(f"{recorded.type!r}, status {recorded.status}, is no error of a model request")
+    if issubclass(kind, ConfigurationError):
+        return kind(recorded.message)
+    details: dict[str, Any] = {"is_transient": recorded.is_transient}
+    if kind is ModelStatusError:
+        details |= {"status": recorded.status, "retry_after_seconds": recorded.retry_after_seconds}
+    if kind is ModelProviderError:
+        details["error_type"] = recorded.error_type
+    error = kind(recorded.message, **details)
+    error.retries = recorded.retries
+    return error
+
+
+def _find_class(name: str) -> type[ModelError] | type[ConfigurationError] | None:
+    """The class of that name that a request may raise."""
+    kind: object = getattr(errors, name, None) if name in errors.__all__ else None
+    if isinstance(kind, type) and issubclass(kind, ModelError | ConfigurationError):
+        return kind
+    return None

@@ -1,4 +1,4 @@
-"""Responses that are recorded, and responses that are replayed. Floor 5.
+"""Responses that are recorded, and responses that are replayed. Floor 4.
 
 Neither is a generator: no cancel scope is open while the caller holds the stream.
 """
@@ -18,9 +18,8 @@ from ..runtime.model_access import usage_so_far
 from ..runtime.noted_stream import NotedStream
 from ..types.model import ModelEvent, ResponseFinished
 from ..types.usage import Usage
-from .cassette_errors import CassetteMissError
-from .cassette_exchange import RecordedExchange, replay_consumed, replay_events
-from .cassette_failures import replay_error
+from .errors import CassetteMissError
+from .exchange import RecordedExchange, replay_consumed, replay_error, replay_events
 
 __all__ = ["RecordingStream", "ReplayStream", "ResponseRecord"]
 

@@ -1,4 +1,4 @@
-"""Model requests as a cassette shows and compares them. Floor 5.
+"""Model requests as a cassette shows and compares them. Floor 4.
 
 The canonical form holds what reaches the model and nothing else: no key, no time limit. Tool calls are
 numbered in the order in which they appear, because their identifiers may be others at every run; bytes and
@@ -21,8 +21,8 @@ from ..types.content import (
 from ..types.messages import AssistantMessage, Message, ProviderContent, ToolResultsMessage, UserMessage
 from ..types.model import ModelRequest, NamedToolChoice
 from ..wire.transport_settings import TRANSPORT_SETTINGS
-from .cassette_redaction import hide_secrets
-from .cassette_values import encoded, plain, short_hash
+from .redaction import hide_secrets
+from .values import encoded, plain, short_hash
 
 __all__ = ["canonical_messages", "canonical_request", "digest_of"]
 

@@ -1,4 +1,4 @@
-"""Keeping secrets out of cassettes. Floor 5.
+"""Keeping secrets out of cassettes. Floor 4.
 
 Which names say that their value is a secret, `wire.redaction` knows, as for errors and logs. A cassette takes
 for secrets only what such a name says: whatever else it replaced would change what a replay does.
@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from ..catalog.providers import PROVIDERS
 from ..wire.redaction import credential_forms, find_secrets, is_secret_name, redact
-from .cassette_values import plain
+from .values import plain
 
 __all__ = ["REDACTED", "Redaction", "Redactor", "hide_secrets"]
 

@@ -1,4 +1,4 @@
-"""Values as a cassette holds them: what JSON knows, and digests. Floor 5. Pure."""
+"""Values as a cassette holds them: what JSON knows, and digests. Floor 4. Pure."""
 
 import hashlib
 import json

@@ -7,8 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async import errors
-from nighthawk_async.testing.cassette_exchange import RecordedExchange, record_events, replay_events
-from nighthawk_async.testing.cassette_failures import record_error, replay_error
+from nighthawk_async.recording.exchange import (
+    RecordedExchange,
+    record_error,
+    record_events,
+    replay_error,
+    replay_events,
+)
 from nighthawk_async.types.messages import ProviderContent, ToolCall
 from nighthawk_async.types.model import (
     ModelEvent,

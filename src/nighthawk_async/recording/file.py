@@ -1,4 +1,4 @@
-"""The file of a cassette: YAML that people can read and compare. Floor 5.
+"""The file of a cassette: YAML that people can read and compare. Floor 4.
 
 Texts of several lines stand as blocks. What several exchanges share (prompts, tools, earlier messages) stands
 once, where it comes first, and is referred to by a YAML alias whose name is its digest, so that a change in
@@ -15,11 +15,10 @@ from typing import Any, cast
 import msgspec
 import yaml
 
-from .cassette_errors import CassetteError
-from .cassette_exchange import RecordedExchange, replay_consumed, replay_events
-from .cassette_failures import replay_error
-from .cassette_requests import digest_of
-from .cassette_values import encoded
+from .errors import CassetteError
+from .exchange import RecordedExchange, replay_consumed, replay_error, replay_events
+from .requests import digest_of
+from .values import encoded
 
 __all__ = ["dump_exchanges", "dump_value", "load_exchanges", "write_atomically"]
 

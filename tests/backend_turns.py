@@ -1,4 +1,4 @@
-"""Tests that need one event loop each, and take turns: a half of a table runs on asyncio, the other on Trio."""
+"""Tests that need one event loop take turns: half of a table runs on asyncio, the other half on Trio."""
 
 from collections import defaultdict
 from typing import Any

@@ -71,23 +71,33 @@ EVENTS: dict[str, list[Any]] = {
     ],
 }
 
-_CASES = [(protocol, json.dumps(event)) for protocol, events in EVENTS.items() for event in events]
 
-
-@pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("nested", [nested_list, nested_object, nested_parts, unclosed])
-@pytest.mark.parametrize(("protocol", "template"), _CASES)
-def test_an_event_of_any_depth_is_a_protocol_error(
-    protocol: str, template: str, nested: Callable[[int], str], depth: int
-) -> None:
-    data = template.replace(_HOLE, nested(depth)).encode()
+@pytest.mark.parametrize("protocol", EVENTS)
+def test_an_event_of_any_depth_is_a_protocol_error(protocol: str, nested: Callable[[int], str]) -> None:
+    let_through: list[tuple[str, int, str]] = []
+    for template in map(json.dumps, EVENTS[protocol]):
+        for depth in DEPTHS:
+            data = template.replace(_HOLE, nested(depth)).encode()
+            for name, decode in _decoders(protocol).items():
+                try:
+                    decode(data)
+                except ModelProtocolError:
+                    continue
+                except Exception as error:
+                    name = f"{name}: {type(error).__name__}"
+                let_through.append((template, depth, name))
+    assert let_through == []
 
-    with pytest.raises(ModelProtocolError):
-        create_codec(protocol).decoder().feed(ServerSentEvent(data=data))
-    with pytest.raises(ModelProtocolError):
-        create_codec(protocol).decoder().feed(ServerSentEvent(data=data, event="error"))
-    with pytest.raises(ModelProtocolError):
-        create_codec(protocol).decode_response(data)
+
+def _decoders(protocol: str) -> dict[str, Callable[[bytes], object]]:
+    return {
+        "event": lambda data: create_codec(protocol).decoder().feed(ServerSentEvent(data=data)),
+        "error event": lambda data: (
+            create_codec(protocol).decoder().feed(ServerSentEvent(data=data, event="error"))
+        ),
+        "response": lambda data: create_codec(protocol).decode_response(data),
+    }
 
 
 @pytest.mark.parametrize("depth", DEPTHS)

@@ -16,8 +16,8 @@ from nighthawk_async.wire.sse import ServerSentEventDecoder
 
 from .repetitions import REPETITIONS, WHOLE_REPETITIONS, event_stream
 
-REPEATED = 250
-MOST_GROWTH = 2.3
+REPEATED = 100
+MOST_GROWTH = 2.1
 
 _STREAMS = [(protocol, what) for protocol, streams in REPETITIONS.items() for what in streams]
 _ANSWERS = [(protocol, what) for protocol, answers in WHOLE_REPETITIONS.items() for what in answers]

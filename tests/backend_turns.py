@@ -1,44 +1,29 @@
 """Tests that need one event loop take turns: half of a table runs on asyncio, the other half on Trio."""
 
-from collections import defaultdict
-from typing import Any
 from zlib import crc32
 
 import pytest
 
-__all__ = ["pytest_collection_modifyitems"]
-
-_IS_DONE = pytest.StashKey[bool]()
+__all__ = ["keep_one_backend"]
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test marked `one_backend`, keep each case on one backend; the profile `explore` keeps both.
+def keep_one_backend(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep each case of a test marked `one_backend` on one backend; the profile `explore` keeps both.
 
-    Folders import this into their `conftest.py`. Neighbours in a table differ in their backends, in each of
-    its dimensions, and the choice is the same on every run.
+    The choice goes by the case's name, so it is the same on every run, whatever else is run.
     """
     if config.getoption("--hypothesis-profile", None) == "explore":
         return
-    if config.stash.get(_IS_DONE, False):  # another folder has imported it too
-        return
-    config.stash[_IS_DONE] = True
-    numbers: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
-    marked = [item for item in items if item.get_closest_marker("one_backend")]
-    left_out = [item for item in marked if _is_left_out(item, numbers)]
+    left_out = {item for item in items if item.get_closest_marker("one_backend") and _is_left_out(item)}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=list(left_out))
+        items[:] = [item for item in items if item not in left_out]
 
 
-def _is_left_out(item: pytest.Item, numbers: dict[tuple[str, str], dict[int, int]]) -> bool:
-    """Whether a case is another backend's turn; values of a parameter are numbered as they come."""
-    parameters: dict[str, Any] = dict(item.callspec.params) if hasattr(item, "callspec") else {}
-    backend = parameters.pop("anyio_backend", None)
-    if backend is None:
+def _is_left_out(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function) or "anyio_backend" not in item.callspec.params:
         return False
-    test = item.nodeid.partition("[")[0]
-    turn = crc32(test.encode())
-    for name, value in parameters.items():
-        seen = numbers[test, name]
-        turn += seen.setdefault(id(value), len(seen))
-    return ("asyncio", "trio")[turn % 2] != backend[0]
+    backend = item.callspec.params["anyio_backend"][0]
+    name, _, case = item.nodeid.partition("[")
+    turn = crc32(f"{name}[{case.replace(backend, '', 1)}".encode())
+    return ("asyncio", "trio")[turn % 2] != backend

@@ -20,6 +20,7 @@ import trio
 from hypothesis import HealthCheck, settings
 from trio.testing import MockClock
 
+from tests.backend_turns import keep_one_backend
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
 from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
 from tests.detectors.network import confined_to_loopback
@@ -87,8 +88,9 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     _SESSION.close()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Watch tests marked `trio` too, and refuse markers without a reason."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Watch tests marked `trio` too, refuse markers without a reason, and let backends take turns."""
+    keep_one_backend(config, items)
     for item in items:
         if item.get_closest_marker("trio") is not None:
             item.add_marker(pytest.mark.trio(run=_run_watched_trio))

@@ -276,7 +276,6 @@ async def test_a_conversation_that_exceeds_the_context_is_refused_with_the_serve
     assert not raised.value.is_transient
 
 
-@pytest.mark.one_backend
 async def test_requests_of_all_protocols_at_once_do_not_mix(access: ServerAccess) -> None:
     found: dict[str, str] = {}
 

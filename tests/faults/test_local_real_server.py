@@ -97,7 +97,6 @@ async def test_a_response_names_the_model_and_no_path() -> None:
     assert "/" not in finished[0].model_name
 
 
-@pytest.mark.one_backend
 async def test_steps_at_once_share_one_server_of_their_run(monkeypatch: pytest.MonkeyPatch) -> None:
     started = await _count_starts(monkeypatch, ["Good. I love it.", "Bad. I hate it."] * 6)
     assert started == 1

@@ -40,6 +40,7 @@ from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
 from .refusals import Refusals
 from .result_room import ResultRoom
+from .sent_schemas import Endpoint
 from .step_prompt import StepPrompt
 from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
@@ -345,8 +346,10 @@ class AgentStepExecutor:
             note_failure=None if agent_span is None else agent_span.note_tool_failure,
         )
         check_tools(tuple(functions.values()), self.model)
-        tools = toolbox.definitions
-        form = answer_form_of(context, transport, "" if self.model is None else self.model.name)
+        model_name = "" if self.model is None else self.model.name
+        endpoint = Endpoint.of(model_name, "tool")
+        tools = toolbox.definitions(are_strict=endpoint.enforces_strict_schemas)
+        form = answer_form_of(context, transport, model_name)
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         begin = partial(_begin_counted, step, toolbox)

@@ -11,14 +11,14 @@ __all__ = ["answer_instructions", "tool_instructions", "visibility_instructions"
 _ANY_TYPE = "object"
 
 _KINDS: Mapping[OutcomeKind, str] = {
-    "pass": "the program goes on after the block.",
+    "pass": "go on after the block.",
     "break": "leave the surrounding loop.",
     "continue": "go on with the loop's next iteration.",
 }
 
 _FIRST: Mapping[OutcomeTransport, str] = {
-    "tool": "End the block with one call of nh_outcome: alone where nothing has to be looked up or called, "
-    "else last, beside calls whose results you need not see. Its kind is one of:",
+    "tool": "End with one call of nh_outcome: alone if nothing has to be called, else last, beside calls "
+    "whose results you need not see. Its kind:",
     "native": 'End the block by answering with JSON alone, {"result": {"kind": KIND, …}}. KIND is one of:',
     "direct": 'You have no tools. Answer with JSON alone, {"result": {"kind": KIND, …}}. KIND is one of:',
 }
@@ -31,7 +31,7 @@ def tool_instructions(tool_result_max_tokens: int) -> str:
         tool_result_max_tokens: The bound of one result.
     """
     return (
-        "Put independent calls into one response. Their results are previews of at most "
+        "Put independent calls into one response; results are previews of at most "
         f"{tool_result_max_tokens} tokens."
     )
 
@@ -82,7 +82,7 @@ def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
 
 def _returned(form: AnswerForm, return_type: str) -> str:
     typed = "" if return_type == _ANY_TYPE else f" ({return_type})"
-    by_expression = "what the Python expression return_expression gives"
+    by_expression = "the Python expression return_expression"
     if form.return_value is None:
         return f"{by_expression}{typed}"
     return f"return_value{typed} or {by_expression}" if form.takes_expressions else f"return_value{typed}"
@@ -93,7 +93,7 @@ def _raised(form: AnswerForm) -> str:
     if form.raise_error_types:
         parts.append(f"of raise_error_type {' or '.join(form.raise_error_types)}")
     if form.raises_objects:
-        parts.append("or with the exception that raise_expression gives")
+        parts.append("or with the exception of raise_expression")
     return " ".join(parts)
 
 
@@ -101,8 +101,8 @@ def _variables(form: AnswerForm, types: Mapping[str, str], provided_tools: Colle
     """The variables to set, with their types, and how each is set."""
     if form.bindings:
         left_out = "null" if form.is_strict else "left out"
-        kept = f"; one {left_out} stays as it is" if form.takes_expressions else ""
-        yield f"Give variables in bindings, as JSON{kept}:"
+        kept = f"; what is {left_out} stays" if form.takes_expressions else ""
+        yield f"Set in bindings, as JSON{kept}:"
         yield from (_typed(name, types) for name in form.bindings)
     if form.expressions:
         tools = " or ".join(name for name in ("nh_assign", "nh_exec") if name in provided_tools)

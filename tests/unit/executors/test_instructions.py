@@ -47,7 +47,9 @@ def test_every_allowed_outcome_is_described_and_no_other() -> None:
 def test_the_type_of_the_return_value_is_told_where_the_block_may_return() -> None:
     assert "return_value (int) or" in told(return_type="int", allowed_kinds=("return",), return_value=TEXT)
     assert "return_value or" in told(allowed_kinds=("return",), return_value=TEXT)
-    assert "return_expression gives (int)." in told(return_type="int", allowed_kinds=("return",))
+    assert "the Python expression return_expression (int)." in told(
+        return_type="int", allowed_kinds=("return",)
+    )
     assert "int" not in told(return_type="int", allowed_kinds=("pass",))
 
 
@@ -60,7 +62,7 @@ def test_the_variables_to_set_are_told_with_their_types_and_how_they_are_set() -
         types=types,
     )
     assert text.splitlines()[-5:] == [
-        "Give variables in bindings, as JSON; one left out stays as it is:",
+        "Set in bindings, as JSON; what is left out stays:",
         "- label: Literal['a', 'b']",
         "- anything",
         "Set these by expressions, with nh_assign or nh_exec:",
@@ -77,7 +79,7 @@ def test_only_the_tools_on_offer_are_named_for_what_needs_an_expression() -> Non
 
 def test_null_leaves_a_variable_alone_where_the_schema_makes_the_model_name_all() -> None:
     text = told(allowed_kinds=("pass",), bindings={"label": TEXT}, is_strict=True)
-    assert "as JSON; one null stays as it is:" in text
+    assert "as JSON; what is null stays:" in text
 
 
 @pytest.mark.parametrize("transport", ["tool", "native", "direct"])

@@ -161,9 +161,10 @@ def _with_joined_types(schema: _Schema) -> _Schema:
     joined: dict[str, Any] = {}
     types: list[str] = []
     for each in members:
-        if not _is_schema(each) or not (
-            each.keys() - {"type"} <= _WORDS_OF_TYPES.get(str(each.get("type")), _NONE)
-        ):
+        if not _is_schema(each):
+            return schema
+        known = _WORDS_OF_TYPES.get(str(each.get("type")))
+        if known is None or not each.keys() - {"type"} <= known:
             return schema
         types.append(each["type"])
         joined |= each

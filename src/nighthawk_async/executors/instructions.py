@@ -23,6 +23,8 @@ _FIRST: Mapping[OutcomeTransport, str] = {
     "direct": 'You have no tools. Answer with JSON alone, {"result": {"kind": KIND, …}}. KIND is one of:',
 }
 
+_ALONE = "Answer with one call of nh_outcome. Its kind:"
+
 
 def tool_instructions(tool_result_max_tokens: int) -> str:
     """Advice on using the tools, beside what their definitions say.
@@ -56,6 +58,7 @@ def answer_instructions(
     binding_types: Mapping[str, str],
     return_type: str,
     provided_tools: Collection[str] = (),
+    has_tools: bool = True,
 ) -> str:
     """Ways to end the block: with which outcomes, and with which values of its variables.
 
@@ -65,9 +68,11 @@ def answer_instructions(
         binding_types: The types of the write bindings, as the model writes them.
         return_type: That of the return value.
         provided_tools: The names of the provided tools on offer.
+        has_tools: Whether any tool is on offer beside `nh_outcome`.
     """
+    first = _FIRST[transport] if has_tools or transport != "tool" else _ALONE
     kinds = [f"- {kind}: {_effect_of(kind, form, return_type)}" for kind in form.allowed_kinds]
-    return "\n".join([_FIRST[transport], *kinds, *_variables(form, binding_types, provided_tools)])
+    return "\n".join([first, *kinds, *_variables(form, binding_types, provided_tools)])
 
 
 def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
@@ -101,7 +106,7 @@ def _variables(form: AnswerForm, types: Mapping[str, str], provided_tools: Colle
     """The variables to set, with their types, and how each is set."""
     if form.bindings:
         left_out = "null" if form.is_strict else "left out"
-        kept = f"; what is {left_out} stays" if form.takes_expressions else ""
+        kept = f"; what is {left_out} stays as it is" if form.takes_expressions else ""
         yield f"Set in bindings, as JSON{kept}:"
         yield from (_typed(name, types) for name in form.bindings)
     if form.expressions:

@@ -26,8 +26,8 @@ import nighthawk_async as nh
 from ..measure import CannotMeasureHereError
 from .block import Block
 from .blocks import BLOCKS
-from .measuring import Measured, first_request, measure_blocks
-from .peer_tokens import PeerTokens, capture, digest_of_sources, read_peer_tokens
+from .measuring import first_request, measure_blocks
+from .peer_tokens import capture, digest_of_sources, read_peer_tokens
 from .tables import (
     Grid,
     as_markdown,
@@ -36,6 +36,7 @@ from .tables import (
     grid_of_measured,
     grid_of_parts,
     grid_of_sizes,
+    grid_of_tools,
     grid_of_tried,
 )
 from .trial import Tried, try_blocks
@@ -76,9 +77,20 @@ def main(arguments: Sequence[str]) -> int:
         print(reason, file=sys.stderr)
         return 1
     measured = anyio.run(measure_blocks, blocks)
-    _print_measured(console, measured, peer)
+    bare = anyio.run(partial(measure_blocks, blocks, with_tools=False))
+    goals, parts, sizes, tools, each = (
+        goals_of(measured, peer),
+        grid_of_parts(measured, peer),
+        grid_of_sizes(measured, peer),
+        grid_of_tools(measured, bare, peer),
+        grid_of_measured(measured, peer),
+    )
+    for grid in (each, parts, sizes, tools, goals):
+        _print(console, grid)
+    if peer.sources != digest_of_sources():
+        console.print("pydantic-ai was captured with other inputs; use --peers to capture it anew.")
     if options.docs:
-        _write_page(measured, peer)
+        _write_page((goals, parts, sizes, tools, each))
     return 1 if any(each.failure for each in measured) else 0
 
 
@@ -100,23 +112,8 @@ async def _try(
         _print(console, grid_of_corrections(tried))
 
 
-def _print_measured(console: Console, measured: Sequence[Measured], peer: PeerTokens) -> None:
-    _print(console, grid_of_measured(measured, peer))
-    _print(console, grid_of_parts(measured, peer))
-    _print(console, grid_of_sizes(measured, peer))
-    _print(console, goals_of(measured, peer))
-    if peer.sources != digest_of_sources():
-        console.print("pydantic-ai was captured with other inputs; use --peers to capture it anew.")
-
-
-def _write_page(measured: Sequence[Measured], peer: PeerTokens) -> None:
+def _write_page(grids: Sequence[Grid]) -> None:
     """Put the tables between their marks in the documentation."""
-    grids = (
-        goals_of(measured, peer),
-        grid_of_parts(measured, peer),
-        grid_of_sizes(measured, peer),
-        grid_of_measured(measured, peer),
-    )
     tables = "\n".join(map(as_markdown, grids))
     text = PAGE.read_text(encoding="utf-8")
     before, _, rest = text.partition(BEGIN)

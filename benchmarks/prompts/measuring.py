@@ -30,6 +30,8 @@ PARTS = ("system", "program", "types", "locals", "globals", "rest", "tools", "ou
 """Where the tokens of a request go: the system prompt but for its types, the sections of the user prompt and
 what is between them, the tools that look and act, `nh_outcome`, and the schema of the values in it."""
 
+WITHOUT_TOOLS = nh.StepExecutorConfiguration(provided_tools=())
+
 _SECTION = re.compile(r"<<<NH:(?P<name>[A-Z]+)>>>\n(?P<text>.*?)\n?<<<NH:END_(?P=name)>>>", re.DOTALL)
 _TYPES = re.compile(r"^TYPES: .*?(?=\n\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -40,6 +42,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         name: The block's name.
         tokens: Tokens of the whole first request.
+        until_answered: Tokens of all requests of the first step, which the perfect reader answers.
         parts: The same by part.
         facts: How many facts an answer needs.
         missing: Those that are not in the first request.
@@ -52,6 +55,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     tokens: int
+    until_answered: int
     parts: Mapping[str, int]
     facts: int
     missing: tuple[str, ...]
@@ -62,30 +66,34 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     failure: str | None = None
 
 
-async def measure_blocks(blocks: Iterable[Block]) -> Sequence[Measured]:
+async def measure_blocks(blocks: Iterable[Block], *, with_tools: bool = True) -> Sequence[Measured]:
     """Measure blocks, one after the other.
 
     Args:
         blocks: The blocks.
+        with_tools: Whether the provided tools are on offer.
     """
-    return [await measure_block(block) for block in blocks]
+    return [await measure_block(block, with_tools=with_tools) for block in blocks]
 
 
-async def measure_block(block: Block) -> Measured:
+async def measure_block(block: Block, *, with_tools: bool = True) -> Measured:
     """Let the perfect reader answer a block, and look at what it was shown first.
 
     Args:
         block: The block.
+        with_tools: Whether the provided tools are on offer.
     """
     reader = perfect_reader(block.answers)
     failure: str | None = None
-    async with nh.run(nh.AgentStepExecutor.from_model(model=reader)):
+    configuration = nh.StepExecutorConfiguration() if with_tools else WITHOUT_TOOLS
+    async with nh.run(nh.AgentStepExecutor.from_model(model=reader, configuration=configuration)):
         try:
             if not block.is_right(result := await block.call()):
                 failure = f"not right: {result!r}"
         except Exception as error:  # what goes wrong in one block must not hide the others
             failure = f"{type(error).__name__}: {error}"
         steps = nh.get_usage_meter().steps
+    of_first_step = reader.requests[: block.answers[0].responses]
     body = _body(reader.requests[0]) if reader.requests else {"messages": ()}
     shown = Shown("\n".join(texts_of_body(body)))
     missing = tuple(fact.what for fact in block.facts if not fact.is_in(shown))
@@ -93,6 +101,7 @@ async def measure_block(block: Block) -> Measured:
     return Measured(
         name=block.name,
         tokens=tokens_of_body(body),
+        until_answered=sum(tokens_of_body(_body(each)) for each in of_first_step),
         parts=_parts(body),
         facts=len(block.facts),
         missing=missing,
@@ -120,7 +129,9 @@ async def first_request(block: Block) -> str:
 
 
 def tokens_of_body(body: Mapping[str, Any]) -> int:
-    """Tokens of a request to Chat Completions: its texts, tools and schemas. A picture counts as nothing.
+    """Tokens of a request to Chat Completions: its texts, calls, tools and schemas.
+
+    A picture counts as nothing, and so do the ids of calls.
 
     Args:
         body: The JSON of the request.
@@ -145,7 +156,7 @@ def parts_of_peer(body: Mapping[str, Any]) -> Mapping[str, int]:
 
 
 def texts_of_body(body: Mapping[str, Any], *, with_media: bool = True) -> list[str]:
-    """The texts of a request: messages, tools one by one, and the schema of the answer.
+    """The texts of a request: messages with their calls, tools one by one, and the schema of the answer.
 
     Args:
         body: The JSON of the request.
@@ -153,7 +164,8 @@ def texts_of_body(body: Mapping[str, Any], *, with_media: bool = True) -> list[s
     """
     texts: list[str] = []
     for message in body["messages"]:
-        content = message["content"]
+        texts += [_json(call["function"]) for call in message.get("tool_calls", ())]
+        content = message.get("content") or ()
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         for part in parts:
             if part["type"] == "text":

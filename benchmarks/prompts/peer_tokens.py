@@ -28,19 +28,23 @@ LIMIT_SECONDS = 120.0
 
 
 class PeerTokens(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of the first request of each agent.
+    """Tokens that each agent sends.
 
     Args:
         version: The version of pydantic-ai.
         sources: A digest of the agents and of their inputs, by which one sees that the file is older.
-        parts: All tokens by the parts of the requests.
-        tokens: Tokens by the names of the blocks.
+        parts: All tokens of the first requests by their parts.
+        tokens: Tokens of the first request by the names of the blocks.
+        until_answered: Tokens of all requests until the answer, by the same names.
+        requests: How many requests these are.
     """
 
     version: str
     sources: str
     parts: Mapping[str, int]
     tokens: Mapping[str, int]
+    until_answered: Mapping[str, int]
+    requests: Mapping[str, int]
 
 
 def read_peer_tokens() -> PeerTokens:
@@ -73,8 +77,10 @@ def capture() -> PeerTokens:
     found = PeerTokens(
         version=captured["version"],
         sources=digest_of_sources(),
-        parts=sum((Counter(parts_of_peer(body)) for body in bodies.values()), Counter[str]()),
-        tokens={name: tokens_of_body(body) for name, body in bodies.items()},
+        parts=sum((Counter(parts_of_peer(body)) for body, *_ in bodies.values()), Counter[str]()),
+        tokens={name: tokens_of_body(sent[0]) for name, sent in bodies.items()},
+        until_answered={name: sum(map(tokens_of_body, sent)) for name, sent in bodies.items()},
+        requests={name: len(sent) for name, sent in bodies.items()},
     )
     FILE.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     return found

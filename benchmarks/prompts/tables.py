@@ -19,6 +19,8 @@ __all__ = [
     "grid_of_corrections",
     "grid_of_measured",
     "grid_of_parts",
+    "grid_of_sizes",
+    "grid_of_tools",
     "grid_of_tried",
 ]
 
@@ -51,23 +53,31 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
 
 def grid_of_measured(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
     """One row for each block, and one for all."""
-    rows = [_row(each, peer.tokens.get(each.name)) for each in measured]
-    compared = [each for each in measured if each.name in peer.tokens]
-    ours, theirs = sum(each.tokens for each in compared), sum(peer.tokens[each.name] for each in compared)
+    rows = [_row(each, peer) for each in measured]
     facts = sum(each.facts for each in measured)
     rows.append(
         (
             f"all {len(measured)}",
-            f"{ours:,}",
-            f"{theirs:,}",
-            _ratio(ours, theirs),
+            *_compared(*_sums_of_first(measured, peer)),
+            *_compared(*_sums_until_answered(measured, peer)),
             f"{facts - sum(len(each.missing) for each in measured)} of {facts}",
             f"{sum(each.round_trips for each in measured) / len(measured):.2f}",
             "",
         )
     )
-    head = ("block", "tokens", "pydantic-ai", "ratio", "facts shown", "round trips", "missing")
-    return Grid(head=head, rows=rows, texts=frozenset({0, 6}))
+    head = (
+        "block",
+        "first request",
+        "pydantic-ai",
+        "ratio",
+        "until answered",
+        "pydantic-ai",
+        "ratio",
+        "facts shown",
+        "round trips",
+        "missing",
+    )
+    return Grid(head=head, rows=rows, texts=frozenset({0, 9}))
 
 
 def grid_of_parts(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
@@ -92,13 +102,30 @@ def grid_of_sizes(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
     for least, below in itertools.pairwise((0, *SIZES, math.inf)):
         chosen = [each for each in measured if least <= peer.tokens.get(each.name, -1) < below]
         if chosen:
-            ours, theirs = (
-                sum(each.tokens for each in chosen),
-                sum(peer.tokens[each.name] for each in chosen),
-            )
             size = f"below {below:,}" if below in SIZES else f"{least:,} and more"
-            rows.append((size, str(len(chosen)), f"{ours:,}", f"{theirs:,}", _ratio(ours, theirs)))
-    return Grid(head=("tokens of pydantic-ai", "blocks", "tokens", "pydantic-ai", "ratio"), rows=rows)
+            rows.append((size, str(len(chosen)), *_compared(*_sums_until_answered(chosen, peer))))
+    head = ("first request of pydantic-ai", "blocks", "tokens until answered", "pydantic-ai", "ratio")
+    return Grid(head=head, rows=rows)
+
+
+def grid_of_tools(measured: Sequence[Measured], bare: Sequence[Measured], peer: PeerTokens) -> Grid:
+    """Tokens of the blocks that need no provided tools, with and without them.
+
+    Args:
+        measured: All blocks.
+        bare: The same blocks, measured without the tools.
+        peer: What the peer sends.
+    """
+    answered = [each for each in bare if each.failure is None]
+    names = {each.name for each in answered}
+    rows = [
+        (name, str(len(chosen)), *_compared(*_sums_until_answered(chosen, peer)))
+        for name, chosen in (
+            ("all three", [each for each in measured if each.name in names]),
+            ("none", answered),
+        )
+    ]
+    return Grid(head=("provided tools", "blocks", "tokens until answered", "pydantic-ai", "ratio"), rows=rows)
 
 
 def goals_of(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
@@ -106,18 +133,18 @@ def goals_of(measured: Sequence[Measured], peer: PeerTokens) -> Grid:
     wanted = math.ceil(len(measured) * WANTED_SHARE)
     complete = [each for each in measured if not each.missing and each.failure is None]
     at_once = sum(each.round_trips == 1 for each in complete)
-    compared = [each for each in measured if each.name in peer.tokens]
-    ours, theirs = sum(each.tokens for each in compared), sum(peer.tokens[each.name] for each in compared)
+    ours, theirs = _sums_until_answered(measured, peer)
     most = f"{wanted} of {len(measured)} blocks"
     rows = [
         _goal("every fact is shown", most, len(complete), is_met=len(complete) >= wanted),
         _goal("answered in one round trip", most, at_once, is_met=at_once >= wanted),
         _goal(
-            "tokens, compared with pydantic-ai",
+            "tokens until answered, compared with pydantic-ai",
             f"at most {MOST_TOKENS:.2f} times",
             _ratio(ours, theirs),
             is_met=ours <= theirs * MOST_TOKENS,
         ),
+        ("tokens of the first request alone", "no goal", _ratio(*_sums_of_first(measured, peer)), ""),
     ]
     return Grid(head=("goal", "wanted", "measured", "verdict"), rows=rows, texts=frozenset({0, 1, 3}))
 
@@ -184,13 +211,27 @@ def _lines(grid: Grid, rule: Sequence[str]) -> Iterator[str]:
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
 
 
-def _row(each: Measured, theirs: int | None) -> tuple[str, ...]:
+def _sums_of_first(measured: Sequence[Measured], peer: PeerTokens) -> tuple[int, int]:
+    """Tokens of first requests, ours and the peer's, of the blocks that both have."""
+    compared = [each for each in measured if each.name in peer.tokens]
+    return sum(each.tokens for each in compared), sum(peer.tokens[each.name] for each in compared)
+
+
+def _sums_until_answered(measured: Sequence[Measured], peer: PeerTokens) -> tuple[int, int]:
+    """Tokens of all requests until the answer, ours and the peer's, of the blocks that both have."""
+    compared = [each for each in measured if each.name in peer.until_answered]
+    return (
+        sum(each.until_answered for each in compared),
+        sum(peer.until_answered[each.name] for each in compared),
+    )
+
+
+def _row(each: Measured, peer: PeerTokens) -> tuple[str, ...]:
     trouble = (*each.missing, *((_shortened(each.failure),) if each.failure else ()))
     return (
         each.name,
-        f"{each.tokens:,}",
-        f"{theirs:,}" if theirs is not None else "",
-        _ratio(each.tokens, theirs) if theirs is not None else "",
+        *_compared(each.tokens, peer.tokens.get(each.name, 0)),
+        *_compared(each.until_answered, peer.until_answered.get(each.name, 0)),
         f"{each.facts - len(each.missing)} of {each.facts}",
         str(each.round_trips),
         "; ".join(trouble),
@@ -199,6 +240,10 @@ def _row(each: Measured, theirs: int | None) -> tuple[str, ...]:
 
 def _goal(what: str, wanted: str, measured: object, *, is_met: bool) -> tuple[str, ...]:
     return what, wanted, str(measured), "met" if is_met else "missed"
+
+
+def _compared(ours: int, theirs: int) -> tuple[str, str, str]:
+    return f"{ours:,}", f"{theirs:,}" if theirs else "", _ratio(ours, theirs)
 
 
 def _ratio(ours: int, theirs: int) -> str:

@@ -88,6 +88,16 @@ async def test_a_missing_fact_costs_a_round_trip(fact: Fact, round_trips: int) -
 
 
 @pytest.mark.anyio
+async def test_every_request_until_the_answer_counts_with_the_history_it_repeats() -> None:
+    (block,) = (each for each in BLOCKS if each.name == "read-result")
+    measured = await measure_block(block)
+    assert measured.responses == 2
+    assert measured.until_answered > 2 * measured.tokens
+    at_once = await measure_block(block_of())
+    assert at_once.until_answered == at_once.tokens
+
+
+@pytest.mark.anyio
 async def test_an_answer_that_is_not_right_is_said() -> None:
     measured = await measure_block(block_of(is_right=False))
     assert measured.failure == "not right: 'glad'"
@@ -110,6 +120,9 @@ def test_the_peer_was_captured_for_these_blocks_and_inputs() -> None:
     again = 'make bench ARGS="prompts --peers"'
     assert set(peer.tokens) == {block.name for block in BLOCKS}, again
     assert peer.sources == digest_of_sources(), again
+    assert set(peer.until_answered) == set(peer.requests) == set(peer.tokens)
+    for name, requests in peer.requests.items():
+        assert (peer.until_answered[name] > peer.tokens[name] * requests) is (requests > 1), name
 
 
 def test_the_command_prints_the_tables(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """One agent of pydantic-ai and what it is asked. Runs in the peer's environment."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -7,7 +8,19 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import UserContent
 from pydantic_core import to_json
 
-__all__ = ["Asked", "as_json"]
+__all__ = ["Asked", "Called", "as_json", "called"]
+
+
+class Called(NamedTuple):
+    """A call of a tool.
+
+    Args:
+        name: The tool's name.
+        arguments: Its arguments as JSON.
+    """
+
+    name: str
+    arguments: str
 
 
 class Asked(NamedTuple):
@@ -17,11 +30,18 @@ class Asked(NamedTuple):
         agent: The agent, without a model.
         prompt: The user prompt.
         deps: What its tools need.
+        calls: The calls that a reader who makes no mistake needs before it can answer, response by response.
     """
 
     agent: Agent[Any, Any]
     prompt: str | Sequence[UserContent]
     deps: Any = None
+    calls: Sequence[Sequence[Called]] = ()
+
+
+def called(name: str, **arguments: object) -> Called:
+    """A call of a tool."""
+    return Called(name, json.dumps(arguments))
 
 
 def as_json(value: object) -> str:

@@ -22,7 +22,7 @@ from ..data.calling import (
     forecast,
     refund_order,
 )
-from .asking import Asked, as_json
+from .asking import Asked, as_json, called
 
 __all__ = ["ASKED"]
 
@@ -66,6 +66,7 @@ ASKED = {
             "currency.",
         ),
         "How much is the tent in Swedish crowns?",
+        calls=[[called("find_article", title="tent")], [called("exchange_rate", source="EUR", target="SEK")]],
     ),
     "compute": Asked(
         Agent(
@@ -74,6 +75,7 @@ ASKED = {
             instructions="Compute when the order has to be delivered.",
         ),
         "Order: 200 tiles; delivery within seven working days\nMade on: 2026-11-20",
+        calls=[[called("add_working_days", start="2026-11-20", days=7)]],
     ),
     "async-functions": Asked(
         Agent(
@@ -82,6 +84,7 @@ ASKED = {
             instructions="Return the forecast of the city in which more rain is expected.",
         ),
         "Sevilla or Bergen on 2026-11-24",
+        calls=[[called("forecast", city=city, day="2026-11-24") for city in ("Sevilla", "Bergen")]],
     ),
     "route": Asked(
         Agent(
@@ -90,6 +93,7 @@ ASKED = {
             "Escalate what sounds like a matter for lawyers.",
         ),
         "The lamp of order 5521-C flickers. Keep it I will, but half of the price I want back.",
+        calls=[[called("refund_order", order_id="5521-C", percent=50)]],
     ),
     "methods": Asked(
         Agent(
@@ -101,6 +105,14 @@ ASKED = {
         f"AUTUMN10 "
         "instead.",
         CART,
+        [
+            [
+                called("take_out", sku="SPOON"),
+                called("put", sku="MUG-RED"),
+                called("put", sku="TEA-MINT", quantity=3),
+                called("apply_voucher", code="AUTUMN10"),
+            ]
+        ],
     ),
     "module": Asked(
         Agent(
@@ -110,6 +122,12 @@ ASKED = {
         ),
         "What do 1,000 become in three years at 2 % a year? And what does a loan of 12,000 at 6 % cost a "
         "month, over four years?",
+        calls=[
+            [
+                called("compound", principal=1000, yearly_rate=0.02, years=3),
+                called("instalment", principal=12000, yearly_rate=0.06, months=48),
+            ]
+        ],
     ),
     "nested": Asked(
         Agent(
@@ -118,6 +136,7 @@ ASKED = {
             instructions="Return a dictionary from the texts to their languages.",
         ),
         as_json(["Bom dia!", "Wo ist der Bahnhof?"]),
+        calls=[[called("language_of", text=text) for text in ("Bom dia!", "Wo ist der Bahnhof?")]],
     ),
     "read-result": Asked(
         Agent(
@@ -126,6 +145,7 @@ ASKED = {
             instructions="Read what support wrote down about the customer, and plan the next call.",
         ),
         "Customer 4711",
+        calls=[[called("fetch_notes", customer_id=4711)]],
     ),
     "implicit-references": Asked(
         Agent(instructions="Greet the person in one line, in the house's style, and end with the slogan."),
@@ -138,5 +158,6 @@ ASKED = {
             instructions="Return title and price of the cheapest of the articles.",
         ),
         as_json(["tent", "stove"]),
+        calls=[[called("find_article", title=title) for title in ("tent", "stove")]],
     ),
 }

@@ -20,7 +20,7 @@ from ..data.changing import (
     picture_of_red,
     project_board,
 )
-from .asking import Asked, as_json
+from .asking import Asked, as_json, called
 
 __all__ = ["ASKED"]
 
@@ -53,6 +53,14 @@ ASKED = {
         ),
         f"Board: {as_json(project_board())}\n\nNotes:\n{MEETING_NOTES}",
         project_board(),
+        [
+            [
+                called("change_card", title="Login page", is_done=True),
+                called("change_card", title="Dark mode", assignee=""),
+                called("change_card", title="Import of old orders", assignee="Piet"),
+                called("add_card", title="Translate the help pages", assignee="Joao"),
+            ]
+        ],
     ),
     "merge": Asked(
         Agent(

@@ -40,6 +40,7 @@ from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
 from .refusals import Refusals
 from .result_room import ResultRoom
+from .sent_schemas import Endpoint
 from .step_prompt import StepPrompt
 from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
@@ -345,13 +346,17 @@ class AgentStepExecutor:
             note_failure=None if agent_span is None else agent_span.note_tool_failure,
         )
         check_tools(tuple(functions.values()), self.model)
-        tools = toolbox.definitions
-        form = answer_form_of(context, transport, "" if self.model is None else self.model.name)
+        model_name = "" if self.model is None else self.model.name
+        endpoint = Endpoint.of(model_name, "tool")
+        tools = toolbox.definitions(are_strict=endpoint.enforces_strict_schemas)
+        form = answer_form_of(context, transport, model_name)
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         begin = partial(_begin_counted, step, toolbox)
-        outcome = self._answer_instructions(prompt, transport, form)
-        system_prompt = prompt.system(tools=self._tool_instructions(context), outcome=outcome)
+        has_tools = bool(tools) or self.model is None  # an agent of the user's own may have others
+        outcome = self._answer_instructions(prompt, transport, form, has_tools=has_tools)
+        told_of_tools = self._tool_instructions(context, has_tools=has_tools)
+        system_prompt = prompt.system(tools=told_of_tools, outcome=outcome)
         user_prompt = prompt.user()
         room.hold((system_prompt, *user_prompt))
         return AgentTask(
@@ -377,19 +382,22 @@ class AgentStepExecutor:
             word_refusal=refusals.text,
         )
 
-    def _answer_instructions(self, prompt: StepPrompt, transport: OutcomeTransport, form: AnswerForm) -> str:
+    def _answer_instructions(
+        self, prompt: StepPrompt, transport: OutcomeTransport, form: AnswerForm, *, has_tools: bool
+    ) -> str:
         return answer_instructions(
             transport,
             form,
             binding_types=prompt.binding_types,
             return_type=prompt.return_type,
             provided_tools=self.configuration.provided_tools,
+            has_tools=has_tools,
         )
 
-    def _tool_instructions(self, context: StepContext) -> str:
+    def _tool_instructions(self, context: StepContext, *, has_tools: bool) -> str:
         limit = self.tool_result_rendering_policy.tool_result_max_tokens
         parts = (
-            tool_instructions(limit),
+            tool_instructions(limit) if has_tools else "",
             visibility_instructions(context.visible_builtins),
         )
         return "\n".join(part for part in parts if part)

@@ -37,7 +37,7 @@ from ..types.model import (
 from ..types.outcomes import RaiseStepOutcome
 from ..types.usage import Usage
 from .agent_protocol import AgentTask
-from .answer_schemas import flat_schema, wrapped_schema
+from .answer_schemas import tool_schema, wrapped_schema
 from .outcome_codec import Answer, parse_answer
 from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
 from .quotation import quote
@@ -97,7 +97,7 @@ class AgentLoop:
         self._response_format: ResponseFormat | None = None
         self._form = task.form
         if task.outcome_transport == "tool":
-            self._tools = (*task.tools, outcome_tool_definition(flat_schema(self._form)))
+            self._tools = (*task.tools, outcome_tool_definition(tool_schema(self._form)))
         else:
             self._response_format = ResponseFormat(name="outcome", schema=wrapped_schema(self._form))
         self._turn = _Turn()

@@ -6,8 +6,16 @@ from typing import Any
 
 from ..types.outcomes import OutcomeKind
 from .answer_form import AnswerForm
+from .sent_schemas import terse_schema
 
-__all__ = ["flat_schema", "object_schema", "variant_schemas", "wrapped_schema"]
+__all__ = [
+    "flat_schema",
+    "object_schema",
+    "opened_schema",
+    "tool_schema",
+    "variant_schemas",
+    "wrapped_schema",
+]
 
 _Schema = Mapping[str, Any]
 
@@ -28,6 +36,24 @@ def flat_schema(form: AnswerForm) -> dict[str, Any]:
         return object_schema(properties, required=("kind",)) | _definitions(form)
     nullable = {name: schema if name == "kind" else _or_null(schema) for name, schema in properties.items()}
     return object_schema(nullable) | _definitions(form)
+
+
+@lru_cache(maxsize=1024)
+def tool_schema(form: AnswerForm) -> dict[str, Any]:
+    """The flat schema as the tool is sent: in the fewest words, unless the endpoint enforces it as it is."""
+    schema = flat_schema(form)
+    if form.is_strict:
+        return schema
+    opened = opened_schema(schema)
+    if form.bindings:
+        bindings = opened_schema(schema["properties"]["bindings"])
+        opened["properties"] = schema["properties"] | {"bindings": bindings}
+    return terse_schema(opened)
+
+
+def opened_schema(schema: _Schema) -> dict[str, Any]:
+    """An object's schema without a word on other properties; those are refused anyway when they come."""
+    return {name: value for name, value in schema.items() if name != "additionalProperties"}
 
 
 @lru_cache(maxsize=1024)

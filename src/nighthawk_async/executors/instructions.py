@@ -11,17 +11,19 @@ __all__ = ["answer_instructions", "tool_instructions", "visibility_instructions"
 _ANY_TYPE = "object"
 
 _KINDS: Mapping[OutcomeKind, str] = {
-    "pass": "the program goes on after the block.",
+    "pass": "go on after the block.",
     "break": "leave the surrounding loop.",
     "continue": "go on with the loop's next iteration.",
 }
 
 _FIRST: Mapping[OutcomeTransport, str] = {
-    "tool": "End the block with one call of nh_outcome: alone where nothing has to be looked up or called, "
-    "else last, beside calls whose results you need not see. Its kind is one of:",
+    "tool": "End with one call of nh_outcome: alone if nothing has to be called, else last, beside calls "
+    "whose results you need not see. Its kind:",
     "native": 'End the block by answering with JSON alone, {"result": {"kind": KIND, …}}. KIND is one of:',
     "direct": 'You have no tools. Answer with JSON alone, {"result": {"kind": KIND, …}}. KIND is one of:',
 }
+
+_ALONE = "Answer with one call of nh_outcome. Its kind:"
 
 
 def tool_instructions(tool_result_max_tokens: int) -> str:
@@ -31,7 +33,7 @@ def tool_instructions(tool_result_max_tokens: int) -> str:
         tool_result_max_tokens: The bound of one result.
     """
     return (
-        "Put independent calls into one response. Their results are previews of at most "
+        "Put independent calls into one response; results are previews of at most "
         f"{tool_result_max_tokens} tokens."
     )
 
@@ -56,6 +58,7 @@ def answer_instructions(
     binding_types: Mapping[str, str],
     return_type: str,
     provided_tools: Collection[str] = (),
+    has_tools: bool = True,
 ) -> str:
     """Ways to end the block: with which outcomes, and with which values of its variables.
 
@@ -65,9 +68,11 @@ def answer_instructions(
         binding_types: The types of the write bindings, as the model writes them.
         return_type: That of the return value.
         provided_tools: The names of the provided tools on offer.
+        has_tools: Whether any tool is on offer beside `nh_outcome`.
     """
+    first = _FIRST[transport] if has_tools or transport != "tool" else _ALONE
     kinds = [f"- {kind}: {_effect_of(kind, form, return_type)}" for kind in form.allowed_kinds]
-    return "\n".join([_FIRST[transport], *kinds, *_variables(form, binding_types, provided_tools)])
+    return "\n".join([first, *kinds, *_variables(form, binding_types, provided_tools)])
 
 
 def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
@@ -82,7 +87,7 @@ def _effect_of(kind: OutcomeKind, form: AnswerForm, return_type: str) -> str:
 
 def _returned(form: AnswerForm, return_type: str) -> str:
     typed = "" if return_type == _ANY_TYPE else f" ({return_type})"
-    by_expression = "what the Python expression return_expression gives"
+    by_expression = "the Python expression return_expression"
     if form.return_value is None:
         return f"{by_expression}{typed}"
     return f"return_value{typed} or {by_expression}" if form.takes_expressions else f"return_value{typed}"
@@ -93,7 +98,7 @@ def _raised(form: AnswerForm) -> str:
     if form.raise_error_types:
         parts.append(f"of raise_error_type {' or '.join(form.raise_error_types)}")
     if form.raises_objects:
-        parts.append("or with the exception that raise_expression gives")
+        parts.append("or with the exception of raise_expression")
     return " ".join(parts)
 
 
@@ -101,8 +106,8 @@ def _variables(form: AnswerForm, types: Mapping[str, str], provided_tools: Colle
     """The variables to set, with their types, and how each is set."""
     if form.bindings:
         left_out = "null" if form.is_strict else "left out"
-        kept = f"; one {left_out} stays as it is" if form.takes_expressions else ""
-        yield f"Give variables in bindings, as JSON{kept}:"
+        kept = f"; what is {left_out} stays as it is" if form.takes_expressions else ""
+        yield f"Set in bindings, as JSON{kept}:"
         yield from (_typed(name, types) for name in form.bindings)
     if form.expressions:
         tools = " or ".join(name for name in ("nh_assign", "nh_exec") if name in provided_tools)

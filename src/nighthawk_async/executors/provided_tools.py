@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,7 +16,7 @@ from ..runtime.validation import type_name
 from ..secret_names import HIDDEN
 from ..types.tools import ToolDefinition
 from ..wire.response_json import NOT_JSON, check_depth, describe_not_json
-from .answer_schemas import object_schema
+from .answer_schemas import object_schema, opened_schema
 
 __all__ = ["OUTCOME_TOOL_NAME", "PROVIDED_TOOLS", "ProvidedTool", "describe_reply", "outcome_tool_definition"]
 
@@ -49,10 +50,12 @@ class ProvidedTool(Struct, frozen=True, kw_only=True):
 
     Args:
         definition: The tool as a model sees it.
+        strict_definition: The same for endpoints that enforce schemas, which have to be closed there.
         post: Posts the call to the step actor; raises `ToolBoundaryError` for arguments that do not fit.
     """
 
     definition: ToolDefinition
+    strict_definition: ToolDefinition
     post: Callable[[StepActor, str], Pending[object]]
 
 
@@ -116,41 +119,44 @@ def describe_reply(command: Command, value: object, *, hides: Callable[[str, obj
             return shown
 
 
-def _definition(
-    name: str, description: str, properties: Mapping[str, Any], *, required: tuple[str, ...]
-) -> ToolDefinition:
-    return ToolDefinition(name=name, description=description, parameters=object_schema(properties, required))
+def _tool(
+    name: str,
+    description: str,
+    properties: Mapping[str, Any],
+    *,
+    required: tuple[str, ...],
+    post: Callable[[StepActor, str], Pending[object]],
+) -> ProvidedTool:
+    closed = object_schema(properties, required)
+    strict = ToolDefinition(name=name, description=description, parameters=closed)
+    return ProvidedTool(
+        definition=replace(strict, parameters=opened_schema(closed)), strict_definition=strict, post=post
+    )
 
 
 _TEXT: Mapping[str, Any] = {"type": "string"}
 
 
 PROVIDED_TOOLS: Mapping[str, ProvidedTool] = {
-    "nh_eval": ProvidedTool(
-        definition=_definition(
-            "nh_eval",
-            "Evaluate a Python expression: to look, to call functions shown, to change objects in place.",
-            {"expression": _TEXT},
-            required=("expression",),
-        ),
+    "nh_eval": _tool(
+        "nh_eval",
+        "Evaluate a Python expression: to look, call functions, or change objects in place.",
+        {"expression": _TEXT},
+        required=("expression",),
         post=_post_eval,
     ),
-    "nh_assign": ProvidedTool(
-        definition=_definition(
-            "nh_assign",
-            "Set a name, or a field such as `order.total`, to a JSON value or to what an expression gives.",
-            {"target_path": _TEXT, "value": {}, "expression": _TEXT},
-            required=("target_path",),
-        ),
+    "nh_assign": _tool(
+        "nh_assign",
+        "Set a name or a field (`order.total`) to a JSON value or to that of an expression.",
+        {"target_path": _TEXT, "value": {}, "expression": _TEXT},
+        required=("target_path",),
         post=_post_assign,
     ),
-    "nh_exec": ProvidedTool(
-        definition=_definition(
-            "nh_exec",
-            "Execute Python statements. New names live until the block ends.",
-            {"statements": _TEXT},
-            required=("statements",),
-        ),
+    "nh_exec": _tool(
+        "nh_exec",
+        "Execute Python statements; new names last until the block ends.",
+        {"statements": _TEXT},
+        required=("statements",),
         post=_post_exec,
     ),
 }

@@ -5,7 +5,8 @@ Sources: the error messages of the endpoints, as in `tool_surface`; the structur
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeGuard, cast
 
 from msgspec import Struct
@@ -14,7 +15,7 @@ from ..errors import ConfigurationError
 from ..wire.anthropic_schema import supported_schema
 from .tool_surface import ProviderRules, provider_rules
 
-__all__ = ["Endpoint", "allows_null", "compact_schema", "refusal_of", "strict_schema"]
+__all__ = ["Endpoint", "allows_null", "compact_schema", "refusal_of", "strict_schema", "terse_schema"]
 
 _Schema = Mapping[str, Any]
 
@@ -36,6 +37,15 @@ _ANNOTATIONS = frozenset(
 _NAMED = ("properties", "$defs", "patternProperties", "dependentSchemas")
 _LISTED = ("anyOf", "allOf", "oneOf", "prefixItems")
 _SINGLE = ("items", "additionalProperties", "contains", "not", "propertyNames", "if", "then", "else")
+_WORDS_OF_TYPES: Mapping[str, frozenset[str]] = {
+    "boolean": frozenset(),
+    "integer": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}),
+    "null": frozenset(),
+    "number": frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}),
+    "string": frozenset({"format", "maxLength", "minLength", "pattern"}),
+}
+"""Plain types, and the keywords that say something of their values alone."""
+
 _UNENFORCED = frozenset({"minLength", "maxLength", "uniqueItems"})
 """Keywords that a strict endpoint does not take; the value is validated anyway."""
 
@@ -79,14 +89,9 @@ def compact_schema(schema: _Schema) -> dict[str, Any]:
     Args:
         schema: A JSON Schema; it stays as it is.
     """
-    compact = {name: value for name, value in schema.items() if name not in _ANNOTATIONS}
-    for name, inner in compact.items():
-        if name in _NAMED and _is_schema(inner):
-            compact[name] = {key: _compact(each) for key, each in inner.items()}
-        elif name in _LISTED and isinstance(inner, list):
-            compact[name] = [_compact(each) for each in cast("list[object]", inner)]
-        elif name in _SINGLE:
-            compact[name] = _compact(inner)
+    compact = _with_parts(
+        {name: value for name, value in schema.items() if name not in _ANNOTATIONS}, compact_schema
+    )
     if _is_schema(schema.get("discriminator")) and "oneOf" in compact:  # so that no two of them match
         compact["anyOf"] = compact.pop("oneOf")
     items = compact.get("prefixItems")
@@ -121,6 +126,54 @@ def strict_schema(schema: _Schema) -> dict[str, Any]:
         strict.setdefault("additionalProperties", False)
         strict["required"] = list(strict["properties"])
     return strict
+
+
+def terse_schema(schema: _Schema) -> dict[str, Any]:
+    """A compact schema in the fewest words that mean the same.
+
+    A definition that is referred to once stands where it is meant, and alternatives of plain types are a list
+    of types.
+
+    Args:
+        schema: A compact JSON Schema, whole; it stays as it is.
+    """
+    definitions: _Schema = schema.get("$defs", {})
+    references = Counter(each["$ref"] for each in _schemas_in(schema) if "$ref" in each)
+    once = {
+        f"#/$defs/{name}": each for name, each in definitions.items() if references[f"#/$defs/{name}"] == 1
+    }
+
+    def terse(inner: _Schema) -> _Schema:
+        if len(inner) == 1 and inner.get("$ref") in once:
+            return terse(once[inner["$ref"]])
+        return _with_joined_types(_with_parts(inner, terse))
+
+    kept = {name: each for name, each in definitions.items() if f"#/$defs/{name}" not in once}
+    rest = {name: each for name, each in schema.items() if name != "$defs"} | (
+        {"$defs": kept} if kept else {}
+    )
+    return dict(terse(rest))
+
+
+def _with_joined_types(schema: _Schema) -> _Schema:
+    """A schema whose alternatives are plain types, with a list of types in their place."""
+    members = cast("list[object]", schema.get("anyOf", []))
+    joined: dict[str, Any] = {}
+    types: list[str] = []
+    for each in members:
+        if not _is_schema(each):
+            return schema
+        known = _WORDS_OF_TYPES.get(str(each.get("type")))
+        if known is None or not each.keys() - {"type"} <= known:
+            return schema
+        types.append(each["type"])
+        joined |= each
+    names = [name for each in members for name in cast("_Schema", each)]
+    if not types or len(set(types)) < len(types) or {"integer", "number"} <= {*types}:
+        return schema
+    if len(names) - len(types) + 1 != len(joined) or joined.keys() & schema.keys():
+        return schema
+    return {name: each for name, each in schema.items() if name != "anyOf"} | joined | {"type": types}
 
 
 def allows_null(schema: object, definitions: Mapping[str, _Schema]) -> bool:
@@ -186,8 +239,21 @@ def _allows_null(schema: object, definitions: Mapping[str, _Schema], seen: froze
     return kind == "null" or (isinstance(kind, list) and "null" in kind)
 
 
-def _compact(schema: object) -> object:
-    return compact_schema(schema) if _is_schema(schema) else schema
+def _with_parts(schema: _Schema, changed: Callable[[_Schema], _Schema]) -> dict[str, Any]:
+    """A schema with the schemas that stand in it changed."""
+
+    def part(inner: object) -> object:
+        return changed(inner) if _is_schema(inner) else inner
+
+    result = dict(schema)
+    for name, inner in schema.items():
+        if name in _NAMED and _is_schema(inner):
+            result[name] = {key: part(each) for key, each in inner.items()}
+        elif name in _LISTED and isinstance(inner, list):
+            result[name] = [part(each) for each in cast("list[object]", inner)]
+        elif name in _SINGLE:
+            result[name] = part(inner)
+    return result
 
 
 def _strict(schema: object) -> object:

@@ -78,11 +78,14 @@ class Toolbox:
         self._last_posted: anyio.Event | None = None
         self._failure: Exception | None = None
 
-    @property
-    def definitions(self) -> tuple[ToolDefinition, ...]:
-        """The tools as a model sees them, provided ones first, in a stable order."""
+    def definitions(self, *, are_strict: bool) -> tuple[ToolDefinition, ...]:
+        """The tools as a model sees them, provided ones first, in a stable order.
+
+        Args:
+            are_strict: Whether the endpoint enforces the schemas of those that are closed.
+        """
         return (
-            *(tool.definition for tool in self._provided.values()),
+            *(tool.strict_definition if are_strict else tool.definition for tool in self._provided.values()),
             *(function.definition for function in self._functions.values()),
         )
 

@@ -18,6 +18,7 @@ def told(
     return_type: str = "object",
     types: dict[str, str] | None = None,
     tools: tuple[str, ...] = ("nh_eval", "nh_assign", "nh_exec"),
+    has_tools: bool = True,
     **form: Any,
 ) -> str:
     return answer_instructions(
@@ -26,6 +27,7 @@ def told(
         binding_types=types or {},
         return_type=return_type,
         provided_tools=tools,
+        has_tools=has_tools,
     )
 
 
@@ -47,7 +49,9 @@ def test_every_allowed_outcome_is_described_and_no_other() -> None:
 def test_the_type_of_the_return_value_is_told_where_the_block_may_return() -> None:
     assert "return_value (int) or" in told(return_type="int", allowed_kinds=("return",), return_value=TEXT)
     assert "return_value or" in told(allowed_kinds=("return",), return_value=TEXT)
-    assert "return_expression gives (int)." in told(return_type="int", allowed_kinds=("return",))
+    assert "the Python expression return_expression (int)." in told(
+        return_type="int", allowed_kinds=("return",)
+    )
     assert "int" not in told(return_type="int", allowed_kinds=("pass",))
 
 
@@ -60,7 +64,7 @@ def test_the_variables_to_set_are_told_with_their_types_and_how_they_are_set() -
         types=types,
     )
     assert text.splitlines()[-5:] == [
-        "Give variables in bindings, as JSON; one left out stays as it is:",
+        "Set in bindings, as JSON; what is left out stays as it is:",
         "- label: Literal['a', 'b']",
         "- anything",
         "Set these by expressions, with nh_assign or nh_exec:",
@@ -75,9 +79,16 @@ def test_only_the_tools_on_offer_are_named_for_what_needs_an_expression() -> Non
     assert "These stay as they are:\n- log" in told(tools=(), **form)
 
 
+def test_other_calls_are_spoken_of_only_where_there_are_tools() -> None:
+    assert "beside calls" in told(allowed_kinds=("pass",))
+    assert "beside calls" not in told(allowed_kinds=("pass",), has_tools=False)
+    assert "nh_outcome" in told(allowed_kinds=("pass",), has_tools=False)
+    assert told("native", allowed_kinds=("pass",)) == told("native", allowed_kinds=("pass",), has_tools=False)
+
+
 def test_null_leaves_a_variable_alone_where_the_schema_makes_the_model_name_all() -> None:
     text = told(allowed_kinds=("pass",), bindings={"label": TEXT}, is_strict=True)
-    assert "as JSON; one null stays as it is:" in text
+    assert "as JSON; what is null stays as it is:" in text
 
 
 @pytest.mark.parametrize("transport", ["tool", "native", "direct"])

@@ -93,7 +93,8 @@ async def test_where_the_endpoint_enforces_schemas_all_parts_are_required_and_ma
         assert bindings["required"] == ["order", "label", "note"]
         assert bindings["properties"]["label"] == {"enum": ["a", "b", None], "type": ["string", "null"]}
         assert bindings["properties"]["order"]["anyOf"][-1] == {"type": "null"}
-        assert "one null stays as it is" in request.system_prompt
+        assert "what is null stays as it is" in request.system_prompt
+        assert is_strict_schema(request.tools[0].parameters)
 
 
 @pytest.mark.parametrize("name", ["scripted:any", "anthropic:claude", "google:gemini", "openai-chat:own"])
@@ -102,7 +103,20 @@ async def test_elsewhere_parts_may_be_left_out(name: str) -> None:
     schema = schema_in(request)
     assert schema["required"] == ["kind"]
     assert schema["properties"]["bindings"].get("required", []) == []
-    assert "one left out stays as it is" in request.system_prompt
+    assert "what is left out stays as it is" in request.system_prompt
+    assert "additionalProperties" not in str([tool.parameters for tool in request.tools])
+
+
+async def test_without_any_tool_the_prompt_speaks_of_none() -> None:
+    model = asking("scripted:any")
+    settings = nh.StepExecutorConfiguration(provided_tools=())
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model, configuration=settings)):
+        with pytest.raises(nh.ModelTimeoutError):
+            await place()
+    (request,) = model.requests
+    assert [tool.name for tool in request.tools] == ["nh_outcome"]
+    assert "previews" not in request.system_prompt
+    assert "beside calls" not in request.system_prompt
 
 
 async def test_a_schema_says_nothing_that_the_prompt_says_already() -> None:

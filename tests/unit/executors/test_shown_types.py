@@ -30,7 +30,7 @@ class Ticket:
     text: str
 
 
-HEADING = "TYPES: give values as instances or as plain data (dict, list, text) that validates."
+HEADING = "TYPES: give instances, or plain data that validates."
 
 STUBS = f"""\
 {HEADING}

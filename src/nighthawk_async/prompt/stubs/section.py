@@ -16,7 +16,7 @@ from .stub import stub_lines
 
 __all__ = ["TypesSection", "types_section"]
 
-HEADING = "TYPES: give values as instances or as plain data (dict, list, text) that validates."
+HEADING = "TYPES: give instances, or plain data that validates."
 
 _MAX_TYPES = 256
 """Types that are looked at for one section; far above what a budget shows."""

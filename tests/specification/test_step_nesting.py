@@ -315,7 +315,7 @@ async def test_worker_threads_that_wait_for_steps_leave_some_for_these(is_async:
 
     executor: Any = CallbackExecutor(call_in_thread) if is_async else InThread()
     async with nh.run(executor) as run:
-        with two_threads(), anyio.fail_after(10):
+        with two_threads(), anyio.fail_after(60):
             async with nh.open_tasks(at_end="wait") as tasks:
                 for _ in range(5):
                     tasks.start(dive_in_thread, 1, None)

@@ -165,7 +165,7 @@ async def answer(model: LocalModel) -> str:
 async def test_a_request_is_streamed_like_that_of_any_endpoint(
     make_launch: MakeLaunch, fake_program: Path
 ) -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with (
             ModelServer([ModelReply(text='{"a": 1}')]) as server,
             served_model(server, make_launch, fake_program) as (model, _),
@@ -181,7 +181,7 @@ async def test_a_request_is_streamed_like_that_of_any_endpoint(
 async def test_settings_of_the_server_never_reach_a_request(
     make_launch: MakeLaunch, fake_program: Path
 ) -> None:
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with (
             ModelServer([ModelReply(text="{}")]) as server,
             served_model(server, make_launch, fake_program) as (model, _),
@@ -204,7 +204,7 @@ async def test_cancelled_requests_give_their_turn_to_the_next(
     async def ask_forever() -> None:
         await answer(model)
 
-    with anyio.fail_after(30):
+    with anyio.fail_after(60):
         async with (
             ModelServer(lambda request: next(replies, ModelReply(text="{}"))) as server,
             served_model(server, make_launch, fake_program) as (model, local_server),

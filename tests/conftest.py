@@ -24,6 +24,7 @@ from tests.backend_turns import keep_one_backend
 from tests.detectors.event_loop import EventLoopWatch, TrioSteps, watching_asyncio
 from tests.detectors.leftovers import describe_leftovers, take_stock, wait_for_leftovers
 from tests.detectors.network import confined_to_loopback
+from tests.warm_python import open_template
 
 WATCH = EventLoopWatch(bound_seconds=2.0)
 PATIENCE_SECONDS = 5.0
@@ -120,6 +121,13 @@ def pytest_runtest_makereport(
     report = yield
     item.stash[_OUTCOME] = item.stash.get(_OUTCOME, True) and report.passed
     return report
+
+
+@pytest.fixture(scope="session")
+def warm_python() -> Iterator[None]:
+    """What lets the processes that a test starts begin warm; see `tests.warm_python`."""
+    with open_template():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,7 +22,7 @@ from tests.examples.triage_serving import (
 CLIENTS = 200
 LOAD = 240
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("warm_python")]
 
 
 @pytest.fixture(scope="module", params=[("asyncio", {}), ("trio", {})], ids=["uvicorn", "hypercorn-trio"])

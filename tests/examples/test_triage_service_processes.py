@@ -23,6 +23,8 @@ from nighthawk_async.models.weights import are_weights_whole, weights_path
 from nighthawk_async.testing import ModelReply, ModelServer, tool_call
 from tests.examples.triage_serving import PATIENCE_SECONDS, service_process, variables_for
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 FAKE_LLAMA = Path(__file__).parents[1] / "faults" / "fake_llama"
 WEIGHTS = LOCAL_MODELS["smollm2-135m"].weights
 HAS_EMBEDDED_MODEL = (

@@ -20,6 +20,7 @@ from anyio.abc import SocketAttribute, SocketStream
 import nighthawk_async as nh
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
 from tests.busy_machine import without_held_loops
+from tests.warm_python import WarmPopen
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60.0
@@ -190,7 +191,7 @@ def service_process(
     command = [sys.executable, *strictly, "-m", *arguments]
     with (
         tempfile.TemporaryFile("w+") as errors,  # a pipe that nobody reads would hold the process up
-        subprocess.Popen(
+        WarmPopen(
             command,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -16,6 +16,7 @@ import anyio
 import anyio.to_thread
 
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, tool_call
+from tests.warm_python import WarmPopen
 
 __all__ = ["SERVERS", "Service", "dechunked", "read_answer", "serving"]
 
@@ -134,7 +135,7 @@ def serving(
     with ModelServer.in_thread(model.answer) as model_server:
         command = [sys.executable, "-W", "error::RuntimeWarning", str(SERVICE)]
         command += [server, model_server.base_url, str(grace_seconds), lifespan]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with WarmPopen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None
                 line = process.stdout.readline()

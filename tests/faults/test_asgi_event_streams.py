@@ -9,6 +9,8 @@ import pytest
 from tests.faults.asgi_processes import SERVERS, Service, dechunked, read_answer, serving
 from tests.unit.asgi.event_stream_reader import StreamReader
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 TAKES_AS_MANY = 20
 """Places that the service has."""
 

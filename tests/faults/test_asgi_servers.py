@@ -7,6 +7,8 @@ import pytest
 
 from tests.faults.asgi_processes import SERVERS, dechunked, read_answer, serving
 
+pytestmark = pytest.mark.usefixtures("warm_python")
+
 
 @pytest.fixture(params=SERVERS)
 def server(request: pytest.FixtureRequest) -> str:

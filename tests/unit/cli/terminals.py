@@ -12,6 +12,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.warm_python import WarmPopen
+
 __all__ = ["Terminal", "without_escapes"]
 
 _PATIENCE = 60.0
@@ -50,7 +52,7 @@ class Terminal:
         variables = {**os.environ, "TERM": "xterm", "PYTHONUTF8": "1", **(environment or {})}
         for name in ("NO_COLOR", "COLUMNS", "LINES", "FORCE_COLOR", "TTY_COMPATIBLE"):
             variables.pop(name, None)
-        self.process = subprocess.Popen(
+        self.process = WarmPopen(
             [sys.executable, "-m", "nighthawk_async", *arguments],
             stdin=other,
             stdout=subprocess.PIPE if separate_output else other,

@@ -17,6 +17,9 @@ from typing import Any
 import pytest
 
 from nighthawk_async.cli.application import run_command_line
+from tests.warm_python import WarmPopen
+
+pytestmark = pytest.mark.usefixtures("warm_python")
 
 TOKEN = "a-token-of-enough-characters"
 
@@ -48,7 +51,7 @@ def served(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
     (folder / "service.py").write_text(APPLICATION)
     command = [sys.executable, "-m", "nighthawk_async", "dashboard", *arguments, "--port", "0"]
     environment = {**os.environ, "NO_PROXY": "*"}
-    process = subprocess.Popen(
+    process = WarmPopen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     with process:

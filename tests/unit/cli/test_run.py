@@ -16,6 +16,9 @@ if os.name != "posix":
 from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.testing import ModelReply, ModelServer, tool_call
 from tests.unit.cli.terminals import Terminal
+from tests.warm_python import run_warm
+
+pytestmark = pytest.mark.usefixtures("warm_python")
 
 MOODS = """
 import os, sys, time, anyio
@@ -88,14 +91,10 @@ def run_in_pipes(
 ) -> "subprocess.CompletedProcess[str]":
     if script is not None:
         (folder / "script.py").write_text(script, encoding="utf-8")
-    return subprocess.run(
+    return run_warm(
         [sys.executable, "-m", "nighthawk_async", "run", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONUTF8": "1", **(environment or {})},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        stdin=subprocess.DEVNULL,
+        folder=folder,
+        variables={**os.environ, "PYTHONUTF8": "1", **(environment or {})},
     )
 
 

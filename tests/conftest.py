@@ -38,7 +38,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The same inputs on every run, so few of them, and no verdict on how fast a machine is.
 # `--hypothesis-profile=explore` looks further.
 settings.register_profile(
-    "house", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+    "house", deadline=None, derandomize=True, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("explore", settings.get_profile("house"), derandomize=False, max_examples=2_000)
 settings.load_profile("house")

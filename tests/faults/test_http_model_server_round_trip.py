@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nighthawk_async.testing.model_reply import ModelReply, RecordedRequest, ReplyPacing
@@ -180,7 +180,6 @@ def results_of(message: AssistantMessage) -> ToolResultsMessage:
 
 
 @pytest.mark.parametrize(("codec", "protocol"), PAIRS)
-@settings(max_examples=40)
 @given(reply=replies, stream=st.booleans())
 @example(reply=EMPTY_ARGUMENTS_IN_PIECES, stream=True)
 def test_what_the_server_says_is_what_the_codec_hears(
@@ -191,7 +190,6 @@ def test_what_the_server_says_is_what_the_codec_hears(
 
 
 @pytest.mark.parametrize(("codec", "protocol"), PAIRS)
-@settings(max_examples=20)
 @given(script=st.lists(replies.filter(lambda reply: bool(reply.tool_calls)), min_size=1, max_size=3))
 def test_what_the_codec_sends_back_is_what_the_server_accepts(
     codec: type[Codec], protocol: type[ReplyProtocol], script: list[ModelReply]

@@ -7,7 +7,7 @@ from typing import Literal
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.actors import (
@@ -18,7 +18,7 @@ from nighthawk_async.actors import (
     semaphore,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
 
 CAPACITY = 4
 
@@ -97,7 +97,6 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=75)
 @given(schedule=st.lists(ACTIONS, max_size=40))
 async def test_no_schedule_loses_a_permit_or_lets_anybody_overtake(schedule: list[tuple[str, int]]) -> None:
     world = World()
@@ -154,7 +153,6 @@ VISITS = st.builds(
 )
 
 
-@settings(max_examples=75)
 @given(visits=st.lists(VISITS, min_size=1, max_size=12))
 @pytest.mark.virtual_time
 async def test_timeouts_releases_and_cancellations_in_the_same_moment_keep_every_permit(

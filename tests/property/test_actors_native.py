@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.actors import (
@@ -54,7 +54,6 @@ events = st.one_of(
 )
 
 
-@settings(max_examples=100)
 @given(schedule=st.lists(events, min_size=8, max_size=40))
 def test_a_cancelled_send_has_sent_nothing_unless_its_message_was_received(schedule: list[Event]) -> None:
     queues = [Mailbox[Message](capacity=1), Mailbox[Message](capacity=2), Channel[Message]()]
@@ -137,7 +136,6 @@ class Visitors:
         assert sum(each.released for each in figures) == self.entries
 
 
-@settings(max_examples=100)
 @given(steps=STEPS)
 def test_locks_get_every_permit_back(steps: list[tuple[str, int]]) -> None:
     asyncio.run(Visitors().play(steps))

@@ -9,7 +9,7 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.actors import (
@@ -23,7 +23,7 @@ from nighthawk_async.actors import (
 )
 from nighthawk_async.actors.pool_queue import PoolQueue
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
 
 ORDERS: st.SearchStrategy[QueueOrder] = st.sampled_from(("fifo", "lifo", "priority", "fair_round_robin"))
 BACKPRESSURES: st.SearchStrategy[Backpressure] = st.sampled_from(
@@ -97,7 +97,6 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=75)
 @given(
     max_concurrent=st.integers(1, 3),
     order=ORDERS,
@@ -326,7 +325,6 @@ async def settle() -> None:
         await checkpoint()
 
 
-@settings(max_examples=60)
 @given(
     max_concurrent=st.integers(1, 2),
     order=ORDERS,

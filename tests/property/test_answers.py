@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import anyio
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -88,7 +88,6 @@ def respond(
     )
 
 
-@settings(max_examples=60)
 @given(
     data=st.data(),
     bound=types(),

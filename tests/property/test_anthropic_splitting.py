@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
@@ -50,7 +50,6 @@ def stream_of(text: str, call_list: list[str], lengths: list[int]) -> bytes:
     return b"".join([start(input_tokens=3), *blocks, end("tool_use", output_tokens=5)])
 
 
-@settings(max_examples=50)
 @given(text=st.text(max_size=20), call_list=calls, lengths=sizes, shares=places)
 def test_a_response_cut_at_any_bytes_gives_the_same_events(
     text: str, call_list: list[str], lengths: list[int], shares: list[float]
@@ -62,7 +61,6 @@ def test_a_response_cut_at_any_bytes_gives_the_same_events(
     check_cuts(decode, stream, shares)
 
 
-@settings(max_examples=50)
 @given(text=st.text(max_size=20), call_list=calls, lengths=sizes)
 def test_what_goes_back_holds_exactly_what_was_handed_out(
     text: str, call_list: list[str], lengths: list[int]
@@ -88,7 +86,6 @@ def test_every_form_of_an_event_stream_gives_the_same_events(stream: bytes) -> N
     check_forms(decode, stream)
 
 
-@settings(max_examples=50)
 @given(call_list=calls, lengths=sizes, share=st.floats(0, 1, exclude_max=True))
 def test_a_stream_that_breaks_off_is_no_success(
     call_list: list[str], lengths: list[int], share: float
@@ -166,7 +163,6 @@ wild_events: st.SearchStrategy[list[tuple[str, dict[str, Any]]]] = st.lists(
 )
 
 
-@settings(max_examples=50)
 @given(wild=wild_events)
 def test_any_events_in_any_order_end_in_events_or_in_the_typed_error(
     wild: list[tuple[str, dict[str, Any]]],

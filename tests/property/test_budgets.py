@@ -13,14 +13,14 @@ from functools import partial
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
 from nighthawk_async.parallel import gather, race, settle
 from nighthawk_async.testing import model_response, tool_call
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
 
 PRICE = nh.ModelPrice(input=Decimal(1), output=Decimal(4), cache_write=Decimal(2))
 MOST_OUTPUT = 60
@@ -241,7 +241,6 @@ async def play(schedule: Schedule, jobs: list[Callable[[], Awaitable[None]]]) ->
 
 
 @given(schedule=SCHEDULES)
-@settings(max_examples=60)
 async def test_budgets_hold_under_every_schedule(schedule: Schedule) -> None:
     model = PlannedModel(answers=schedule.answers)
     executor = nh.AgentStepExecutor.from_model(model=model)

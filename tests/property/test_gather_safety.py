@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import anyio
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
@@ -119,7 +119,6 @@ class Player:
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @given(moves=schedules(CHANGING))
-@settings(max_examples=60)
 def test_exactly_the_changes_of_what_others_have_bound_are_refused_and_undone(
     backend: str, moves: list[Move]
 ) -> None:
@@ -127,7 +126,6 @@ def test_exactly_the_changes_of_what_others_have_bound_are_refused_and_undone(
 
 
 @given(moves=schedules(READING))
-@settings(max_examples=60)
 def test_reading_together_is_never_reported(moves: list[Move]) -> None:
     player = Player()
     before = repr(player.objects)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
@@ -35,7 +35,6 @@ def stream_of(text: str, call_list: list[tuple[str, Any]], lengths: list[int]) -
     return [*chunks, chunk({"text": "", "thoughtSignature": "bGFzdA=="}, finish="STOP")]
 
 
-@settings(max_examples=50)
 @given(text=st.text(max_size=20), call_list=calls, lengths=sizes, shares=places)
 def test_a_response_cut_at_any_bytes_gives_the_same_events(
     text: str, call_list: list[tuple[str, Any]], lengths: list[int], shares: list[float]
@@ -58,7 +57,6 @@ def test_what_is_kept_holds_what_was_handed_out(
     assert [(each["name"], each["args"]) for each in kept] == call_list
 
 
-@settings(max_examples=50)
 @given(text=st.text(max_size=20), call_list=calls, lengths=sizes)
 def test_a_list_of_chunks_gives_the_events_of_the_stream(
     text: str, call_list: list[tuple[str, Any]], lengths: list[int]
@@ -98,7 +96,6 @@ def decode_content(*parts: bytes) -> list[Any]:
     return [text_in(events), [json.loads(text) for _, text in names_and_arguments(events)], content]
 
 
-@settings(max_examples=50)
 @given(text=st.text(max_size=20), call_list=calls, lengths=sizes, share=st.floats(0, 1))
 def test_a_stream_that_breaks_off_is_no_success(
     text: str, call_list: list[tuple[str, Any]], lengths: list[int], share: float
@@ -159,7 +156,6 @@ odd_chunks = st.builds(
 )
 
 
-@settings(max_examples=100)
 @given(shape=shapes | odd_chunks)
 def test_any_json_ends_in_events_or_in_the_typed_error(shape: Any) -> None:
     data = json.dumps(shape).encode()

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
@@ -156,7 +156,6 @@ def test_a_stream_with_one_value_changed_ends_once_and_can_be_answered(protocol:
 
 
 @protocols
-@settings(max_examples=75)
 @given(data=st.data())
 def test_a_stream_with_several_changes_ends_once_and_can_be_answered(
     protocol: str, data: st.DataObject
@@ -166,7 +165,6 @@ def test_a_stream_with_several_changes_ends_once_and_can_be_answered(
 
 
 @protocols
-@settings(max_examples=50)
 @given(data=st.data())
 def test_a_whole_answer_with_several_changes_ends_once_and_can_be_answered(
     protocol: str, data: st.DataObject

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
@@ -50,7 +50,6 @@ def test_every_style_of_streaming_gives_the_same_calls(
     assert events[-1] == ResponseFinished(reason="tool_calls" if call_list else "stop")
 
 
-@settings(max_examples=50)
 @given(text=st.text(max_size=20), call_list=calls, lengths=sizes, shares=places)
 def test_a_response_cut_at_any_bytes_gives_the_same_events(
     text: str, call_list: list[tuple[str, str]], lengths: list[int], shares: list[float]
@@ -78,7 +77,6 @@ def test_every_form_of_an_event_stream_gives_the_same_events() -> None:
     check_forms(decode, FIXTURE)
 
 
-@settings(max_examples=50)
 @given(call_list=calls, lengths=sizes, share=st.floats(0, 1))
 def test_a_stream_that_breaks_off_completes_no_call_that_is_cut(
     call_list: list[tuple[str, str]], lengths: list[int], share: float

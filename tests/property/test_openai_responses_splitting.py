@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
@@ -97,7 +97,6 @@ def test_every_style_of_streaming_gives_the_same_text_and_calls(
     assert bool(kept) == bool(said or calls)
 
 
-@settings(max_examples=50)
 @given(said=st.text(max_size=20), calls=call_lists, lengths=sizes, shares=places)
 def test_a_response_cut_at_any_bytes_gives_the_same_events(
     said: str, calls: list[tuple[str, str]], lengths: list[int], shares: list[float]
@@ -132,7 +131,6 @@ def test_every_form_of_an_event_stream_gives_the_same_events() -> None:
     check_forms(decode, FIXTURE)
 
 
-@settings(max_examples=50)
 @given(calls=call_lists, lengths=sizes, style=styles, share=st.floats(0, 1))
 def test_a_stream_that_breaks_off_is_no_success_and_completes_no_call_that_is_cut(
     calls: list[tuple[str, str]], lengths: list[int], style: str, share: float
@@ -200,7 +198,6 @@ strange_events = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=100)
 @given(stream=st.lists(strange_events, max_size=10))
 def test_events_in_any_order_end_in_sound_events_or_in_the_typed_error(stream: list[dict[str, Any]]) -> None:
     try:

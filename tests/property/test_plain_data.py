@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, RootModel
@@ -32,7 +32,6 @@ def problems(schema: dict[str, Any], value: object) -> list[str]:
     return [each.message for each in checker.iter_errors(value)]
 
 
-@settings(max_examples=100)
 @given(st.data(), types())
 def test_data_that_the_schema_allows_is_accepted_and_what_it_makes_is_allowed_again(
     data: st.DataObject, annotation: Any

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.errors import ConfigurationError
@@ -55,7 +55,6 @@ def body(codec: Codec, schema: dict[str, Any]) -> Any:
     return json.loads(codec.encode(request, model_name="m").body)
 
 
-@settings(max_examples=100)
 @given(schemas())
 def test_openai_is_sent_as_strict_what_it_documents(schema: dict[str, Any]) -> None:
     chat = body(OpenAIChatCodec(), schema)["response_format"]["json_schema"]
@@ -65,7 +64,6 @@ def test_openai_is_sent_as_strict_what_it_documents(schema: dict[str, Any]) -> N
         assert not (sent["strict"] and problems)
 
 
-@settings(max_examples=100)
 @given(schemas())
 def test_anthropic_is_sent_what_it_documents_or_nothing(schema: dict[str, Any]) -> None:
     try:
@@ -75,7 +73,6 @@ def test_anthropic_is_sent_what_it_documents_or_nothing(schema: dict[str, Any]) 
     assert not anthropic_problems(sent)
 
 
-@settings(max_examples=100)
 @given(schemas())
 def test_google_is_sent_what_it_documents(schema: dict[str, Any]) -> None:
     sent = body(GoogleCodec(), schema)

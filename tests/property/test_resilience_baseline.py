@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
@@ -14,7 +14,7 @@ from nighthawk_async.testing import StepCall, StepResponse, pass_response
 from tests.specification.attempts import work
 from tests.unit.resilience.ensemble_support import ModelsExecutor
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.one_backend]
 
 MODELS = ("test:own", "test:second", "test:third")
 ERRORS: dict[str, Callable[[], Exception]] = {
@@ -44,7 +44,6 @@ def attempts_of(endings: Sequence[str], retries: int, models: Sequence[str]) -> 
     return asked, "gone"
 
 
-@settings(max_examples=50)
 @given(
     steps=st.lists(ENDINGS, min_size=1, max_size=4),
     retries=st.integers(0, 2),

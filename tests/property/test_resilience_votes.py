@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.parallel import Failed, Succeeded
@@ -105,7 +105,6 @@ class Polls:
 
 
 @pytest.mark.anyio
-@settings(max_examples=60)
 @given(elections(), st.data())
 async def test_calls_in_any_order_give_what_all_votes_would_and_leave_none_in_flight(
     election: tuple[list[Vote], int], data: st.DataObject
@@ -124,7 +123,6 @@ async def test_calls_in_any_order_give_what_all_votes_would_and_leave_none_in_fl
 
 
 @pytest.mark.anyio
-@settings(max_examples=60)
 @given(elections(), st.data())
 async def test_a_cancellation_at_any_moment_leaves_no_call_in_flight(
     election: tuple[list[Vote], int], data: st.DataObject

@@ -96,7 +96,7 @@ def make_error(error_type: type[BaseException]) -> BaseException:
 
 def test_the_errors_of_every_room_are_found() -> None:
     rooms = {name.split(".")[1] for name in ERROR_TYPES}
-    assert {"errors", "actors", "parallel", "asgi", "resilience", "observe", "testing", "runtime"} <= rooms
+    assert {"errors", "actors", "parallel", "asgi", "resilience", "observe", "recording", "runtime"} <= rooms
     assert {nh.TaskCancelledError, ForeignCancellationError, LockTimeoutError} <= {*ERROR_TYPES.values()}
 
 

@@ -8,7 +8,7 @@ import anyio
 import anyio.to_thread
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
@@ -270,7 +270,6 @@ def requests(draw: st.DrawFn) -> tuple[list[int], int, list[int], int, int | Non
 
 
 @given(plan=st.lists(requests(), min_size=1, max_size=10))
-@settings(max_examples=50)
 async def test_under_every_schedule_nobody_waits_for_ever_and_nothing_is_overspent(plan: Any) -> None:
     accounts = [account(tokens=limit) for limit in (100, 60, 40)]
     refused: list[nh.BudgetExceededError] = []

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
@@ -26,7 +26,6 @@ CALLS = st.sampled_from(
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@settings(max_examples=40)
 @given(calls=st.lists(CALLS, max_size=4), points=st.integers(1, 120))
 def test_every_span_ends_within_its_parent_and_stands_below_who_made_it(
     backend: str, calls: list[nh.ToolCall], points: int

@@ -59,7 +59,7 @@ def open_page(browser: Any, serving: ExitStack) -> Iterator[OpenPage]:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on(
             "console",

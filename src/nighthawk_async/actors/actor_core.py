@@ -75,7 +75,7 @@ class ActorCore:
 
     @property
     def status(self) -> ActorStatus:
-        """How far it is."""
+        """The state of the actor."""
         if self._has_ended.is_set():
             return "ended"
         return "running" if self._is_living else "waiting"

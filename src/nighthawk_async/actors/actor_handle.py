@@ -45,7 +45,7 @@ class ActorHandle(Generic[Actor_co]):
 
     @property
     def name(self) -> str:
-        """What the actor is called."""
+        """The name of the actor."""
         return self._core.name
 
     @property

@@ -20,7 +20,7 @@ _logger = logging.getLogger("nighthawk")
 
 
 class ActorInstance(Protocol):
-    """What the life of an actor does with the instance.
+    """The instance as one life of an actor uses it.
 
     Args:
         answers: Exceptions of handlers that go to the asker only.
@@ -41,7 +41,7 @@ class ActorInstance(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class ActorFigures:
-    """What is counted over all lives of an actor."""
+    """Counts over all lives of an actor."""
 
     lives: int = 0
     handled: int = 0

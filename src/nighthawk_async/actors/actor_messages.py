@@ -1,4 +1,4 @@
-"""What is sent to an actor: a function to be called with it, and the reply on its way back. Floor 1."""
+"""Messages to an actor: a function to be called with it, and the reply on its way back. Floor 1."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -163,7 +163,7 @@ async def _call_in_thread(call: Callable[[], object], limiter: anyio.CapacityLim
 
 
 def _find_override(function: Callable[..., Any], actor_class: type) -> Callable[..., Any]:
-    """What a method stands for in the class of the actor, as with every method call in Python."""
+    """The method of that name in the class of the actor, as with every method call in Python."""
     name = getattr(function, "__name__", "")
     if any(vars(base).get(name) is function for base in actor_class.__mro__):
         return cast("Callable[..., Any]", getattr(actor_class, name))

@@ -221,7 +221,7 @@ def lock_statistics(kind: LockKind | None = None, key: str | None = None) -> tup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
-    """What somebody asks of a lock."""
+    """A request for a lock."""
 
     kind: LockKind
     key: str

@@ -245,7 +245,7 @@ class Permit:
 
     @property
     def kind(self) -> LockKind:
-        """What kind of lock it belongs to."""
+        """The kind of lock that it belongs to."""
         return self._lock.kind
 
     @property

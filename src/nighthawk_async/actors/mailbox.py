@@ -35,7 +35,7 @@ class Mailbox(MessageQueue[Message]):
 
     @property
     def capacity(self) -> int | None:
-        """How many messages may wait; None for no limit."""
+        """The number of messages that may wait; None for no limit."""
         return self._state.capacity
 
     def send_nowait(self, message: Message) -> None:

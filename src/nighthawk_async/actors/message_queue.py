@@ -1,4 +1,4 @@
-"""What tasks do with mailboxes and channels alike: receive, wait to send, close, count. Floor 1.
+"""Operations that mailboxes and channels share: receive, wait to send, close, count. Floor 1.
 
 Not for several threads: everything happens on one event loop.
 """
@@ -66,7 +66,7 @@ class MessageQueue(Generic[Message]):
 
     @property
     def name(self) -> str | None:
-        """What it is called; None for nothing."""
+        """The name; None for none."""
         return self._name
 
     @property
@@ -187,7 +187,7 @@ class Receiving(Generic[Message_co]):
         self._state = state
 
     def wait(self) -> ReceiveWait[Message_co]:
-        """What a select waits for."""
+        """A wait of a select."""
         return ReceiveWait(self._state)
 
 
@@ -202,5 +202,5 @@ class Sending:
         self._message = message
 
     def wait(self) -> SendWait[Any]:
-        """What a select waits for."""
+        """A wait of a select."""
         return SendWait(self._state, self._message)

@@ -1,4 +1,4 @@
-"""Who finds what by name: the extents in which names stand for mailboxes, locks, cells and pools. Floor 1.
+"""Scopes in which names stand for mailboxes, locks, cells and pools. Floor 1.
 
 A namespace is the extent of a process, a run or a task group. Namespaces nest; what is named in an outer one
 is found from inside unless an inner one uses the same name. Everything named belongs to the event loop on
@@ -60,16 +60,16 @@ class Namespace:
         return self._is_left
 
     def find(self, family: Family[Thing], name: str) -> Thing | None:
-        """What a name stands for in this very namespace; None for nothing."""
+        """Return the object with that name in this very namespace; None if there is none."""
         return cast("Thing | None", self._things().get((family, name)))
 
     def search(self, family: Family[Thing], name: str) -> Thing | None:
-        """What a name stands for in this namespace or the nearest one around it; None for nothing."""
+        """Return the object with that name here or in the nearest parent that has one; None for none."""
         found = (namespace.find(family, name) for namespace in self.outward())
         return next((thing for thing in found if thing is not None), None)
 
     def get_or_add(self, family: Family[Thing], name: str, make: Callable[[], Thing]) -> Thing:
-        """What a name stands for in this very namespace; made and named when it stands for nothing.
+        """Return the object with that name in this very namespace; make it when there is none.
 
         Args:
             family: What kind of thing is meant.
@@ -121,7 +121,7 @@ class Namespace:
                     stack.callback(family.close, thing)
 
     def _things(self) -> "_Things":
-        """What is named on this event loop. Kept weakly: names do not keep a finished loop alive."""
+        """The named objects of this event loop. Kept weakly: names do not keep a finished loop alive."""
         if self._things_by_loop is None:
             self._things_by_loop = WeakKeyDictionary()
         return self._things_by_loop.setdefault(current_token().native_token, {})

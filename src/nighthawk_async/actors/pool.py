@@ -103,7 +103,7 @@ class Pool:
 
     @property
     def max_concurrent(self) -> int:
-        """How many jobs run at the same time at most."""
+        """The number of jobs that run at the same time at most."""
         return self._max_concurrent
 
     @property

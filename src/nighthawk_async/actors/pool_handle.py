@@ -43,29 +43,29 @@ class JobHandle(Generic[Result_co]):
 
     @property
     def status(self) -> JobStatus:
-        """How far the job is."""
+        """The state of the job."""
         return cast("JobStatus", self._job.phase)
 
     @property
     def result(self) -> Result_co | None:
-        """What the job returned; None unless it is `completed`."""
+        """The result of the job; None unless it is `completed`."""
         return self._job.result
 
     @property
     def error(self) -> BaseException | None:
-        """What awaiting the handle raises; None unless the job failed, was rejected or was cancelled."""
+        """The exception of a job that failed, was rejected or was cancelled; None for others."""
         self._job.claim()
         return self._job.error
 
     @property
     def rejection_policy(self) -> str | None:
-        """Which backpressure rejected the job; None unless it is `rejected`."""
+        """The backpressure policy that rejected the job; None unless it is `rejected`."""
         error = self._job.error
         return error.policy if self.status == "rejected" and isinstance(error, JobRejectedError) else None
 
     @property
     def rejection_reason(self) -> str | None:
-        """Why the job was rejected; None unless it is `rejected`."""
+        """The reason for the rejection; None unless the job is `rejected`."""
         error = self._job.error
         return error.reason if self.status == "rejected" and isinstance(error, JobRejectedError) else None
 

@@ -1,4 +1,4 @@
-"""How one job of a pool goes from being submitted to its end: plain state, and waiting for it. Floor 1.
+"""One job of a pool from its submission to its end: plain state, and waiting for it. Floor 1.
 
     blocked ──► queued ──► running ──► completed | failed | cancelled
        │           └─────────────────► cancelled | rejected
@@ -36,7 +36,7 @@ JobStatus: TypeAlias = Literal["queued", "running", "completed", "failed", "reje
 
 
 class JobOwner(Protocol):
-    """What a job knows of its pool: what it is called, and which jobs wait for it."""
+    """The pool as its jobs see it: its name, and the jobs that wait for it."""
 
     pool: str
     waits: PoolWaits
@@ -126,12 +126,12 @@ class Job(Generic[Result]):
 
     @property
     def id(self) -> str:
-        """Which job it is: the name of the pool, and how many were submitted before it."""
+        """The id of the job: the name of the pool, and the number of jobs submitted before it."""
         return f"{self.owner.pool}[{self.index}]"
 
     @property
     def waits_of_pool(self) -> PoolWaits:
-        """Which jobs wait for the pool."""
+        """The jobs that wait for the pool."""
         return self.owner.waits
 
     @property
@@ -141,7 +141,7 @@ class Job(Generic[Result]):
 
     @property
     def result(self) -> Result | None:
-        """What it returned; None while it has not returned."""
+        """The result; None while there is none."""
         return self._result
 
     def claim(self) -> None:

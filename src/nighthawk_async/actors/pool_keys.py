@@ -1,4 +1,4 @@
-"""Which idempotency key stands for which job of a pool, and for how long. Floor 1."""
+"""Idempotency keys of the jobs of a pool, and their lifetimes. Floor 1."""
 
 from collections import OrderedDict
 from collections.abc import Hashable

@@ -23,16 +23,16 @@ QueueOrder: TypeAlias = Literal["fifo", "lifo", "priority", "fair_round_robin"]
 
 
 class Queueable(Protocol):
-    """What can wait in a queue."""
+    """An item that can wait in a queue."""
 
     @property
     def key(self) -> Hashable:
-        """Whom it belongs to, where keys take turns."""
+        """Fairness key; items of different keys alternate."""
         ...
 
     @property
     def priority(self) -> int:
-        """How much it matters, where that counts."""
+        """Priority, in orders that have one."""
         ...
 
 

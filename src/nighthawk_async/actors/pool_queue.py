@@ -1,4 +1,4 @@
-"""Which jobs of a pool run, which wait, and what happens to one for which there is no place. Floor 1.
+"""Admission of jobs to a pool: those that run, those that wait, and the policy for a full queue. Floor 1.
 
 Every method is synchronous: it changes plain state and says what is to be done (`pool` does it). Two things
 are always true:
@@ -33,7 +33,7 @@ Item = TypeVar("Item", bound=Queueable)
 
 
 class Placement(NamedTuple, Generic[Item]):
-    """Where an item went.
+    """The placement of an item.
 
     Args:
         where: `started`, `queued`, `rejected` (it was dropped), `refused` (the submitter gets an error) or
@@ -72,12 +72,12 @@ class PoolQueue(Generic[Item]):
 
     @property
     def queued(self) -> int:
-        """How many items are queued."""
+        """The number of queued items."""
         return len(self._queued)
 
     @property
     def blocked(self) -> int:
-        """How many items wait for a place in the queue."""
+        """The number of items that wait for a free slot in the queue."""
         return len(self._blocked)
 
     def place(self, item: Item) -> Placement[Item]:
@@ -139,7 +139,7 @@ class PoolQueue(Generic[Item]):
         return items
 
     def blocked_items(self) -> Iterator[Item]:
-        """What waits for a place at this moment, the first first."""
+        """The items that wait for a free slot at this moment, in the order of arrival."""
         return iter(tuple(self._blocked))
 
     def _has_room(self) -> bool:

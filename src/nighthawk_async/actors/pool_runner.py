@@ -63,7 +63,7 @@ async def _call(function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) 
 
 
 def _without_cancellations(error: BaseException) -> BaseException | None:
-    """What is an error in it; None when it is cancellations only. Nurseries raise both in groups."""
+    """The errors in it; None when it is cancellations only. Nurseries raise both in groups."""
     cancelled = get_cancelled_exc_class()
     if isinstance(error, BaseExceptionGroup):
         return cast("BaseExceptionGroup[BaseException]", error).split(cancelled)[1]

@@ -1,4 +1,4 @@
-"""Which running jobs of a pool wait for the pool itself, and when that can never end. Floor 1.
+"""Running jobs that wait for their own pool, and the detection of waits that can never end. Floor 1.
 
 A job that awaits the handle of another job of its pool, or submits to its pool and is blocked, holds a worker
 while it waits. When every worker is held so, none of them is ever free again; and jobs that wait for each
@@ -27,22 +27,22 @@ class Worker(Protocol):
 
     @property
     def id(self) -> str:
-        """Which job it is."""
+        """The id of the job."""
         ...
 
     @property
     def phase(self) -> str:
-        """How far it is."""
+        """The phase of the job."""
         ...
 
     @property
     def task_id(self) -> int | None:
-        """Which task runs it."""
+        """The id of the task that runs it."""
         ...
 
     @property
     def deadline(self) -> float:
-        """When it is cancelled by a deadline around the pool, as the loop counts time; infinity for never."""
+        """The time of a deadline around the pool, by the clock of the loop; infinity for none."""
         ...
 
     @property
@@ -73,7 +73,7 @@ class PoolWait:
         self._task = anyio.get_current_task()
 
     def end(self) -> None:
-        """What was waited for is there, or the wait was cancelled."""
+        """End the wait: its object is there, or it was cancelled."""
         waits = self._waits.get(self._worker, [])
         if self in waits:
             waits.remove(self)

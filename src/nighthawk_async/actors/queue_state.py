@@ -23,7 +23,7 @@ Message = TypeVar("Message")
 
 
 class QueueState(Generic[Message]):
-    """What is sent and not yet received, and who waits.
+    """Messages that are sent and not yet received, and the tasks that wait.
 
     Args:
         capacity: How many messages are held at most; None for no limit, 0 to hand each from its sender to

@@ -19,7 +19,7 @@ RestartMode: TypeAlias = Literal["never", "on_failure", "always"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """When a child is restarted, and after which delay. How many restarts are too many is the supervisor's.
+    """Conditions and delay of a child's restarts. The limit for restarts belongs to the supervisor.
 
     The delay grows (by `factor`) with every restart of the child within the window of its supervisor. A
     deterministic jitter, which depends on the child's name and on how often it was restarted, keeps children
@@ -54,7 +54,7 @@ class Restart:
         return self.mode == "always" or (is_failure and self.mode == "on_failure")
 
     def delay_seconds(self, child: str, *, recent_restarts: int, restart_number: int) -> float:
-        """How many seconds a child is left down before a restart.
+        """The delay before a restart, in seconds.
 
         Args:
             child: The name of the child.
@@ -71,7 +71,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartLimit:
-    """How many restarts of all children together are too many, and what a supervisor does then.
+    """Limit for the restarts of all children together, and the reaction of the supervisor.
 
     Args:
         max_restarts: How many restarts within the window are not too many.
@@ -111,7 +111,7 @@ class RestartHistory:
         self.count = 0
 
     def recent(self, now: float) -> int:
-        """How many restarts lie within the window that ends now; never more than the limit allows."""
+        """The number of restarts within the window that ends now; never more than the limit allows."""
         while self._times and self._times[0] <= now - self._window_seconds:
             self._times.popleft()
         return len(self._times)

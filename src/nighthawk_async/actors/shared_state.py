@@ -1,4 +1,4 @@
-"""What shared cells and maps have in common: versions, figures, those who wait for a change. Floor 1.
+"""Common parts of shared cells and maps: versions, statistics, waits for a change. Floor 1.
 
 It knows nothing of the values.
 """
@@ -134,7 +134,7 @@ class SharedState:
 
 
 def refuse_coroutine(result: Result) -> Result:
-    """What the function of an update gave, unless the function was async.
+    """Return the result of an update function, unless the function was async.
 
     Raises:
         TypeError: It gave a coroutine.
@@ -146,7 +146,7 @@ def refuse_coroutine(result: Result) -> Result:
 
 
 def find_shared_namespace(scope: NamespaceKind | None) -> Namespace:
-    """Where a shared cell or map is named.
+    """The namespace of a shared cell or map.
 
     Args:
         scope: The innermost extent of this kind. None: the run around the caller, without one the process.

@@ -163,12 +163,12 @@ class Supervisor:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the supervisor."""
         return self._driver.name
 
     @property
     def status(self) -> SupervisorStatus:
-        """How far it is."""
+        """The state of the supervisor."""
         if self._driver.has_ended:
             return "stopped" if self._driver.state.failure is None else "failed"
         if self._driver.task_group is None:

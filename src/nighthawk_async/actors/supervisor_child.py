@@ -1,4 +1,4 @@
-"""What a supervisor knows of one child: plain state. Floor 1.
+"""State of one child of a supervisor. Floor 1.
 
     waiting ─► running ─► to_stop ─► asked ─► cancelled        it runs in the last four
        ▲          │          └─────────┴──────────┤
@@ -45,7 +45,7 @@ UP: tuple[ChildPhase, ...] = ("waiting", "begins_to_stop", *ALIVE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildEnding:
-    """How a child ended.
+    """The end of a child.
 
     Args:
         kind: `finished`, whatever it raised, when it has nothing to do in another run (a closed actor).
@@ -149,17 +149,17 @@ class ChildRecord:
 
     @property
     def restart_count(self) -> int:
-        """How often it has been restarted, by itself or along with others."""
+        """The number of its restarts, alone or together with siblings."""
         return max(self.start_count - 1, 0)
 
     def delay_seconds(self, now: float) -> float:
-        """How many seconds it is left down before its next restart."""
+        """The delay before its next restart, in seconds."""
         return self.restart.delay_seconds(
             self.name, recent_restarts=self.history.recent(now), restart_number=self.history.count + 1
         )
 
     def view(self) -> ChildState:
-        """How it is now."""
+        """A snapshot of its present state."""
         return ChildState(
             name=self.name,
             status=self.status,

@@ -1,4 +1,4 @@
-"""What happened to the children of a supervisor, as a bounded list and as a stream. Floor 1."""
+"""Events of the children of a supervisor, as a bounded list and as a stream. Floor 1."""
 
 from collections import deque
 from dataclasses import dataclass

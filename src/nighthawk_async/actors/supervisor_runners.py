@@ -1,4 +1,4 @@
-"""What a supervisor runs as a child: a function, or an actor. Floor 1.
+"""Children of a supervisor: functions and actors. Floor 1.
 
 It does not decide when: `supervisor_state` does.
 """
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class SupervisorPlace:
-    """Where a supervisor runs: the child of another supervisor that has entered it, if one has."""
+    """The position of a supervisor: the child of another supervisor that has entered it, if one has."""
 
     __slots__ = ("outer",)
 
@@ -38,7 +38,7 @@ class SupervisorPlace:
 
 
 class ChildRunner(ABC):
-    """What runs as a child, once or several times, one time after the other."""
+    """Runs a child, once or several times, one time after the other."""
 
     must_begin: ClassVar[bool] = False
     """Whether it is started even when it is to stop before."""
@@ -157,7 +157,7 @@ class FunctionRunner(ChildRunner):
         self._has_asked = False
 
     def find_child(self) -> SupervisedChild:
-        """What the function learns of its supervisor."""
+        """Return the child that runs this function, as its supervisor knows it."""
         self._has_asked = True
         return self._child
 

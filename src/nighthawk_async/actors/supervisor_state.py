@@ -1,4 +1,4 @@
-"""What a supervisor decides: who is started, who is stopped, when it gives up. Floor 1.
+"""Decisions of a supervisor: starting, stopping, giving up. Floor 1.
 
 Plain state without waiting: the supervisor says what happened and what time it is, `advance` says what is to
 be done, and `next_time` when to ask again. Where in doubt it decides as Erlang's supervisors do.
@@ -182,11 +182,11 @@ class SupervisorState:
     # ---- what is to be done
 
     def advance(self, now: float) -> list[Action]:
-        """What is to be done now. When that is done, there may be more."""
+        """Return the actions to take now. There may be more when they are done."""
         return [*self._asks(), *self._cancels(now), *self._starts(now), *self._conclusions()]
 
     def next_time(self) -> float:
-        """When there will be something to be done though nothing happens; infinity for never."""
+        """The time of the next action that needs no event before it; infinity for none."""
         deadlines = [child.stop_by for child in self._children.in_phase("asked")]
         waiting = self._children.in_phase("waiting") if self._may_start() else ()
         starts = [child.start_at for child in waiting if child.start_at is not None]

@@ -128,7 +128,7 @@ def end_job(node: NodeWriter, phase: str, result: object, error: BaseException |
 
 
 class _ControlledJob:
-    """How whoever watches influences a job: it can be cancelled."""
+    """Control of a job by observers: it can be cancelled."""
 
     __slots__ = ("_cancel",)
 

@@ -41,7 +41,7 @@ _REPORT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallOptions:
-    """How calls are made. What makes no sense is refused here, before anything starts.
+    """Options of calls. Bad values are refused here, before anything starts.
 
     Args:
         title: The name of the combinator, for task names, progress bars and error messages.

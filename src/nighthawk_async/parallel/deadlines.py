@@ -95,7 +95,7 @@ class Deadline:
 
     @property
     def remaining_seconds(self) -> float:
-        """How much time is left, in seconds; negative when the work is late, all before the block began.
+        """The remaining time, in seconds; negative when the work is late, all before the block began.
 
         For a block on an event loop it can be asked there and in any thread that belongs to no other. In a
         thread it is the event loop that answers, so the loop must be running: it never answers while it
@@ -189,7 +189,7 @@ class Deadline:
 
 
 def find_deadline_error() -> DeadlineExceededError | None:
-    """What to raise because the time of the caller is over; None when it is not.
+    """Return the error to raise because the caller's time is over; None when it is not.
 
     For whoever calls one function after the other. In a thread, where nothing interrupts it, the outermost
     deadline that is over counts, and the loop must be running, as for `Deadline.remaining_seconds`. On the
@@ -248,7 +248,7 @@ class _HandedOver:
         self._at = time.monotonic()
 
     def left_seconds(self) -> float:
-        """What is left of it on arrival, in seconds."""
+        """The time that is left of it on arrival, in seconds."""
         if self.limit.is_at_hand:
             return self.limit.remaining_seconds
         return self._left_seconds - (time.monotonic() - self._at)
@@ -306,5 +306,5 @@ def _remaining_seconds(limit: Deadline) -> float:
 
 
 def _seconds_left_on_loop() -> float:
-    """What the cancel scopes around the caller leave it; minus infinity when one of them was cancelled."""
+    """The seconds that the caller's cancel scopes leave it; minus infinity when one was cancelled."""
     return anyio.current_effective_deadline() - anyio.current_time()

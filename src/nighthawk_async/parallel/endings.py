@@ -1,4 +1,4 @@
-"""How what ends is told to whoever watches. Floor 1. Light, because every natural function loads it."""
+"""Reporting of ends to observers. Floor 1. Light, because every natural function loads it."""
 
 from ..observation import NodeState
 from .task_errors import TaskCancelledError
@@ -7,7 +7,7 @@ __all__ = ["state_after"]
 
 
 def state_after(leaving: BaseException | None) -> NodeState:
-    """How something has ended; what was asked to end has not failed.
+    """Return the state after an end; work that was asked to end has not failed.
 
     Args:
         leaving: What leaves it; None when all went well.

@@ -25,7 +25,7 @@ class ParallelError(PicklableError):
 
 
 class CallCancelledError(ParallelError):
-    """What was called ended in a cancellation that nobody around it had asked for.
+    """A call ended in a cancellation that no scope around it had asked for.
 
     On asyncio this happens when a call awaits a task or future that somebody else cancelled.
     """

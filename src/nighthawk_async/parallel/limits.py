@@ -8,7 +8,7 @@ __all__ = ["checked_max_concurrent", "checked_seconds"]
 
 
 def checked_max_concurrent(max_concurrent: object) -> int | None:
-    """How many calls may be in flight at once; None for as many as there are.
+    """Return the number of calls that may be in flight at once; None for all.
 
     Raises:
         InvalidLimitError: It is neither None nor a positive integer.

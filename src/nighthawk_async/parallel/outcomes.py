@@ -1,4 +1,4 @@
-"""How calls end: values without behaviour. Floor 1."""
+"""Outcomes of calls: values without behaviour. Floor 1."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ Outcome: TypeAlias = Succeeded[Result] | Failed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled(Generic[Result_co]):
-    """How all calls of a `settle` ended.
+    """Outcomes of all calls of a `settle`.
 
     Args:
         outcomes: One per item, in the order of the items.
@@ -48,20 +48,20 @@ class Settled(Generic[Result_co]):
 
     @property
     def succeeded(self) -> int:
-        """How many calls returned."""
+        """The number of calls that returned."""
         return sum(isinstance(outcome, Succeeded) for outcome in self.outcomes)
 
     @property
     def failed(self) -> int:
-        """How many calls raised."""
+        """The number of calls that raised."""
         return len(self.outcomes) - self.succeeded
 
     def values(self) -> list[Result_co]:
-        """What the calls returned that did, in the order of the items."""
+        """The results of the calls that returned, in the order of the items."""
         return [outcome.value for outcome in self.outcomes if isinstance(outcome, Succeeded)]
 
     def errors(self) -> list[Exception]:
-        """What the calls raised that did, in the order of the items."""
+        """The errors of the calls that raised, in the order of the items."""
         return [outcome.error for outcome in self.outcomes if isinstance(outcome, Failed)]
 
     def __len__(self) -> int:

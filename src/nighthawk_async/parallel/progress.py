@@ -1,4 +1,4 @@
-"""How far calls in parallel have come. Floor 1.
+"""Progress of calls in parallel. Floor 1.
 
 The room knows nothing of models, so what was used is read from a source that the runtime sets.
 """
@@ -27,7 +27,7 @@ usage_source: ContextVar[Callable[[], Any] | None] = ContextVar("nighthawk_async
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a `map`, `settle`, `stream` or `race` has come.
+    """Progress of a `map`, `settle`, `stream` or `race`.
 
     Args:
         total: How many items there are; None as long as that is unknown.
@@ -156,7 +156,7 @@ def _usage_since_now() -> Callable[[], Any] | None:
 
 
 def _difference(read: Callable[[], Any], before: Any) -> Any:
-    """What was used in between, or all that was used when that cannot be computed."""
+    """Return the usage in between, or the whole usage when that cannot be computed."""
     now = read()
     try:
         return now - before

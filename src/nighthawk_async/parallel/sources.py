@@ -14,7 +14,7 @@ _CLOSE_SECONDS = 10.0
 
 
 class End(Enum):
-    """What comes after the last item."""
+    """Marks the end, after the last item."""
 
     END = "end"
 

@@ -1,4 +1,4 @@
-"""What a task runs that can be steered, suspended and stopped from its handle. Floor 1.
+"""Work of a task that can be steered, suspended and stopped from its handle. Floor 1.
 
 It does not know what such a thing is: a natural step, for instance, says so by registering a control.
 """
@@ -9,7 +9,7 @@ __all__ = ["TaskControl"]
 
 
 class TaskControl(Protocol):
-    """How something that runs in a task is steered. Everything happens on the task's event loop."""
+    """Steering of work that runs in a task. Everything happens on the task's event loop."""
 
     @property
     def is_suspended(self) -> bool:

@@ -43,7 +43,7 @@ _root_of_loop: RunVar[TaskNode] = RunVar("nighthawk_async_root_task")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentTask:
-    """Who the task of the caller is.
+    """The task of the caller.
 
     Args:
         id: Its id, by its position among the tasks: `run/tasks[0]/fetch[3]`. The same in every execution of
@@ -194,7 +194,7 @@ def enter_positions(positions: Positions) -> None:
 
 
 def find_positions() -> Positions:
-    """Where what the caller starts gets its ids: below its task, or below its part of that.
+    """The positions that give ids to tasks the caller starts: below its task, or below its part of that.
 
     Raises:
         anyio.NoEventLoopError: There is no task, and no event loop to make a root for.

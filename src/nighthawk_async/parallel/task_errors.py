@@ -32,11 +32,11 @@ class TaskError(ParallelError):
 
 
 class NotSuspendedError(TaskError):
-    """What runs in the task is not suspended, so it cannot be resumed."""
+    """The work of the task is not suspended, so it cannot be resumed."""
 
 
 class AlreadyResumedError(NotSuspendedError):
-    """What runs in the task was resumed before and has not gone on yet: two have resumed it."""
+    """The work of the task was resumed before and has not gone on yet: two have resumed it."""
 
 
 class NothingToControlError(TaskError):

@@ -49,7 +49,7 @@ class TaskHandle(Generic[Result_co]):
 
     @property
     def name(self) -> str:
-        """What the task is called."""
+        """The name of the task."""
         return self._state.node.name
 
     @property
@@ -59,7 +59,7 @@ class TaskHandle(Generic[Result_co]):
 
     @property
     def status(self) -> TaskStatus:
-        """How far the task is."""
+        """The state of the task."""
         return self._state.status
 
     @property

@@ -1,4 +1,4 @@
-"""What others add to tasks: mailboxes, names, and the identity of what runs. Floor 1.
+"""Additions of other rooms to tasks: mailboxes, names, and the identity of the work. Floor 1.
 
 Tasks know nothing of mailboxes, namespaces or runs. Whoever joins them installs hooks, once, when it is
 imported. Without hooks tasks have no mailbox, and run, scope and step are unknown.
@@ -44,7 +44,7 @@ def _find_no_execution() -> ExecutionRef | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskHooks:
-    """What others add to tasks.
+    """Additions of other rooms to tasks.
 
     Args:
         make_mailbox: Makes the mailbox of a task from its id, when it is first asked for; it is closed when

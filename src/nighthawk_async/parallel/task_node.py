@@ -1,4 +1,4 @@
-"""What is known of a task while it lives: who it is, whether it shall end, what controls it. Floor 1.
+"""State of a living task: its identity, its cancellation, its control. Floor 1.
 
 It neither runs nor cancels anything (`task_state`, `tasks`).
 """
@@ -94,7 +94,7 @@ class TaskNode:
 
     @property
     def control(self) -> TaskControl | None:
-        """What was registered last of what still runs; None for nothing."""
+        """The control registered last whose work still runs; None for none."""
         return next(reversed(self._controls.values()), None)
 
     @property

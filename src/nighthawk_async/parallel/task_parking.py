@@ -1,4 +1,4 @@
-"""Where something that runs parks while it is suspended: the machine behind suspend and resume. Floor 1.
+"""Parking of suspended work: the machine behind suspend and resume. Floor 1.
 
     running ── suspend ──► suspending ── boundary ──► suspended ── resume ──► resuming ── goes on ──► running
 
@@ -39,7 +39,7 @@ class ParkingPlace:
 
     @property
     def state(self) -> ParkingState:
-        """What state it is in."""
+        """The present state."""
         return self._state
 
     @property

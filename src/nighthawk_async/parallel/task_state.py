@@ -1,4 +1,4 @@
-"""How one task goes from pending to its end: plain state, and waiting for its end. Floor 1.
+"""One task from pending to its end: plain state, and waiting for its end. Floor 1.
 
     pending ──► running ──► completed | failed | cancelled
        └──────────────────────────────────────► cancelled
@@ -63,7 +63,7 @@ class TaskState(Generic[Result]):
 
     @property
     def status(self) -> TaskStatus:
-        """How far the task is."""
+        """The state of the task."""
         if self._phase == "running":
             control = self.node.control
             return "running" if control is None or not control.is_suspended else "suspended"

@@ -102,7 +102,7 @@ def begin_task(group: NodeWriter, state: TaskState[Any], args: tuple[object, ...
 
 
 class _CancellableTask:
-    """How whoever watches influences a task, as its handle does."""
+    """Control of a task by observers, as its handle has it."""
 
     __slots__ = ("_handle",)
 

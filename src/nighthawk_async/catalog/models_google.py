@@ -61,7 +61,7 @@ def _gemini(name: str, capabilities: ModelCapabilities, prices: ModelPrice | Non
 
 
 def _rising(usual: ModelPrice) -> ModelPrice:
-    """What `_BEYOND_200K` says."""
+    """Return the prices described by `_BEYOND_200K`."""
     return with_long_requests(usual, above=200_000, sent="2", received="1.5")
 
 

@@ -101,7 +101,7 @@ _UNNAMED = ModelCapabilities()
 
 
 def _rising(usual: ModelPrice) -> ModelPrice:
-    """What `_BEYOND_272K` says."""
+    """Return the prices described by `_BEYOND_272K`."""
     return with_long_requests(usual, above=272_000, sent="2", received="1.5")
 
 

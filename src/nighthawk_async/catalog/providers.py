@@ -37,7 +37,7 @@ Named one by one: what merely looks like a credential may be a new one for each 
 
 
 class RetryRules(Struct, frozen=True, kw_only=True):
-    """When a provider wants a failed request to be sent again, and after how long.
+    """A provider's rules for retries: the conditions, and the delays.
 
     Args:
         statuses: The HTTP statuses after which a request is sent again; None for 408, 409, 429 and everything

@@ -16,7 +16,7 @@ __all__ = ["overridden_capabilities"]
 def overridden_capabilities(
     capabilities: ModelCapabilities, overrides: Mapping[str, Any]
 ) -> ModelCapabilities:
-    """What a model can do, as the catalog says and the setting corrects it.
+    """Return the capabilities of a model: the catalog's, corrected by the setting.
 
     Args:
         capabilities: What the catalog says.

@@ -1,4 +1,4 @@
-"""Where a model is reached and how it is told who asks. Floor 4.
+"""The address of a model, and its authentication. Floor 4.
 
 An endpoint holds credentials and shows them nowhere: its `repr` leaves them out, and every error goes through
 `name_error`, which redacts them.

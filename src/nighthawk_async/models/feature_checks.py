@@ -16,7 +16,7 @@ __all__ = ["check_features"]
 
 
 class _Fault(NamedTuple):
-    """What is wrong with a request, and the field of `ModelCapabilities` that says so."""
+    """A fault of a request, and the field of `ModelCapabilities` that it contradicts."""
 
     complaint: str
     capability: str

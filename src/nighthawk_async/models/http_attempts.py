@@ -81,7 +81,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         return is_in_progress or self.tally.may_have_lost
 
     def consumption(self) -> list[AttemptUsage]:
-        """What each attempt consumed, as far as it is known."""
+        """The consumption of each attempt, as far as it is known."""
         failed = self.tally.failed
         if self._attempt is None:
             return failed

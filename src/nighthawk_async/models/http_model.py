@@ -82,11 +82,11 @@ class HttpModel:
 
     @property
     def capabilities(self) -> ModelCapabilities:
-        """What the model can do."""
+        """The capabilities of the model."""
         return self._capabilities
 
     def endpoint_of(self, settings: Mapping[str, Any]) -> Endpoint:
-        """Where a request goes, for telemetry.
+        """Return the endpoint of a request, for telemetry.
 
         Args:
             settings: The settings of the request.

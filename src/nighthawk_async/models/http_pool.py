@@ -36,7 +36,7 @@ _Origin: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpPoolStatistics:
-    """What a pool holds at one moment.
+    """Numbers of a pool's connections at one moment.
 
     Args:
         idle: Connections waiting for a request.
@@ -90,7 +90,7 @@ class HttpPool:
         await self.aclose()
 
     def statistics(self) -> HttpPoolStatistics:
-        """What the pool holds now."""
+        """Return the present numbers of connections."""
         return HttpPoolStatistics(idle=self._idle_count, in_flight=self._in_flight)
 
     def post(
@@ -275,7 +275,7 @@ class HttpExchange:
 
 
 def too_long(max_bytes: int) -> str:
-    """What is said of a response that is longer than it may be."""
+    """Return the error of a response that is longer than it may be."""
     return f"the response is over {max_bytes:,} bytes long (max_response_bytes)"
 
 

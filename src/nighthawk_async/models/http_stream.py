@@ -48,7 +48,7 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
 
     @property
     def usage(self) -> Usage | None:
-        """What the request consumed so far, over all attempts; None when nothing was sent."""
+        """The usage of the request so far, over all attempts; None when nothing was sent."""
         return None if self._attempts is None else self._attempts.tally.usage
 
     @property

@@ -25,7 +25,7 @@ __all__ = ["HttpConnection", "ResponseHead"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseHead:
-    """What comes before a response's body.
+    """The status line and the headers of a response.
 
     Args:
         status: The HTTP status code.

@@ -148,7 +148,7 @@ class LocalModel:
 
     @property
     def capabilities(self) -> ModelCapabilities:
-        """What the model can do."""
+        """The capabilities of the model."""
         return self._capabilities
 
     def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -33,7 +33,7 @@ _LAST_WORDS_LINES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalServerLaunch:
-    """How to start a server. Models with an equal launch share one server in a run.
+    """Parameters to start a server. Models with equal ones share one server in a run.
 
     Args:
         gguf: The GGUF file to serve.
@@ -52,7 +52,7 @@ class LocalServerLaunch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAccess:
-    """How to reach a server.
+    """The address of a server, and its key.
 
     Args:
         address: The URL below which it answers.
@@ -71,7 +71,7 @@ class _Report(msgspec.Struct, frozen=True):
 
 
 def available_processors(quota: Path = _PROCESSOR_QUOTA) -> int:
-    """How many processors this process may use.
+    """Return the number of processors that this process may use.
 
     In a container that may use two of sixty-four processors, sixty-four threads would wait for each other
     most of the time.

@@ -39,7 +39,7 @@ class LocalServer:
 
     @property
     def starts(self) -> int:
-        """How many times a process was started."""
+        """The number of processes started."""
         return self._starts
 
     @property

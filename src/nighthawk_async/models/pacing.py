@@ -87,7 +87,7 @@ class Pacer:
         self._wake_at = _NEVER
 
     def statistics(self) -> PacerStatistics:
-        """How many requests are in flight, and how many wait."""
+        """Return the numbers of requests in flight and waiting."""
         return self._state.statistics()
 
     def admit_nowait(self, demand: Demand, *, turn: int | None = None) -> Permit | None:

@@ -18,7 +18,7 @@ _UNTIL_SOMETHING_HAPPENS = float("inf")
 
 
 class PacingLimits(Struct, frozen=True, kw_only=True):
-    """What the configuration limits; None for no limit.
+    """Limits of the configuration; None for no limit.
 
     Args:
         max_concurrent_requests: Requests in flight at once.
@@ -32,7 +32,7 @@ class PacingLimits(Struct, frozen=True, kw_only=True):
 
 
 class Demand(Struct, frozen=True, kw_only=True):
-    """What a request needs before it may be sent.
+    """The needs of a request before it may be sent.
 
     Args:
         lane: The model it goes to.
@@ -52,7 +52,7 @@ class Demand(Struct, frozen=True, kw_only=True):
         return self.input_tokens + self.output_tokens
 
     def units(self, kind: RateLimitKind) -> int:
-        """How much of a rate limit it takes.
+        """Return its share of a rate limit.
 
         Args:
             kind: What the limit counts.
@@ -92,14 +92,14 @@ class Ticket(Struct, eq=False):
 
 
 class _Allowance(Struct):
-    """What a rate limit left when a response told of it last."""
+    """The rest of a rate limit, as the last response reported it."""
 
     remaining: int
     limit: int | None
     reset_at: float | None
 
     def blocked_until(self, needed: int, unanswered: int, now: float) -> float | None:
-        """When enough is left; None when it is already.
+        """Return the time at which enough is left; None for now.
 
         Args:
             needed: How much is needed.
@@ -151,7 +151,7 @@ class Lane:
         heapq.heappush(self._waiting, ticket)
 
     def blocked_until(self, demand: Demand, now: float) -> float | None:
-        """When the provider lets a request go; infinity for when something happens, None for now.
+        """Return the time at which a request may go; infinity for after another event, None for now.
 
         Args:
             demand: What the request needs.

@@ -30,7 +30,7 @@ class PacerShelf:
         self._idle: dict[Hashable, _Shelved] = {}  # in the order of their last use
 
     def __len__(self) -> int:
-        """How many pacers there are."""
+        """Return the number of pacers."""
         return len(self._used) + len(self._idle)
 
     def take(self, key: Hashable) -> Pacer:

@@ -1,4 +1,4 @@
-"""Who may send a request now, and when the next one may. Floor 4. Pure: nothing here waits or reads a clock.
+"""Admission of requests, now and next. Floor 4. Pure: nothing here waits or reads a clock.
 
 Requests wait in lanes, one for each model, because providers limit each model by itself. What the
 configuration limits (requests in flight, requests and tokens within a minute) and a delay that the server
@@ -22,7 +22,7 @@ _NEVER = float("inf")
 
 
 class PacerStatistics(Struct, frozen=True, kw_only=True):
-    """What a pacer sees at one moment.
+    """Numbers of a pacer at one moment.
 
     Args:
         in_flight: Requests that had their turn and are not over.
@@ -34,7 +34,7 @@ class PacerStatistics(Struct, frozen=True, kw_only=True):
 
 
 class PacingDecision(Struct, frozen=True, kw_only=True):
-    """What follows from the present state.
+    """A decision from the present state.
 
     Args:
         admitted: Requests that may be sent now, in order.
@@ -59,7 +59,7 @@ class PacingState:
         self._held_until = -_NEVER
 
     def statistics(self) -> PacerStatistics:
-        """How many are in flight, and how many wait."""
+        """Return the numbers of requests in flight and waiting."""
         return PacerStatistics(in_flight=len(self._start_of), waiting=self._waiting)
 
     def join(self, demand: Demand, *, turn: int | None = None) -> Ticket:
@@ -169,7 +169,7 @@ class PacingState:
         self._start_of[ticket] = self._counts.begin(ticket.demand, now)
 
     def _blocked_until(self, ticket: Ticket, full: set[LimitName], now: float) -> float | None:
-        """When a request may go, infinity for when something else happens; None for now.
+        """Return the time at which a request may go; infinity for after another event, None for now.
 
         Args:
             ticket: The request's ticket.

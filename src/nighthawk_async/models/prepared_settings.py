@@ -18,7 +18,7 @@ __all__ = ["PreparedSettings", "SettingsMemory"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PreparedSettings:
-    """What follows from the settings of a model and of a request together.
+    """The effective settings of a request to a model.
 
     Args:
         merged: All settings.

@@ -38,7 +38,7 @@ class UsageTally:
 
     @property
     def present(self) -> Usage | None:
-        """What the present attempt has reported; None when that is nothing, or there is none."""
+        """The usage reported by the present attempt; None for none."""
         return None if self._reported is None else self._priced(replace(self._reported, requests=0))
 
     @property

@@ -10,7 +10,7 @@ __all__ = ["remedy"]
 
 
 def remedy(model_id: str, capability: str, value: object = True) -> str:
-    """What to do about a capability that a model lacks, as the end of an error's message.
+    """Return the remedy for a missing capability, as the end of an error's message.
 
     Args:
         model_id: The model, `provider:name`.

@@ -1,4 +1,4 @@
-"""What the steps of a run share for their requests: the HTTP connection pool, and the pacers. Floor 4."""
+"""Shared state of a run's requests: the HTTP connection pool, and the pacers. Floor 4."""
 
 from collections.abc import AsyncGenerator, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

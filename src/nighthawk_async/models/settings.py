@@ -19,7 +19,7 @@ _Count = Annotated[int, Field(ge=1)]
 
 
 class TransportSettings(BaseModel):
-    """How requests are sent.
+    """Settings for sending requests.
 
     The limits of the whole request (600 seconds) and of the connection (5) and the two retries are those of
     the official SDKs. Half of the whole is given to the first event, since a reasoning model may think for

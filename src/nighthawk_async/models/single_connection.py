@@ -174,7 +174,7 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
             self._protocol.receive_data(data)
 
     async def _receive(self) -> bytes:
-        """What arrives; empty at the end."""
+        """Receive bytes; empty at the end."""
         if self._stream is None:
             raise httpx.ReadError("The connection is closed.")
         try:

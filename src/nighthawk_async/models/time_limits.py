@@ -44,7 +44,7 @@ class TimeLimits:
 
     @property
     def deadline(self) -> float:
-        """When the whole request must be over, on the event loop's clock; infinity before its first turn."""
+        """The time limit of the whole request, on the event loop's clock; infinity before its first turn."""
         return self._deadline
 
     def begin_attempt(self) -> None:

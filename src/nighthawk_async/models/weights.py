@@ -35,7 +35,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullProgress:
-    """How far a pull has come.
+    """Progress of a pull.
 
     Args:
         phase: What is going on; `waiting` means that another process pulls the same weights.
@@ -61,7 +61,7 @@ class _Marker(msgspec.Struct, frozen=True):
 
 
 def weights_path(source: WeightsSource, *, environment: Mapping[str, str] | None = None) -> Path:
-    """Where the weights lie, or would lie, on this machine.
+    """Return the path of the weights on this machine, present or not.
 
     Args:
         source: The weights.

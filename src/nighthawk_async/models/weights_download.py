@@ -29,7 +29,7 @@ _MESSAGE_CHARACTERS = 1_200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What a package client delivered.
+    """A delivery of a package client.
 
     Args:
         path: The file.
@@ -190,7 +190,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def _largest_file_bytes(directory: Path) -> int:
-    """How much has arrived: clients write the wheel once or twice, so the largest file tells, not the sum."""
+    """Return the bytes that have arrived. Clients write the wheel once or twice: the largest file counts."""
     largest = 0
     for folder, _, names in os.walk(directory):
         for name in names:

@@ -58,12 +58,12 @@ class NaturalBlock(Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """Where it stands, `python_module:function:number`: the same whatever the lines and folders are."""
+        """Its address, `python_module:function:number`: the same whatever the lines and folders are."""
         return f"{self.module}:{self.function_name}:{self.number}"
 
 
 class ParsedLiteral(Struct, frozen=True, kw_only=True):
-    """What one natural literal says by itself.
+    """The content of one natural literal by itself.
 
     Args:
         literal: The literal.

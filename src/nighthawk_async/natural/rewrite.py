@@ -36,7 +36,7 @@ class RewrittenFunction(Struct, frozen=True, kw_only=True):
 
 
 class Position(Struct, frozen=True, kw_only=True):
-    """What the syntax around a statement allows.
+    """The syntax around a statement, as far as it matters for a block.
 
     Args:
         is_in_loop: Whether `break` and `continue` have a loop to steer.

@@ -36,7 +36,7 @@ ScopeNode: TypeAlias = FunctionNode | ast.ClassDef
 
 
 class FunctionSource(Struct, frozen=True, kw_only=True):
-    """Where a function is defined.
+    """The source of a function.
 
     Args:
         node: The definition.

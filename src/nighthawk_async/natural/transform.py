@@ -38,11 +38,11 @@ _ASYNC_FLAGS = inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 class StepResult(Protocol):
-    """What the transformed code asks of a finished step."""
+    """A finished step, as the transformed code sees it."""
 
     @property
     def kind(self) -> OutcomeKind:
-        """How the step ended; one of the kinds that the block's syntax allows."""
+        """The outcome's kind; one that the block's syntax allows."""
         ...
 
     @property
@@ -52,12 +52,12 @@ class StepResult(Protocol):
 
     @property
     def return_value(self) -> object:
-        """What to return; read for the kind `return` only."""
+        """The value to return; read for the kind `return` only."""
         ...
 
     @property
     def exception(self) -> BaseException | None:
-        """What to raise; read for the kind `raise` only."""
+        """The exception to raise; read for the kind `raise` only."""
         ...
 
 
@@ -65,7 +65,7 @@ class CallExtent(Protocol):
     """The extent of one call of a function; of a generator, from its first value to its end."""
 
     def returned(self, value: object) -> object:
-        """What to return instead of what a `return` statement says: the value, validated."""
+        """Return the validated value of a `return` statement."""
         ...
 
     def concluded(self, value: Result) -> Result:
@@ -73,12 +73,12 @@ class CallExtent(Protocol):
         ...
 
     def fell_off(self) -> object:
-        """What to return when the function comes to its end: None, validated."""
+        """Return the validated None of a function that reaches its end."""
         ...
 
 
 class CallDoor(Protocol):
-    """What the calls of a function go through."""
+    """The gate that the calls of a function pass."""
 
     @property
     def is_watched(self) -> bool:

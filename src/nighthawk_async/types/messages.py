@@ -34,7 +34,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What a tool call gave.
+    """The result of a tool call.
 
     Args:
         call_id: The `ToolCall.id` this answers.
@@ -103,7 +103,7 @@ class ToolResultsMessage:
 
     @property
     def content(self) -> tuple[UserContent, ...]:
-        """What the model sees of all results, in order."""
+        """The contents of all results for the model, in order."""
         return tuple(item for result in self.results for item in result.content)
 
 

@@ -58,7 +58,7 @@ FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPrice:
-    """What a model costs, in US dollars per million tokens.
+    """Prices of a model, in US dollars per million tokens.
 
     Args:
         input: Tokens sent, as far as no other price holds for them.
@@ -96,7 +96,7 @@ class ModelPrice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCapabilities:
-    """What a model can do; unknown models get these conservative defaults.
+    """Capabilities of a model; unknown models get these conservative defaults.
 
     Args:
         tools: Whether it calls tools.
@@ -220,7 +220,7 @@ class ToolCallCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageReported:
-    """What this response consumed so far; a later report replaces an earlier one.
+    """The usage of this response so far; a later report replaces an earlier one.
 
     What cannot be true of it is left out; see `Usage.credible`.
     """

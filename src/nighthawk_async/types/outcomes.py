@@ -1,4 +1,4 @@
-"""How a step ends (specification 8.4). Floor 0."""
+"""Outcomes of a step (specification 8.4). Floor 0."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias

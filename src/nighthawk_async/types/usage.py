@@ -1,4 +1,4 @@
-"""What model requests consumed. Floor 0."""
+"""Usage of model requests. Floor 0."""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation

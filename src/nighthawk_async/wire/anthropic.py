@@ -34,7 +34,7 @@ class AnthropicCodec:
     name = PROTOCOL_NAME
 
     def find_refusal(self, item: MultimodalContent) -> str | None:
-        """Why the protocol cannot carry a media item; see `wire.codec.Codec`."""
+        """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""
         return find_refusal(item)
 
     def encode(

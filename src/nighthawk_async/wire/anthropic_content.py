@@ -77,7 +77,7 @@ def encode_result_content(result: ToolResult) -> list[dict[str, Any]]:
 
 
 def find_refusal(item: MultimodalContent) -> str | None:
-    """Why the protocol cannot carry a media item; None when it can.
+    """Return the reason why the protocol cannot carry a media item; None when it can.
 
     Args:
         item: The media item.

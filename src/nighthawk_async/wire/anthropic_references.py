@@ -42,7 +42,7 @@ def _find(part: object, root: object, open_references: tuple[str, ...], done: se
 
 
 def _target(root: object, reference: str) -> object:
-    """What a reference leads to inside the document; None when that is nothing."""
+    """Return the target of a reference inside the document; None if there is none."""
     if not reference.startswith(f"{_ROOT}/"):
         return None
     target = root

@@ -70,7 +70,7 @@ def _encode(given: object) -> dict[str, Any]:
 
 
 def _encode_kind(left: dict[str, Any]) -> dict[str, Any]:
-    """What values there are; what it says about them is taken out of what is left of the schema."""
+    """Encode the kinds of values; their keywords are removed from the rest of the schema."""
     if literals := {name: left.pop(name) for name in ("enum", "const") if _has_plain_values(left, name)}:
         left.pop("type", None)
         return literals

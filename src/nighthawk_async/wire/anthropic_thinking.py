@@ -1,4 +1,4 @@
-"""How much the model may think and write, in the words of Anthropic Messages. Floor 1.
+"""Limits for thinking and writing, in the terms of Anthropic Messages. Floor 1.
 
 Thinking counts towards `max_tokens`, which the protocol demands. Models are told how much to think by a word
 (`output_config.effort` beside adaptive thinking) or, older ones, by a number of tokens that must stay below
@@ -36,7 +36,7 @@ _TOKENS_OF_EFFORTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThinkingPlan:
-    """What the body says about thinking.
+    """The thinking fields of a request's body.
 
     Args:
         max_tokens: Tokens that the response may hold, thinking included.

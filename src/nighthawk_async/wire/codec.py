@@ -1,4 +1,4 @@
-"""What every wire codec offers: a request as HTTP parts, and events out of the answer. Floor 1.
+"""The interface of wire codecs: a request as HTTP parts, and events out of the answer. Floor 1.
 
 One codec speaks one provider protocol and holds no state; the state of one response is in the decoder it
 makes. Who sends the bytes, waits and tries again is the business of `models.http_model`.
@@ -90,7 +90,7 @@ class Codec(Protocol):
         ...
 
     def find_refusal(self, item: MultimodalContent) -> str | None:
-        """Why the protocol cannot carry a media item in a user message; None when it can.
+        """Return the reason why the protocol cannot carry a media item in a user message; None when it can.
 
         Args:
             item: The media item.
@@ -131,7 +131,7 @@ class Codec(Protocol):
 
 @runtime_checkable
 class DemandsMaxTokens(Protocol):
-    """What a codec offers as well whose protocol demands to be told how many tokens a response may hold."""
+    """A codec whose protocol requires the maximum number of tokens of a response."""
 
     def max_tokens_of(self, settings: Mapping[str, Any], capabilities: ModelCapabilities) -> int:
         """The tokens that a response may hold, thinking included.

@@ -57,7 +57,7 @@ class Candidate(msgspec.Struct, rename="camel"):
 
 
 class PromptFeedback(msgspec.Struct, rename="camel"):
-    """What the provider thinks of the prompt."""
+    """The provider's judgement of the prompt."""
 
     block_reason: str | None = None
     block_reason_message: str | None = None

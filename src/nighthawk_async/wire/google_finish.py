@@ -1,4 +1,4 @@
-"""What the finish reasons of Gemini mean. Floor 1.
+"""Meanings of Gemini's finish reasons. Floor 1.
 
 Source: `FinishReason` and `BlockedReason` in `types.py` of the official SDK.
 """

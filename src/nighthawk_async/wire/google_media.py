@@ -27,7 +27,7 @@ _guess_media_type = MimeTypes().guess_type
 
 
 def find_refusal(item: MultimodalContent) -> str | None:
-    """Why the protocol cannot carry a media item; None when it can.
+    """Return the reason why the protocol cannot carry a media item; None when it can.
 
     Args:
         item: The media item.

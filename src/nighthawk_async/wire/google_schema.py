@@ -164,7 +164,7 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _reached(name: str, references: Mapping[str, set[str]]) -> set[str]:
-    """Where references lead to from one of the definitions."""
+    """Return the definitions that one of them refers to."""
     reached: set[str] = set()
     left = list(references[name])
     while left:

@@ -1,4 +1,4 @@
-"""What kind of media a content item is, and how to speak of it where it cannot travel. Floor 1."""
+"""Kinds of media, and their descriptions where they cannot be sent. Floor 1."""
 
 import base64
 from collections.abc import Iterable, Set
@@ -85,7 +85,7 @@ def bare_media_type(media_type: str) -> str:
 
 
 def document_name(item: BinaryContent) -> str:
-    """What to call a document where the protocol wants a file name.
+    """Return a file name for a document, for protocols that require one.
 
     Args:
         item: The document.

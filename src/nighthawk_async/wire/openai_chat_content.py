@@ -56,7 +56,7 @@ def encode_user_content(content: tuple[UserContent, ...]) -> str | list[dict[str
 
 
 def find_refusal(item: MultimodalContent) -> str | None:
-    """Why the protocol cannot carry a media item; None when it can.
+    """Return the reason why the protocol cannot carry a media item; None when it can.
 
     Args:
         item: The media item.

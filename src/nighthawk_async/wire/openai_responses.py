@@ -23,7 +23,7 @@ class OpenAIResponsesCodec:
     name = PROTOCOL
 
     def find_refusal(self, item: MultimodalContent) -> str | None:
-        """Why the protocol cannot carry a media item; see `wire.codec.Codec`."""
+        """Return the reason why the protocol cannot carry a media item; see `wire.codec.Codec`."""
         return find_refusal(item)
 
     def encode(

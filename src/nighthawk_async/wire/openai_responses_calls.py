@@ -55,7 +55,7 @@ class _Streamed:
         return "".join(self.fragments if fragments is None else islice(self.fragments, fragments))
 
     def missing_in(self, whole: str) -> str:
-        """What a text has beyond them, where it begins with them."""
+        """Return the rest of a text that begins with them."""
         if len(whole) <= self.characters:
             return ""
         text = self.text()
@@ -109,7 +109,7 @@ class FunctionCalls:
 
     @property
     def waiting(self) -> int:
-        """How many calls have begun and were not handed out."""
+        """The number of calls that have begun and were not emitted."""
         return len(self._calls) - self._handed_out
 
     def begin(self) -> FunctionCall:

@@ -42,7 +42,7 @@ def encode_user_content(content: tuple[UserContent, ...]) -> str | list[dict[str
 
 
 def encode_result_content(content: tuple[UserContent, ...]) -> str | list[dict[str, Any]]:
-    """What a function gave: a plain text, unless it holds media that the protocol carries.
+    """Encode the result of a function: a plain text, unless it holds media that the protocol carries.
 
     Media that it does not carry are described in words, since a result can no longer be refused.
 
@@ -56,7 +56,7 @@ def encode_result_content(content: tuple[UserContent, ...]) -> str | list[dict[s
 
 
 def find_refusal(item: MultimodalContent) -> str | None:
-    """Why the protocol cannot carry a media item; None when it can.
+    """Return the reason why the protocol cannot carry a media item; None when it can.
 
     Args:
         item: The media item.

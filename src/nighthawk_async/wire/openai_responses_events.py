@@ -36,7 +36,7 @@ _Shape = TypeVar("_Shape")
 
 
 class Envelope(msgspec.Struct):
-    """What every event has, the unknown ones too."""
+    """Fields of every event, unknown ones included."""
 
     type: str | None = None
     error: msgspec.Raw = msgspec.Raw()
@@ -128,7 +128,7 @@ class WireUsage(msgspec.Struct):
 
 
 class IncompleteDetails(msgspec.Struct):
-    """Why a response is incomplete."""
+    """The reason why a response is incomplete."""
 
     reason: str | None = None
 

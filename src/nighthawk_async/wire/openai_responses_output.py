@@ -40,7 +40,7 @@ def is_output_event(name: str) -> bool:
 
 
 class ResponseOutput:
-    """What one answer has brought so far."""
+    """The output of one answer so far."""
 
     def __init__(self) -> None:
         self._items = OutputItems()
@@ -55,7 +55,7 @@ class ResponseOutput:
 
     @property
     def waiting_calls(self) -> int:
-        """How many calls have begun and were not handed out."""
+        """The number of calls that have begun and were not emitted."""
         return self._calls.waiting
 
     @property

@@ -99,7 +99,7 @@ def _reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> bo
 
 
 def _with_encrypted_reasoning(include: object) -> list[Any]:
-    """What the answer should hold beside the usual, reasoning included: it comes back in no other way."""
+    """Return the `include` list, with encrypted reasoning in it: it comes back in no other way."""
     if include is not None and not isinstance(include, list | tuple):
         raise ConfigurationError(f"Model setting 'include' must be a list, not {type(include).__name__}.")
     wanted = [] if include is None else list(cast("list[Any]", include))

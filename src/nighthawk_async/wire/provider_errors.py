@@ -30,7 +30,7 @@ _TRANSIENT_WORDS = (
 
 
 class ProviderMessage(Struct, frozen=True, kw_only=True):
-    """What a provider said went wrong.
+    """The provider's own account of an error.
 
     Args:
         message: One bounded line without secrets.

@@ -53,7 +53,7 @@ def decode_json(data: bytes | str) -> Any:
 
 
 def describe_not_json(error: Exception, text: str) -> str:
-    """What is wrong with a text that is no JSON, with the reason where Python's own writer would have it.
+    """Describe the fault of a text that is no JSON, with the reason where Python's own parser gives one.
 
     Args:
         error: What reading it raised, one of `NOT_JSON`.

@@ -1,4 +1,4 @@
-"""What an error response says about trying again: its headers, and Google's `RetryInfo`. Floor 1.
+"""Retry advice in error responses: headers, and Google's `RetryInfo`. Floor 1.
 
 Source: `_base_client.py` of the official SDKs, which read the same headers; `google.rpc.RetryInfo` for the
 delay that the Gemini API puts into the body of an error.
@@ -29,7 +29,7 @@ def is_transient_status(status: int, headers: Mapping[str, str] | None = None) -
 
 
 def retry_after_seconds(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
-    """How long the endpoint asks to wait, in seconds; None when it does not say, or says nonsense.
+    """Return the delay that the endpoint asks for, in seconds; None for none, or for nonsense.
 
     Args:
         headers: The response's headers, names in lower case.
@@ -46,7 +46,7 @@ def retry_after_seconds(headers: Mapping[str, str], *, now: datetime | None = No
 
 
 def retry_info_seconds(error: object) -> float | None:
-    """How long a Google API asks to wait, in seconds; None when it does not say.
+    """Return the delay that a Google API asks for, in seconds; None for none.
 
     Args:
         error: The error object of a response's body: its `details` may hold a `retryDelay` such as `34.5s`.

@@ -146,7 +146,7 @@ def _schemas_in(schema: _Schema) -> Iterator[_Schema]:
 
 
 def _depth(schema: _Schema, root: _Schema, depths: dict[str, int]) -> int:
-    """How deep objects and lists stand within each other; a schema that contains itself counts once.
+    """Return the depth of nested objects and lists; a schema that contains itself counts once.
 
     Args:
         schema: A strict schema.

@@ -96,7 +96,7 @@ class _PartialCall(Struct, kw_only=True, eq=False):
         return "" if not self.name or self._may_be_empty_object() else self.take_unshown()
 
     def take_unshown(self) -> str:
-        """What was held back, or arrived before the call had a name; from now on, all is shown at once."""
+        """Return the arguments held back so far; from now on, all are emitted at once."""
         if self.is_shown or not self.name:
             return ""
         self.is_shown = True
@@ -127,12 +127,12 @@ class ToolCallAccumulator:
 
     @property
     def completed(self) -> int:
-        """How many calls were handed out as complete."""
+        """The number of calls emitted as complete."""
         return self._completed
 
     @property
     def waiting(self) -> int:
-        """How many calls have begun and were not handed out."""
+        """The number of calls that have begun and were not emitted."""
         return len(self._calls) - self._completed
 
     @property

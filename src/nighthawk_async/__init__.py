@@ -197,7 +197,7 @@ _load, __dir__, __all__ = attach_exports(
 
 
 def __getattr__(name: str) -> object:
-    """What is exported, loaded now; and the version, read from the installed distribution."""
+    """Load an export on first use; the version comes from the installed distribution."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -196,7 +196,7 @@ class StepContextLimits(BaseModel):
 
 
 class LoopGuard(BaseModel):
-    """When a model goes round in circles: the same tool call with the same result, turn after turn.
+    """Limits for a model that repeats itself: the same tool call with the same result, turn after turn.
 
     Each number counts the turns in which that happened without anything new in between, the first one
     included. A result that changes, or anything else that is new, starts the count anew.

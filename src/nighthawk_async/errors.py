@@ -143,7 +143,7 @@ class NighthawkError(PicklableError):
 
     @property
     def message_without_content(self) -> str:
-        """What it says where no content may be shown: without what it quotes of models and values."""
+        """The message without content: without quotations of models and values."""
         return str(self) if self._without_content is None else self._without_content
 
     def without_content(self, message: str) -> Self:

@@ -38,7 +38,7 @@ class Execution:
 
     @property
     def depth(self) -> int:
-        """How many that have not ended are within each other, this one included."""
+        """The number of nested executions that have not ended, this one included."""
         depth, execution = 1, self.around
         while execution is not None:
             depth, execution = depth + 1, execution.around

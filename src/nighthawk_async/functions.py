@@ -39,7 +39,7 @@ RunStep: TypeAlias = Callable[[int, Mapping[str, object], str | None], object]
 
 
 class _Options(Struct, frozen=True, kw_only=True, eq=False):
-    """What the decorator was told: the checks, and the hook that gets values while answers stream."""
+    """Arguments of the decorator: the checks, and the hook that gets values while answers stream."""
 
     verifications: tuple[Verification, ...]
     on_partial: "Hooks | None"

@@ -18,7 +18,7 @@ __all__ = ["LazyModule", "attach_exports"]
 def attach_exports(
     package: str, *, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """What a package that loads its exports on first use defines: `__getattr__`, `__dir__` and `__all__`.
+    """Return `__getattr__`, `__dir__` and `__all__` for a package that loads its exports on first use.
 
     The submodules that names are taken from are attributes of the package, though not exported.
 

@@ -1,4 +1,4 @@
-"""What goes on is told to whoever watches, node by node. Floor 0.
+"""Reports of a program's work to observers, node by node. Floor 0.
 
 A node is one thing that goes on: a run, a step, a tool call, a task. Whoever watches puts a node in force;
 what is begun below it tells it so. Nobody watches by default, and then telling costs one look at a context
@@ -60,7 +60,7 @@ Inputs: TypeAlias = Mapping[str, object]
 
 
 class NodeControl(Protocol):
-    """How whoever watches may influence a node. Everything happens on the event loop of the node."""
+    """Control of a node by observers. Everything happens on the event loop of the node."""
 
     def request_cancel(self, reason: str | None) -> None:
         """Ask it to end."""
@@ -129,11 +129,11 @@ class NodeWriter(Protocol):
         ...
 
     def set_usage(self, usage: Usage) -> None:
-        """What it has itself consumed so far, without what is below it; replaces what was told before."""
+        """Set its own usage so far, without that of nodes below; replaces earlier reports."""
         ...
 
     def set_outputs(self, outputs: Inputs) -> None:
-        """What has come of it so far, by name; replaces what was told before. Its end has the last word."""
+        """Set its outputs so far, by name; replaces earlier reports. Its end has the last word."""
         ...
 
     def count_retry(self) -> None:

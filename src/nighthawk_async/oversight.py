@@ -1,4 +1,4 @@
-"""What looks at steps from outside before they have an effect (specification 8.3 and 10). Floor 5.
+"""Inspection of steps from outside, before they have an effect (specification 8.3 and 10). Floor 5.
 
 An object with the methods of `Oversight` sees tool calls and commits, and answers each with `Accept`,
 `Reject`, `Rewrite` or `Abort`; `nighthawk_async.scope(oversight=…)` puts it in force.

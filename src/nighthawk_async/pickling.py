@@ -1,4 +1,4 @@
-"""What the library sends to other processes: errors that can be pickled and copied. Floor 0.
+"""Pickling and copying of errors, for other processes. Floor 0.
 
 Python rebuilds an exception by calling its type with its `args`, which fails for every type that takes other
 arguments than its message; in the worker of a process pool, one such error breaks the whole pool. What an
@@ -85,7 +85,7 @@ def checked_picklable(value: Value, advice: str) -> Value:
 
 
 def reduced_with_mappings(value: object, names: Iterable[str]) -> tuple[Any, ...]:
-    """What `__reduce__` gives for frozen data with read-only mappings, which Python does not pickle.
+    """Return a `__reduce__` value for frozen data with read-only mappings, which Python does not pickle.
 
     Args:
         value: The data, made from its fields by their names.
@@ -177,7 +177,7 @@ class _TrialUnpickler(pickle.Unpickler):
 
 
 def _find_problem(part: object) -> Exception | None:
-    """Why something cannot be pickled and rebuilt; None when it can."""
+    """Return the reason why an object cannot be pickled and rebuilt; None when it can."""
     file = io.BytesIO()
     try:
         pickler = _TrialPickler(file)

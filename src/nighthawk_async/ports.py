@@ -27,7 +27,7 @@ class Model(Protocol):
 
     @property
     def capabilities(self) -> ModelCapabilities:
-        """What the model can do."""
+        """The capabilities of the model."""
         ...
 
     def stream(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
@@ -49,7 +49,7 @@ class Model(Protocol):
 
 @runtime_checkable
 class HasSettings(Protocol):
-    """What a model may offer beside what `Model` asks for."""
+    """A model with settings, beside the protocol `Model`."""
 
     def settings_of(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
         """The settings that a request with these is sent with: those of the model itself as well.

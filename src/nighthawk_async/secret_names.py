@@ -1,4 +1,4 @@
-"""Which names say that what they hold is a secret, and hiding that. Floor 0."""
+"""Names of secrets, and hiding of their values. Floor 0."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -30,7 +30,7 @@ _limiters: RunVar[dict[int, CapacityLimiter]] = RunVar("nighthawk_async_threads_
 
 
 def thread_limiter() -> CapacityLimiter | None:
-    """What bounds the worker threads of the caller; AnyIO's default of 40 for the event loop when None.
+    """The limiter of the caller's worker threads; None for AnyIO's default of 40 for the event loop.
 
     Threads that wait for steps, which need threads themselves, could hold all there are and wait for ever.
     So each level of steps within steps has as many of its own, and those of one level wait for deeper ones

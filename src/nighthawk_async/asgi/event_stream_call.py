@@ -22,7 +22,7 @@ Call: TypeAlias = Callable[[], Awaitable[object]]
 
 
 class StreamSettings(Struct, frozen=True, kw_only=True):
-    """What `stream_response` was told.
+    """Arguments of `stream_response`.
 
     Args:
         name: What the call is called.
@@ -135,9 +135,9 @@ class StreamedCall:
 
     @property
     def _request_problem(self) -> Problem | None:
-        """Why its request is to end though the client is there; None when it is not."""
+        """Return the reason why its request must end though the client is there; None for none."""
         return None if self._request is None else self._request.work.problem
 
     def _ended_early(self) -> StreamEvent:
-        """What tells that it was cancelled, and why."""
+        """Return the event of a cancellation, with its reason."""
         return problem_event(self._request_problem or self._problem, request_id=self._request_id)

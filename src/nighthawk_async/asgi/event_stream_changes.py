@@ -1,4 +1,4 @@
-"""How one view of a node became another, as events. Floor 5. Pure.
+"""Events that lead from one view of a node to another. Floor 5. Pure.
 
 Whoever carries out the events on the older view has the newer one, but for its numbers of versions. So nobody
 has to keep events for a client that is slow: the newest view tells everything.
@@ -31,7 +31,7 @@ _COMPARED = tuple(field.name for field in fields(NodeView) if field.name not in 
 
 
 def events_between(old: NodeView | None, new: NodeView) -> Iterator[StreamEvent]:
-    """What tells somebody who knows one view of a node what is new in a later one.
+    """Return the events that lead from one view of a node to a later one.
 
     Parts of the two that are the same objects are not looked into.
 

@@ -14,7 +14,7 @@ __all__ = ["StreamClient"]
 
 
 class StreamClient(Struct, frozen=True, kw_only=True, eq=False):
-    """Who asks for an event stream.
+    """The client of an event stream.
 
     Args:
         asgi_scope: The request.

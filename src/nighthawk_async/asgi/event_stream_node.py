@@ -1,4 +1,4 @@
-"""How a node goes on that something else has begun, as an event stream. Floor 5.
+"""Event stream of a node that something else has begun. Floor 5.
 
 It is told anew to each client, also to one that comes back: the tree has it, so nothing is kept here.
 """

@@ -1,4 +1,4 @@
-"""How a call ended, as the last event of its stream. Floor 5."""
+"""End of a call, as the last event of its stream. Floor 5."""
 
 import json
 import logging
@@ -57,7 +57,7 @@ def result_event(value: object, *, max_bytes: int, request_id: str | None) -> St
 
 
 def error_event(error: Exception, *, request_id: str | None) -> StreamEvent:
-    """What a client is told of an error: what the middleware tells, and of others that the call has failed.
+    """Return the event of an error: the problem of the middleware, or else just the failure of the call.
 
     Args:
         error: What the call has raised.

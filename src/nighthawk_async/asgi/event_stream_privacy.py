@@ -1,4 +1,4 @@
-"""What of an event is nobody's business but the service's own. Floor 5. Pure.
+"""Private parts of events, which stay in the service. Floor 5. Pure.
 
 A stream goes to the clients of a service. What steps work with and what comes of it is what they asked for;
 the words of errors, the programs of steps and notes about retries quote prompts, providers and files.

@@ -1,4 +1,4 @@
-"""How one transcript became another, as events. Floor 5. Pure.
+"""Events that lead from one transcript to another. Floor 5. Pure.
 
 A transcript goes on at its end. Long ones lose something in the middle too: then whole parts, and the
 beginning of the part after them, are left out.
@@ -21,7 +21,7 @@ Parts: TypeAlias = tuple[TranscriptPart, ...]
 
 
 def transcript_events(node_id: str, before: Parts, now: Parts) -> Iterator[StreamEvent]:
-    """What tells of the change of a node's transcript.
+    """Return the events of the change of a node's transcript.
 
     Args:
         node_id: The id of the node.
@@ -54,7 +54,7 @@ def transcript_events(node_id: str, before: Parts, now: Parts) -> Iterator[Strea
 
 
 def _count_same(before: Parts, now: Parts) -> int:
-    """How many parts at the beginning are the same."""
+    """Count the equal parts at the beginning."""
     same = 0
     for old, new in zip(before, now, strict=False):
         if old is not new and old != new:
@@ -77,7 +77,7 @@ def _grows(old: TranscriptPart, new: TranscriptPart) -> bool:
 
 
 def _find_cut(before: Parts, now: Parts) -> tuple[int, int]:
-    """How many parts are left out, and how many characters of the part after them; at worst all parts."""
+    """Find the number of parts left out, and of characters of the part after them; at worst all parts."""
     if now and now[0].is_cut:
         for parts, old in enumerate(before):
             if (old.kind, old.key) != (now[0].kind, now[0].key):
@@ -90,7 +90,7 @@ def _find_cut(before: Parts, now: Parts) -> tuple[int, int]:
 
 
 def _find_starts(old: str, new: str) -> Iterator[int]:
-    """Where in the old text the new one seems to begin; after it for an empty one."""
+    """Find the positions in the old text where the new one may begin; its end for an empty one."""
     probe = new[:_PROBE_CHARACTERS]
     start = old.find(probe) if probe else len(old)
     while start >= 0:

@@ -78,7 +78,7 @@ class Exchange(Connection):
         self._work.ask_to_end("disconnected")
 
     def _find_problem(self, error: Exception | None) -> Problem | None:
-        """What the client is to be told; None when nothing went wrong, or nothing of the library's own."""
+        """Return the problem for the client; None when there is none, or none of the library's own."""
         refused = error.problem if isinstance(error, RefusedError) else None
         problem = refused or self._work.problem
         if problem is None:

@@ -1,4 +1,4 @@
-"""What a client sends: read ahead, to notice when the client leaves. Floor 5.
+"""Messages of a client, read ahead to notice when the client leaves. Floor 5.
 
 A server says that a client has left to whoever asks for its next message. Applications seldom do that while
 they work, so it is done here, and what is read is kept for the application: no more than servers keep
@@ -134,6 +134,6 @@ def _size(message: Message) -> int:
 
 
 def _content_length(asgi_scope: AsgiScope) -> int | None:
-    """How long the body is; None when nobody says."""
+    """Return the length of the body in bytes; None when it is unknown."""
     values = header_values(asgi_scope, b"content-length")
     return int(values[0]) if len(values) == 1 and values[0].isdecimal() else None

@@ -157,12 +157,12 @@ class NighthawkMiddleware:
 
     @property
     def requests_in_progress(self) -> int:
-        """How many requests and WebSockets are in progress."""
+        """The number of requests and WebSockets in progress."""
         return self._service.admission.in_progress
 
     @property
     def requests_waiting(self) -> int:
-        """How many wait to be let in."""
+        """The number of requests that wait for admission."""
         return self._service.admission.queued
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""What the log says of errors of which only a client is told. Floor 5."""
+"""Log records for errors that only a client sees. Floor 5."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What a client is told of an error: problem details, in words that are fixed here. Floor 5. Pure.
+"""Errors for clients: problem details, in words that are fixed here. Floor 5. Pure.
 
 The words of the errors themselves stay inside: they quote prompts, providers, paths of files.
 
@@ -47,7 +47,7 @@ MOST_RETRY_AFTER_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What a client is told of an error.
+    """The problem details of an error, for a client.
 
     Args:
         status: The HTTP status.
@@ -226,7 +226,7 @@ _MAX_CAUSES = 16
 
 
 def find_problem(error: BaseException) -> Problem | None:
-    """What a client is told of an error.
+    """The problem details of an error, for a client.
 
     | error | status |
     |---|---|
@@ -283,7 +283,7 @@ def _status(problem: Problem) -> int:
 
 
 def _exact_cause(error: BaseException) -> BaseException:
-    """Why a step failed, where that is an error of the library too."""
+    """Return the cause of a step's failure, where that is an error of the library too."""
     for _ in range(_MAX_CAUSES):
         cause = error.__cause__ if isinstance(error, ExecutionError) else None
         is_transient = isinstance(cause, NighthawkError) and cause.is_transient

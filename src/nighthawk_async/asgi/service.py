@@ -1,4 +1,4 @@
-"""What an application serves with: its run, and the requests in progress. Floor 5.
+"""The run of an application, and its requests in progress. Floor 5.
 
 There is one run for the lifespan of the application. Where nobody tells of a lifespan (a server that was told
 not to, an application mounted in another, an HTTP client that calls the application directly), a run lasts

@@ -1,4 +1,4 @@
-"""What surrounds the application in a connection: a place, the run, and a scope of its own. Floor 5."""
+"""The context of a connection: a slot, the run, and a scope of its own. Floor 5."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -98,7 +98,7 @@ class Connection(ABC):
         self._helpers.start_soon(function)
 
     def _attributes(self) -> Mapping[str, str]:
-        """What is known of the connection, under the names that traces use."""
+        """Return the attributes of the connection, under the names that traces use."""
         return {}
 
     async def _serve(self, call: Callable[[], Awaitable[object]]) -> None:

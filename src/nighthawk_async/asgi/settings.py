@@ -1,4 +1,4 @@
-"""What a middleware was told, checked. Floor 5."""
+"""Arguments of a middleware, checked. Floor 5."""
 
 import math
 from collections.abc import Callable
@@ -16,7 +16,7 @@ __all__ = ["Settings", "checked_budget", "checked_count", "checked_seconds"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a middleware was told.
+    """Arguments of a middleware.
 
     Args:
         make_run: Gives a new run.

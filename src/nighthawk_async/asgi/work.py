@@ -26,7 +26,7 @@ _OWN_END_SECONDS = 1.0
 
 
 class Work:
-    """What an application does for one request.
+    """The work of an application for one request.
 
     Args:
         end_message: What the application gets from `receive` when it is to end.
@@ -57,7 +57,7 @@ class Work:
 
     @property
     def problem(self) -> Problem | None:
-        """What its client is told, who is there, though it is to end; None when there is nothing to tell."""
+        """The problem for a client that is still there when the work must end; None for none."""
         return _PROBLEMS.get(self.end_reason)
 
     def request_cancel(self, reason: str | None) -> None:

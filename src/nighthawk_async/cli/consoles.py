@@ -1,4 +1,4 @@
-"""Where tables are printed. Floor 5."""
+"""Consoles for tables. Floor 5."""
 
 import os
 

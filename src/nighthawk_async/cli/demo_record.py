@@ -1,4 +1,4 @@
-"""What the demonstration keeps count of while it runs. Floor 5."""
+"""Counts of the running demonstration. Floor 5."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ __all__ = ["Classification", "DemoRecord"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification:
-    """How one review was classified.
+    """The classification of one review.
 
     Args:
         review: The review.
@@ -63,25 +63,25 @@ class DemoRecord:
 
     @property
     def done(self) -> int:
-        """How many reviews were classified, or failed."""
+        """The number of reviews that were classified or failed."""
         return len(self.classifications)
 
     @property
     def right(self) -> int:
-        """How many reviews were classified as the person did."""
+        """The number of reviews with the label that a person gave."""
         return sum(classification.is_right for classification in self.classifications)
 
     @property
     def failed(self) -> int:
-        """How many reviews have no label because the step failed."""
+        """The number of reviews without a label because the step failed."""
         return sum(classification.label is None for classification in self.classifications)
 
     @property
     def usage(self) -> nh.Usage:
-        """What was consumed so far."""
+        """The usage so far."""
         return sum((meter.usage for meter in self.meters), nh.Usage())
 
     @property
     def steps(self) -> int:
-        """How many steps have begun."""
+        """The number of steps that have begun."""
         return sum(meter.steps for meter in self.meters)

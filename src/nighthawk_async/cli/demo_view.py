@@ -1,4 +1,4 @@
-"""How the demonstration looks: live in a terminal, compact lines elsewhere. Floor 5."""
+"""View of the demonstration: live in a terminal, compact lines elsewhere. Floor 5."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

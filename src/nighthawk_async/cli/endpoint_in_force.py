@@ -1,4 +1,4 @@
-"""Where requests to a provider would go, and whether they would carry a key. Floor 5. Pure."""
+"""The endpoint of a provider, and the presence of a key for it. Floor 5. Pure."""
 
 from collections.abc import Mapping
 from urllib.parse import SplitResult, parse_qsl
@@ -15,7 +15,7 @@ __all__ = ["base_url_in_force", "headers_in_force", "key_in_force", "shown_url"]
 def base_url_in_force(
     provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
 ) -> tuple[SplitResult, str]:
-    """Where a provider's requests go, and who says so.
+    """Return the address of a provider's requests, and the setting that gives it.
 
     Args:
         provider: The provider.

@@ -22,7 +22,7 @@ ASKED_TO_END = "interrupted, ending; Ctrl-C again to end at once"
 
 
 class TreeDisplay(Protocol):
-    """Where and how the tree is shown. Called from one thread at a time."""
+    """A display of the tree. Called from one thread at a time."""
 
     def show(self, root: NodeView, changes: list[Change], figures: Figures) -> None:
         """Show the tree.
@@ -119,7 +119,7 @@ class LiveTree:
 
 
 def remark_on(status: int) -> str:
-    """What there is to say of an exit status; nothing of success.
+    """Return a remark on an exit status; nothing for success.
 
     Args:
         status: The exit status.

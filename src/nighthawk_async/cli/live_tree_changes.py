@@ -1,4 +1,4 @@
-"""What has changed from one look at the tree to the next. Floor 5.
+"""Changes from one look at the tree to the next. Floor 5.
 
 A view of which nothing has changed is the same object, so only what has changed is walked through.
 """
@@ -109,7 +109,7 @@ class Tally:
 
     @property
     def open(self) -> dict[str, int]:
-        """How many steps stand where, of those that have not ended."""
+        """Count the steps that have not ended, by state."""
         states = list(self._open.values())
         return {
             state: states.count(state) for state in ("running", "waiting", "suspended") if state in states
@@ -117,5 +117,5 @@ class Tally:
 
     @property
     def steps(self) -> int:
-        """How many steps have begun."""
+        """The number of steps that have begun."""
         return len(self._open) + sum(self.ended.values())

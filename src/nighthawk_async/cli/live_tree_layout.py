@@ -1,4 +1,4 @@
-"""Which rows of the tree are shown when there is room for some of them only. Floor 5. Pure.
+"""Choice of the rows of the tree that fit a screen. Floor 5. Pure.
 
 Everything while it fits. Then what has ended well is put on one line per subtree, then on one line for all
 its siblings; then texts are left out; then so many siblings are shown that it fits, the others are counted.
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Detail:
-    """How much is shown.
+    """The amount of detail.
 
     Args:
         ended: Whether what is below a node that ended well is shown.
@@ -67,7 +67,7 @@ _DETAILS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Digest:
-    """What is below a node, itself included.
+    """A digest of a node and of all nodes below it.
 
     Args:
         version: The version of the node.
@@ -110,7 +110,7 @@ class Digests:
         self._digests = now
 
     def of(self, view: NodeView) -> _Digest:
-        """What is below a node."""
+        """Return the digest of a node."""
         digest = self._digests.get(view.id)
         if digest is None or digest.version != view.version:
             digest = _digest(view, [self.of(child) for child in view.children])
@@ -208,7 +208,7 @@ class _Rows:
             yield from self.below(lowest, inner)
 
     def _said(self, view: NodeView) -> str:
-        """What its model says at present. The request of a step is left out, as the step says the same."""
+        """Return the present text of its model. The request of a step is left out: the step has the same."""
         if not self._detail.texts or view.is_ended or view.kind == "model_request":
             return ""
         return last_line_said(view)

@@ -1,4 +1,4 @@
-"""How the tree looks in a terminal: one line of text per row, and a line of figures below. Floor 5. Pure."""
+"""Picture of the tree in a terminal: one line of text per row, and a line of figures below. Floor 5. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -112,7 +112,7 @@ class Picture:
         return Text(text, "dim" if view.is_ended else "")
 
     def _remark(self, row: Row) -> Text:
-        """What a model says, what ended a node, or what is not shown."""
+        """Return the text of a model, the error of a node, or a note on rows that are not shown."""
         style = {"said": "italic dim", "error": "red"}.get(row.kind, "dim")
         line = self._guide(row, is_node=row.kind == "folded")
         line.append(self._shown(row.text), style)

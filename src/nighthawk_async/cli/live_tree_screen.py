@@ -129,7 +129,7 @@ class Screen:
         return shown
 
     def _erasure(self) -> str:
-        """What takes the region away; a terminal that was made narrower since has wrapped its lines."""
+        """Return the text that erases the region; a terminal made narrower since has wrapped its lines."""
         columns, _ = self.size
         rows = sum(max(1, -(-width // columns)) for width in self._drawn_widths)
         return f"\x1b[{rows}A\r\x1b[J" if rows else ""

@@ -1,4 +1,4 @@
-"""How nodes of the tree are put into words and figures for a terminal. Floor 5. Pure.
+"""Words and figures for nodes of the tree in a terminal. Floor 5. Pure.
 
 What a node says may come from a model. Here it becomes text on one line, without any character that could
 move the cursor or turn the reading direction around.
@@ -83,7 +83,7 @@ _LEAST_COST = Decimal("0.0001")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What a node is called, in three parts of falling importance.
+    """The name of a node, in three parts of falling importance.
 
     Args:
         kind: A word for what it is; empty for a function.
@@ -118,7 +118,7 @@ def one_line(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
 
 
 def label_of(view: NodeView, step: NodeView | None = None) -> Label:
-    """What a node is called.
+    """Return the label of a node.
 
     Args:
         view: The node.
@@ -130,7 +130,7 @@ def label_of(view: NodeView, step: NodeView | None = None) -> Label:
 
 
 def inputs_text(inputs: Mapping[str, str]) -> str:
-    """What a node works with, as arguments are written.
+    """Return the inputs of a node, as arguments are written.
 
     Args:
         inputs: Previews by name; without a name, what is to be shown as it is.
@@ -153,7 +153,7 @@ def last_line_said(view: NodeView) -> str:
 
 
 def error_text(view: NodeView) -> str:
-    """What ended a node, on one line; empty when nothing did, or its state says all there is to say.
+    """Return the error of a node on one line; empty for none, or where its state says as much.
 
     Args:
         view: The node.
@@ -165,7 +165,7 @@ def error_text(view: NodeView) -> str:
 
 
 def seconds_of(view: NodeView, now: float) -> float:
-    """How long a node took, or has taken so far.
+    """Return the duration of a node so far, in seconds.
 
     Args:
         view: The node.
@@ -210,7 +210,7 @@ def sent_and_received_text(usage: Usage) -> str:
 
 
 def cost_text(usage: Usage) -> str:
-    """What was paid, in US dollars; empty when nothing is known.
+    """Return the cost in US dollars; empty when it is unknown.
 
     A `~` before it says that it is not exact, a `+` behind it that there were requests without a price. The
     page has the same rule, in `format.js`; guarded by
@@ -228,5 +228,5 @@ def cost_text(usage: Usage) -> str:
 
 
 def _inexact_mark(usage: Usage) -> str:
-    """What is missing when a request ends before its usage is told may be estimated, and too much."""
+    """Return a mark for usage that is incomplete or estimated."""
     return "" if usage.is_complete else "~"

@@ -33,7 +33,7 @@ _LONGEST_DETAIL = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What was found out about one thing.
+    """One finding.
 
     Args:
         name: What was looked at.

@@ -38,7 +38,7 @@ _DEFAULTS = "unknown: conservative defaults"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDescription:
-    """What is known of one model.
+    """The known facts of one model.
 
     Args:
         model_id: The model, `provider:name`.
@@ -112,7 +112,7 @@ class ModelDescription:
 def describe_model(
     model_id: str, settings: Mapping[str, Any], environment: Mapping[str, str]
 ) -> ModelDescription:
-    """What is known of a model.
+    """Return the known facts of a model.
 
     Args:
         model_id: The model, `provider:name`.

@@ -1,4 +1,4 @@
-"""What a model can do and what it costs, in words and as JSON. Floor 5. Pure."""
+"""Capabilities and prices of a model, in words and as JSON. Floor 5. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -121,7 +121,7 @@ def short_count(count: int | None) -> str:
 
 
 def capabilities_as_json(capabilities: ModelCapabilities) -> dict[str, Any]:
-    """What a model can do as JSON; prices are texts, since they are decimal numbers.
+    """Return the capabilities of a model as JSON; prices are texts, since they are decimal numbers.
 
     Args:
         capabilities: What the model can do.

@@ -75,7 +75,7 @@ def run(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Call:
-    """What to carry out, and with what."""
+    """A function to run, and its arguments."""
 
     script: Script
     configuration: StepExecutorConfiguration
@@ -137,7 +137,7 @@ def _print(text: str) -> None:
 
 @contextmanager
 def _display(as_json: bool) -> Generator[TreeDisplay | None]:
-    """How the tree is shown, by where standard error goes."""
+    """Return the display of the tree that suits standard error."""
     if as_json:
         with _output_of_its_own() as output:
             yield JsonTree(output)

@@ -86,7 +86,7 @@ class Interrupts:
             self._on_first()
 
     def _set_given(self, fd: int, /, *, warn_on_full_buffer: bool = True) -> int:
-        """What `signal.set_wakeup_fd` is meanwhile."""
+        """Stand in for `signal.set_wakeup_fd` meanwhile."""
         self._set(fd, warn_on_full_buffer=warn_on_full_buffer)  # which refuses what is none
         self._set(self._writer, warn_on_full_buffer=False)
         with self._lock:

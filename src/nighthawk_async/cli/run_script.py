@@ -33,7 +33,7 @@ class Backend(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """What is to be carried out.
+    """A script to run.
 
     Args:
         given: The file as it was given on the command line.
@@ -52,7 +52,7 @@ class Script:
 
 
 def parse_script(text: str, arguments: Sequence[str]) -> Script:
-    """What `SCRIPT.py[:function]` names.
+    """Parse `SCRIPT.py[:function]`.
 
     Args:
         text: The text.

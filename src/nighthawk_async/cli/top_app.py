@@ -31,7 +31,7 @@ _WORDS = {"cancel": "cancel", "steer": "tell", "suspend": "suspend", "resume": "
 
 @contextmanager
 def _understood() -> Generator[None]:
-    """What a dashboard tells may be of another version, or of something that is none."""
+    """Turn data of another version, or of something that is no dashboard, into a clear error."""
     try:
         yield
     except (AttributeError, ArithmeticError, LookupError, TypeError, ValueError) as error:

@@ -33,7 +33,7 @@ class NoDashboardError(DashboardError):
 
 
 class TopClient(Protocol):
-    """What the terminal view needs of a dashboard."""
+    """Client of a dashboard, for the terminal view."""
 
     def changes(self) -> AsyncGenerator[tuple[str, Mapping[str, Any]], None]:
         """The events of the tree as they come: their names and what they tell. Goes on from the last one."""

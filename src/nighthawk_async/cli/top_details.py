@@ -32,7 +32,7 @@ _PART_STYLES = {
 
 
 def details_text(details: Mapping[str, Any], now: float) -> Text:
-    """What there is to see of a node.
+    """Return the details of a node as text.
 
     Args:
         details: The node as the dashboard tells it.

@@ -1,4 +1,4 @@
-"""What a dashboard told of the nodes of its tree, kept up to date. Floor 5. Pure.
+"""Nodes of a dashboard's tree, kept up to date. Floor 5. Pure.
 
 The same nodes as on the dashboard's page, as views: what is seen of each without opening it.
 """
@@ -68,12 +68,12 @@ class Nodes:
         return list(self._rows_below_top(folded, shown))
 
     def counts(self) -> dict[str, int]:
-        """How many steps stand where."""
+        """Count the steps by state."""
         states = [view.state for view in self.views.values() if view.kind == "step"]
         return {state: states.count(state) for state in STYLES if state in states}
 
     def parent_of(self, node_id: str) -> str | None:
-        """What a node is below; None for what has nothing above it."""
+        """Return the parent of a node; None for a root."""
         view = self.views.get(node_id)
         return None if view is None or view.parent_id == TOP else view.parent_id
 
@@ -168,7 +168,7 @@ def _view_of(brief: Mapping[str, Any]) -> NodeView:
 
 
 def usage_of(amounts: Mapping[str, Any]) -> Usage:
-    """What a dashboard told of the usage of a node, as far as it is shown.
+    """Return the usage of a node, as far as it is shown.
 
     Args:
         amounts: The amounts by name. Those that are missing are nothing.

@@ -40,7 +40,7 @@ class TreeRows(ScrollView, can_focus=True):
         """Another row was chosen."""
 
     class Folded(Message):
-        """What is below a row is to be shown, or no longer.
+        """A row was opened or closed.
 
         Args:
             node_id: The node of the row.

@@ -1,4 +1,4 @@
-"""What goes on, as a tree to look at, to watch and to influence. Floor 4: the sink of `observation`."""
+"""The live tree of a program's work, to watch and to influence. Floor 4: the sink of `observation`."""
 
 from ..lazy_exports import attach_exports
 

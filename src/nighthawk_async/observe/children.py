@@ -12,7 +12,7 @@ CHILDREN_PER_CHUNK = 256
 
 
 class Viewed(Protocol):
-    """What has a view; None when it has changed since."""
+    """A node with a view; None when it has changed since."""
 
     view: NodeView | None
 

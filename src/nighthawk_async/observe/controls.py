@@ -47,7 +47,7 @@ class HeldControl:
         )
 
     def offered(self, state: NodeState) -> frozenset[ControlName]:
-        """What it offers in a state: who is suspended can be resumed and not suspended."""
+        """Return the actions possible in a state: suspended work can be resumed and not suspended."""
         return self._offered - _POINTLESS.get(state, _POINTLESS_WHILE_RUNNING)
 
     def carry_out(self, node_id: str, name: ControlName, *arguments: object) -> None:

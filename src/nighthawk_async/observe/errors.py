@@ -13,7 +13,7 @@ __all__ = ["NodeNotFoundError", "NotControllableError", "NotRecordingError", "Ob
 
 
 class ObserveError(NighthawkError):
-    """What goes on was looked at, or influenced, in a way that is not possible."""
+    """The tree was read, or a node influenced, in a way that is not possible."""
 
 
 class NodeNotFoundError(ObserveError, LookupError):

@@ -63,7 +63,7 @@ def find_node_id() -> str | None:
 
 
 def snapshot(node: str | None = None) -> NodeView:
-    """What there is to see of a node of the tree in force; see `TaskTree.snapshot`.
+    """Return the view of a node of the active tree; see `TaskTree.snapshot`.
 
     Args:
         node: The id of the node; None for the node above everything.

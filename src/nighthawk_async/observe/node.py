@@ -158,7 +158,7 @@ class Node:
             self.chunk.views = None
 
     def up_to_date_view(self) -> NodeView:
-        """What there is to see of it; only what has changed since is put together anew."""
+        """Return its view; only changed parts are built anew."""
         if self.view is not None:
             return self.view
         changed: list[Node] = [self]

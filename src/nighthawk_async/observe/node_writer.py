@@ -1,4 +1,4 @@
-"""What is told of one node, on its way into the tree. Floor 4.
+"""Reports about one node, on their way into the tree. Floor 4.
 
 Whatever takes long, above all looking at values, happens here, before the tree is touched.
 """
@@ -24,7 +24,7 @@ __all__ = ["Recorder", "TreeNodeWriter"]
 
 
 class Recorder(Struct, frozen=True, kw_only=True, eq=False):
-    """What the writers of one tree share.
+    """Common state of the writers of one tree.
 
     Args:
         tree: The tree.
@@ -118,12 +118,12 @@ class TreeNodeWriter:
         tree.change(tree.state.write, self._node, kind, clean_text(text), shown_key)
 
     def set_usage(self, usage: Usage) -> None:
-        """What it has itself consumed so far."""
+        """Set its own usage so far."""
         tree = self._recorder.tree
         tree.change(tree.state.set_usage, self._node, usage)
 
     def set_outputs(self, outputs: Mapping[str, object]) -> None:
-        """What has come of it so far."""
+        """Set its outputs so far."""
         tree = self._recorder.tree
         shown = preview_values(outputs, self._recorder.max_preview_characters)
         tree.change(tree.state.set_outputs, self._node, shown)

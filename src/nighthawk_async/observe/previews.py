@@ -117,7 +117,7 @@ def shorten(text: str, max_characters: int) -> str:
 
 
 def _words_of(error: BaseException, max_characters: int) -> str:
-    """What an error says: by its arguments when it has no way of its own to say it."""
+    """Return the text of an error: its arguments when it has no text of its own."""
     for _ in range(_MAX_WRAPPED_ERRORS):
         if find_class_attribute(type(error), "__str__")[1] is not _str_of_errors:
             return _own_words_of(error, max_characters)

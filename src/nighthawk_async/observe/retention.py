@@ -1,4 +1,4 @@
-"""Which finished subtrees are kept, and which is dropped next. Floor 4.
+"""Retention of finished subtrees. Floor 4.
 
 A subtree is finished when nothing in it goes on. Kept are those that belong to no larger finished one, in the
 order of finishing.
@@ -52,7 +52,7 @@ class Retention:
         self._trees.pop(node, None)
 
     def next_to_drop(self, nodes: int) -> Node | None:
-        """What is to be dropped, there being so many nodes; None for nothing."""
+        """Return the subtree to drop at this number of nodes; None for none."""
         if len(self._trees) > self._max_finished_trees:
             return next(iter(self._trees))
         while nodes > self._max_nodes and self._subtrees:

@@ -1,4 +1,4 @@
-"""What was said in a node: its beginning and its end within a number of characters. Floor 4.
+"""Transcript of a node: its beginning and its end within a number of characters. Floor 4.
 
 Nodes below may speak in it too: what the requests of a step say is in the transcript of the step, and they
 show their parts of it.
@@ -58,7 +58,7 @@ class Transcript:
 
     @property
     def characters(self) -> int:
-        """How many characters it counts at present."""
+        """The present number of characters."""
         return self._beginning_characters + self._end_characters
 
     def write(self, kind: TranscriptKind, text: str, key: str | None, speaker: str | None = None) -> None:

@@ -26,7 +26,7 @@ _everywhere: "TaskTree | None" = None
 
 
 class TaskTree:
-    """What goes on while it records: runs, natural functions, steps, model requests, tool calls, tasks.
+    """A recorded tree of runs, natural functions, steps, model requests, tool calls and tasks.
 
     Everything that begins has a node below what brought it about. A service records into one tree all the
     time. Finished subtrees are kept up to the limits; then the oldest are dropped whole, and those above
@@ -102,11 +102,11 @@ class TaskTree:
 
     @property
     def version(self) -> int:
-        """How many changes there were so far."""
+        """The number of changes so far."""
         return self._shared.state.version
 
     def snapshot(self, node_id: str | None = None) -> NodeView:
-        """What there is to see of a node and of everything below it, all at one version.
+        """Return the view of a node and of everything below it, all at one version.
 
         Args:
             node_id: Which node; None for the node above everything, whose children have nothing above them.

@@ -105,7 +105,7 @@ class TreeState:
             self._mark_cut(each)
 
     def set_usage(self, node: Node, usage: Usage) -> None:
-        """What it has consumed itself is now this much; what is above it has consumed the difference more."""
+        """Set the usage of a node, and add the difference to its ancestors."""
         more = difference(amounts_of(usage), amounts_of(node.usage))
         node.usage = usage
         for each in node.path():
@@ -164,7 +164,7 @@ class TreeState:
                 each.watched.waiting.clear()
 
     def _mark_cut(self, node: Node) -> None:
-        """What was left out of a transcript is left out of what the nodes below show of it."""
+        """Mark the nodes below as changed whose text was cut from a transcript."""
         if node.transcript is None or not node.transcript.cut_speakers:
             return
         for node_id in node.transcript.cut_speakers:

@@ -31,7 +31,7 @@ def total(amounts: Amounts, others: Amounts) -> Amounts:
 
 
 def difference(amounts: Amounts, others: Amounts) -> Amounts:
-    """What has come to the others."""
+    """Return the difference of two amounts."""
     return tuple(map(sub, amounts, others))
 
 

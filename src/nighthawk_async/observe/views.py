@@ -1,4 +1,4 @@
-"""What there is to see of a node and of everything below it, at one moment. Floor 4.
+"""Views of a node and of everything below it, at one moment. Floor 4.
 
 Values only: a view never changes, and parts of which nothing has changed are the same objects in the next
 one.
@@ -41,7 +41,7 @@ NO_CONTROLS: frozenset[ControlName] = frozenset()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorView:
-    """What ended a node.
+    """The error that ended a node.
 
     Args:
         type: The name of the exception's class.

@@ -1,4 +1,4 @@
-"""What those who watch one node share: who they are, and how often there is a new view for them. Floor 4.
+"""Shared state of the watchers of one node, and the pace of new views. Floor 4.
 
 To put a view together takes time of the event loop, the more, the more has changed. So the next one of a node
 comes the later, the longer the last one took: views take a small share of the time, however much goes on and
@@ -21,7 +21,7 @@ _REST = 9
 
 
 class Watcher(Protocol):
-    """Who waits for changes."""
+    """A watcher that waits for changes."""
 
     def wake(self) -> None:
         """Tell that something has changed. Called from any thread; must not wait."""
@@ -45,7 +45,7 @@ class Watched:
         self._due = 0.0
 
     def seconds_left(self, seen: int) -> float:
-        """How many seconds to wait for a view that is newer than a version."""
+        """Return the seconds to wait for a view that is newer than a version."""
         return 0.0 if self._shared(seen) is not None else max(0.0, self._due - time.monotonic())
 
     def view(self, seen: int, make_view: Callable[[], NodeView]) -> NodeView:

@@ -111,7 +111,7 @@ class Watch(AsyncIterator[NodeView]):
         return self._watched.view(self._seen, self._node.up_to_date_view)
 
     def _find_event(self) -> LoopEvent | None:
-        """What to wait for; None when there is something to see, or nothing will come any more."""
+        """Return the event to wait for; None when there is a new view, or none will come."""
         node = self._node
         if node.version <= self._seen and node.ended_at is not None:
             self._is_over = True

@@ -61,7 +61,7 @@ class ResponsePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class RecordedError(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """How a request failed; `type` is the name of a class in `nighthawk_async`."""
+    """The error of a request; `type` is the name of a class in `nighthawk_async`."""
 
     type: str
     message: str
@@ -192,7 +192,7 @@ def record_consumed(usage: Usage | None, events: Iterable[ModelEvent]) -> dict[s
 
 
 def replay_consumed(exchange: RecordedExchange) -> Usage | None:
-    """What the request of an exchange consumed; None when its events tell it.
+    """Return the usage of the request of an exchange; None when its events have it.
 
     Args:
         exchange: The exchange.
@@ -244,7 +244,7 @@ def _differing(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, An
 
 
 def record_error(error: ModelError | ConfigurationError) -> RecordedError:
-    """What a cassette keeps of an error. One of a class of the user's own becomes the library's.
+    """Record an error. One of a class of the user's own becomes the library's.
 
     Args:
         error: How a request failed.

@@ -74,7 +74,7 @@ class Recorder:
 
     @property
     def recorded(self) -> list[RecordedExchange]:
-        """What was recorded so far, in the order in which the requests were made."""
+        """The exchanges recorded so far, in the order of the requests."""
         with self._lock:
             return [exchange for exchange in self._taken if exchange is not None]
 
@@ -87,11 +87,11 @@ class Recorder:
 
     @property
     def in_progress(self) -> int:
-        """How many responses are being recorded."""
+        """The number of responses in progress."""
         return len(self._in_progress)
 
     def without_late_secrets(self) -> list[RecordedExchange]:
-        """What was recorded, without the secrets that became known after it only."""
+        """Return the recorded exchanges, without secrets that became known only later."""
         with self._lock:
             return [
                 self._without_late_secrets(exchange, messages)
@@ -180,7 +180,7 @@ def _describe_miss(
     *,
     digest: str,
 ) -> str:
-    """Why a request found no recording, and what to do about it.
+    """Describe the reason for a missing recording, and the remedy.
 
     Args:
         step: Where the request comes from.

@@ -79,7 +79,7 @@ def canonical_messages(
 
 
 def digest_of(model_name: str, request: Mapping[str, Any]) -> str:
-    """What identifies a model and a canonical request.
+    """Return the identity of a model and a canonical request.
 
     Args:
         model_name: The model id.

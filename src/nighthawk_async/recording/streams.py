@@ -28,7 +28,7 @@ _GRACE_SECONDS = 30.0
 
 @dataclass(slots=True, kw_only=True)
 class ResponseRecord:
-    """What came of a request.
+    """The recorded response to a request.
 
     Args:
         events: The events so far.
@@ -74,7 +74,7 @@ class RecordingStream(NotedStream):
 
     @property
     def usage(self) -> Usage | None:
-        """What the request consumed so far, when the model tells; see `runtime.model_access.TellsUsage`."""
+        """The usage of the request so far, if the model reports it; see `runtime.model_access.TellsUsage`."""
         return usage_so_far(self._stream)
 
     async def __aenter__(self) -> Self:
@@ -145,7 +145,7 @@ class ReplayStream(AbstractAsyncContextManager["ReplayStream"], AsyncIterator[Mo
 
     @property
     def usage(self) -> Usage | None:
-        """What the request consumed when it was recorded, if that was more than its events told."""
+        """The recorded usage of the request, if it was more than its events reported."""
         return replay_consumed(self._exchange)
 
     async def __aenter__(self) -> Self:

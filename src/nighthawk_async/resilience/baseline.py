@@ -18,7 +18,7 @@ __all__ = ["Baseline"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline(StepBaseline):
-    """What gives each step another chance, for `nighthawk_async.run` and `nighthawk_async.scope`.
+    """Retries and fallbacks of each step, for `nighthawk_async.run` and `nighthawk_async.scope`.
 
         spare = ["openai-responses:gpt-5.4"]
         with nh.scope(resilience=Baseline(timeout=60, retries=2, fallback_models=spare)):

@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitStatistics:
-    """What a circuit breaker sees at one moment.
+    """Statistics of a circuit breaker at one moment.
 
     Args:
         state: What it does.
@@ -137,16 +137,16 @@ class CircuitBreaker(Transformer):
 
     @property
     def name(self) -> str:
-        """What it is called in errors and traces."""
+        """Its name in errors and traces."""
         return self._name or self.title
 
     @property
     def state(self) -> CircuitStatus:
-        """What it does at present. It is half-open as soon as the next call would be let through."""
+        """Its present state. It is half-open as soon as the next call would be admitted."""
         return self.statistics().state
 
     def statistics(self) -> CircuitStatistics:
-        """What it sees at present."""
+        """Return its present statistics."""
         now = shared_time()
         with self._lock:
             return CircuitStatistics(

@@ -57,7 +57,7 @@ class CircuitState:
         return self._failures
 
     def status(self, now: float) -> CircuitStatus:
-        """What it does at a moment.
+        """Return its state at a moment.
 
         Args:
             now: The moment, in seconds.

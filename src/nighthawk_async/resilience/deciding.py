@@ -1,4 +1,4 @@
-"""What type checkers see of decorators that change what a function gives. Floor 5.
+"""Types of decorators that change the result of a function. Floor 5.
 
 `vote(decide=…)` and `ensemble(reconcile=…)` give such decorators.
 """

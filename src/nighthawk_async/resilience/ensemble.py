@@ -30,7 +30,7 @@ Value_co = TypeVar("Value_co", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Generic[Value_co]):
-    """What one run of an ensemble returned.
+    """The result of one run of an ensemble.
 
     Args:
         model: The model id.

@@ -185,7 +185,7 @@ class Fallback(Transformer):
 
 
 class _Progress:
-    """Which of the functions have failed. Decides; calls nothing."""
+    """The failures of the functions so far. Decides; calls nothing."""
 
     def __init__(
         self, calls: Sequence[Call[Any]], handles: Callable[[Exception], bool], *, has_default: bool

@@ -132,7 +132,7 @@ class RateLimit(Transformer):
         self._tokens = tokens
 
     def statistics(self) -> RateLimitStatistics:
-        """What it sees at present."""
+        """Return its present statistics."""
         return self._limit.statistics()
 
     def run(self, call: Call[Any]) -> Any:

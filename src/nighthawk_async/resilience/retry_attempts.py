@@ -173,7 +173,7 @@ class Attempt:
 
     @property
     def number(self) -> int:
-        """Which attempt this is, from 1."""
+        """The number of the attempt, from 1."""
         return self._manager.retry_state.attempt_number
 
     def __enter__(self) -> "Attempt":
@@ -213,7 +213,7 @@ class _AsyncIterator(AsyncIterator[Attempt]):
 
 @contextmanager
 def _raising_from(retry: RetryScheduled | None) -> Generator[None, None, None]:
-    """What ends the attempts comes from the error of the last one."""
+    """Raise the error that ends the attempts, with the error of the last one as its cause."""
     try:
         yield
     except Exception as error:

@@ -178,7 +178,7 @@ def _wait_function(wait: object) -> Callable[[int, Exception], float]:
 
 
 def _asked_wait(error: BaseException) -> float | None:
-    """How long the provider, or a circuit breaker, asks to wait."""
+    """Return the delay that the provider, or a circuit breaker, asks for."""
     asked = [asked_wait_seconds(error)]
     asked += [each.retry_in for each in leaves_of(error) if isinstance(each, CircuitOpenError)]
     return max((seconds for seconds in asked if seconds is not None), default=None)

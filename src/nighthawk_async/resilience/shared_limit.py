@@ -29,7 +29,7 @@ _LEAST_WAIT_SECONDS = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimitStatistics:
-    """What a rate limit sees at one moment.
+    """Statistics of a rate limit at one moment.
 
     Args:
         waiting: Calls that wait for their turn.
@@ -62,7 +62,7 @@ class SharedLimit:
         self._known_tokens = 0
 
     def statistics(self) -> RateLimitStatistics:
-        """What it sees at present."""
+        """Return its present statistics."""
         with self._lock:
             return RateLimitStatistics(waiting=len(self._queue), tokens_per_call=self._expected_tokens())
 

@@ -133,7 +133,7 @@ class Transformer(ABC):
 
 
 def function_name(function: object) -> str:
-    """What a function is called, for messages.
+    """Return the name of a function, for messages.
 
     Args:
         function: Any callable.

@@ -1,4 +1,4 @@
-"""How far a number of calls has come, and whether the rest can still make a difference. Floor 5. Pure."""
+"""Progress of a vote, and the weight of the calls that are left. Floor 5. Pure."""
 
 from typing import Generic, TypeVar
 
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class Tally(Generic[Value]):
-    """What came of the calls.
+    """Outcomes of the calls.
 
     Args:
         count: How many calls there are.
@@ -62,11 +62,11 @@ class Tally(Generic[Value]):
         self.is_settled = self._is_settled()
 
     def values_in_order(self) -> list[Value]:
-        """What the calls returned that did, in the order of the calls."""
+        """The results of the calls that returned, in the order of the calls."""
         return [self.values[position] for position in sorted(self.values)]
 
     def errors_in_order(self) -> list[Exception]:
-        """What the calls raised that did, in the order of the calls."""
+        """The errors of the calls that raised, in the order of the calls."""
         return [self.errors[position] for position in sorted(self.errors)]
 
     def _take_value(self, position: int, value: Value) -> None:

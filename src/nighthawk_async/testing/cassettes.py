@@ -65,12 +65,12 @@ class Cassette:
 
     @property
     def recorded(self) -> int:
-        """How many exchanges were recorded so far."""
+        """The number of exchanges recorded so far."""
         return len(self._recorder.recorded)
 
     @property
     def replayed(self) -> int:
-        """How many requests were answered from the file so far."""
+        """The number of requests answered from the file so far."""
         return self._recorder.replayed
 
     @property

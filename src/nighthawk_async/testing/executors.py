@@ -55,7 +55,7 @@ class StepCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResponse:
-    """How a step is to end.
+    """The end of a step.
 
     Args:
         outcome: The outcome.
@@ -155,7 +155,7 @@ class ScriptedExecutor(CallbackExecutor):
 
     @property
     def remaining_responses(self) -> int:
-        """How many responses were not used yet."""
+        """The number of responses not used yet."""
         return max(0, len(self._responses) - len(self.calls))
 
     def _next_response(self, call: StepCall) -> StepResponse:

@@ -1,4 +1,4 @@
-"""What a `ModelServer` receives and what it is told to answer. Floor 5. Data only."""
+"""Requests that a `ModelServer` receives, and its replies. Floor 5. Data only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -85,7 +85,7 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyPacing:
-    """How fast, and in which pieces, a reply is written.
+    """Speed and pieces in which a reply is written.
 
     Args:
         first_byte_seconds: Seconds before the first byte of the reply, its head included.

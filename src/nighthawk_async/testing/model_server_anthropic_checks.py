@@ -1,4 +1,4 @@
-"""What Anthropic Messages refuses in a conversation. Floor 5.
+"""Conversations that Anthropic Messages refuses. Floor 5.
 
 Source: the error messages of the real endpoint; only what a client can get wrong in sending a conversation
 back is checked.
@@ -17,7 +17,7 @@ _NO_TURN: _Turn = ("", [])
 
 
 def find_fault(body: dict[str, Any], calls_after_thinking: Set[str]) -> str | None:
-    """Why a real endpoint would refuse a request; None for a good one.
+    """Return the reason why a real endpoint would refuse a request; None for a good one.
 
     Args:
         body: The request's body.

@@ -1,4 +1,4 @@
-"""What the Gemini API refuses in a conversation. Floor 5.
+"""Conversations that the Gemini API refuses. Floor 5.
 
 Source: the error messages of the real endpoint; only what a client can get wrong in sending a conversation
 back is checked.
@@ -22,7 +22,7 @@ _UNCHECKED_SIGNATURES = (_UNCHECKED, base64.b64encode(_UNCHECKED.encode()).decod
 
 
 def call_key(call: dict[str, Any]) -> str:
-    """What tells a function call from others when it has no id.
+    """Return a key for a function call without an id.
 
     Args:
         call: The call as the protocol writes it.
@@ -31,7 +31,7 @@ def call_key(call: dict[str, Any]) -> str:
 
 
 def find_fault(body: dict[str, Any], signed_calls: Set[str]) -> str | None:
-    """Why a real endpoint would refuse a request; None for a good one.
+    """Return the reason why a real endpoint would refuse a request; None for a good one.
 
     Args:
         body: The request's body.

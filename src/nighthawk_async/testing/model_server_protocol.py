@@ -1,4 +1,4 @@
-"""What a `ModelServer` needs to speak a protocol, and what the protocols share. Floor 5.
+"""The interface of a `ModelServer`'s protocols, and their common parts. Floor 5.
 
 The protocols are written from their descriptions and not with the library's codecs, so that the two check
 each other.
@@ -146,7 +146,7 @@ def pieces(text: str, reply: ModelReply) -> Iterator[str]:
 
 
 def seal(*texts: str) -> str:
-    """What stands for a provider's signature: whoever has the texts can tell whether it is genuine.
+    """Return a stand-in for a provider's signature; it can be verified with the texts.
 
     Args:
         texts: What is signed.

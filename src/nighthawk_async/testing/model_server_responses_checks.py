@@ -1,4 +1,4 @@
-"""What OpenAI Responses refuses in a conversation. Floor 5.
+"""Conversations that OpenAI Responses refuses. Floor 5.
 
 Source: the error messages of the real endpoint; only what a client can get wrong in sending a conversation
 back is checked.
@@ -13,7 +13,7 @@ __all__ = ["ToldItems", "find_refusal"]
 
 
 class ToldItems:
-    """What a server remembers of the items it told."""
+    """Items that a server has sent."""
 
     def __init__(self) -> None:
         self._stored: set[str] = set()

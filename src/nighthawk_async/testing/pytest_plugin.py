@@ -58,7 +58,7 @@ def pytest_runtest_makereport(
 
 @pytest.fixture
 def cassette_redactions() -> Iterable[Redaction]:
-    """What the cassettes redact beside keys; override it in a `conftest.py` or a test module."""
+    """Redactions of the cassettes beside keys; override it in a `conftest.py` or a test module."""
     return ()
 
 

@@ -1,4 +1,4 @@
-"""What people do to a node: cancel, steer, suspend, resume, answer. Floor 5."""
+"""Actions of people on a node: cancel, steer, suspend, resume, answer. Floor 5."""
 
 import logging
 from collections.abc import Mapping

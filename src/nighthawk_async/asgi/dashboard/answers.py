@@ -1,4 +1,4 @@
-"""What is answered: the forms of answers, what they stand for, and what can be chosen. Floor 5."""
+"""Answers of people: their forms, their meanings, and the choices. Floor 5."""
 
 import json
 from typing import Any, cast
@@ -20,7 +20,7 @@ _MAX_CHOICES = 200
 
 
 class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What answers a question or a request for approval. A question is answered in one of four forms.
+    """The answer to a question or to a request for approval. A question is answered in one of four forms.
 
     Args:
         stream: What identifies the tree in which the node was seen.
@@ -122,7 +122,7 @@ def _schema_of(question: Question) -> dict[str, JsonableValue] | None:
 
 
 def _choices_of(schema: Any, root: Any) -> list[JsonableValue] | None:
-    """What fits a schema, when that can be counted; None when it cannot.
+    """Return the values that fit a schema, when they can be counted; None when they cannot.
 
     Args:
         schema: The schema, or a part of it.

@@ -164,7 +164,7 @@ class Dashboard:
     async def _serve_data(
         self, path: str, asgi_scope: AsgiScope, receive: Receive, send: Send
     ) -> Response | None:
-        """What is read or done; None when it was streamed."""
+        """Return the data of a request, or the result of its action; None when it was streamed."""
         match = _NODE.fullmatch(path)
         node_id, action = match.groups() if match else (None, None)
         if node_id is not None and action is not None and action in ACTIONS:
@@ -234,7 +234,7 @@ class Dashboard:
         return {**self._greeting(), **identified, "is_cut": is_cut, "tree": shown}
 
     def _greeting(self) -> dict[str, JsonableValue]:
-        """What a page has to know besides the tree."""
+        """Return the facts that a page needs besides the tree."""
         return {
             "title": self._title,
             "can_act": self._guard.can_act,
@@ -273,7 +273,7 @@ def _serve_file(path: str, asgi_scope: AsgiScope) -> Response:
 
 
 def _mark_own_request() -> None:
-    """Where the dashboard is served below what it watches, its requests are not part of what it shows."""
+    """Hide the dashboard's own requests, where it is served below the application that it shows."""
     tree, node_id, writer = find_tree(), find_node_id(), find_node_writer()
     if tree is None or node_id is None or writer is None:
         return

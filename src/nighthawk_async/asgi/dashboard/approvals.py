@@ -32,7 +32,7 @@ Subject = TypeVar("Subject")
 
 
 class _Vote(msgspec.Struct, frozen=True):
-    """What a person says to a request; without a digest they deny it."""
+    """A person's vote on a request; without a digest it is a denial."""
 
     approver: str
     digest: str | None
@@ -77,7 +77,7 @@ class DashboardHandler:
                 _count_vote(request, await pending.take())
 
     def describe(self, node_id: str) -> Brief | None:
-        """What can be answered at a node; None for nothing."""
+        """Describe the request that can be answered at a node; None for none."""
         question = self._questions.get(node_id)
         if question is not None:
             return question_as_json(question.subject)
@@ -135,7 +135,7 @@ class DashboardHandler:
 
 
 class _Pending(Generic[Subject, Answer]):
-    """What waits for answers in a task. They may come from any thread.
+    """Requests of a task that wait for answers. They may come from any thread.
 
     Args:
         subject: The question, or the request.

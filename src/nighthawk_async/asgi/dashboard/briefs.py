@@ -32,7 +32,7 @@ def is_own_request(view: NodeView) -> bool:
 
 
 def brief_node(view: NodeView) -> Brief:
-    """What is seen of a node in its row."""
+    """Return the summary of a node for its row."""
     brief: Brief = {
         "id": view.id,
         "parent_id": view.parent_id,
@@ -108,7 +108,7 @@ def _first(items: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
 
 
 def _brief_usage(usage: Usage) -> Brief | None:
-    """What is not nothing of a usage, and `is_complete` where it is not; None when all of it is nothing."""
+    """Return a usage without its zeros, and with `is_complete` where it is not; None for no usage."""
     if not usage.requests and not usage.input_tokens and not usage.output_tokens:
         return None
     amounts: Brief = {

@@ -1,4 +1,4 @@
-"""What has changed between two views of a tree, or since a version. Floor 5. Pure.
+"""Changes between two views of a tree, or since a version. Floor 5. Pure.
 
 Views share the parts of which nothing has changed, so what did not change is passed over as a whole.
 """
@@ -14,7 +14,7 @@ __all__ = ["Changes", "changes_between", "changes_since", "everything"]
 
 
 class Changes(Struct, kw_only=True):
-    """What brings somebody who knows one view to another.
+    """Changes that lead from one view to another.
 
     Args:
         nodes: Those that are new or have changed, each before what is below it, in the order of beginning.
@@ -28,7 +28,7 @@ class Changes(Struct, kw_only=True):
 
 
 def changes_between(old: NodeView, new: NodeView) -> Changes:
-    """What brings somebody who knows the old view of a node to the new one.
+    """Return the changes that lead from the old view of a node to the new one.
 
     Args:
         old: The view that is known.
@@ -53,7 +53,7 @@ def changes_between(old: NodeView, new: NodeView) -> Changes:
 
 
 def changes_since(view: NodeView, version: int) -> Changes:
-    """What brings somebody who knows the view of an earlier version to this one.
+    """Return the changes that lead from the view of an earlier version to this one.
 
     Args:
         view: The view.
@@ -76,7 +76,7 @@ def changes_since(view: NodeView, version: int) -> Changes:
 
 
 def everything(view: NodeView) -> Changes:
-    """What brings somebody who knows nothing to a view."""
+    """Return the changes that lead from nothing to a view."""
     return changes_since(view, -1)
 
 

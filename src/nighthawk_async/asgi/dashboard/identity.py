@@ -1,4 +1,4 @@
-"""What tells trees apart, so that the number of a node means the one that was seen. Floor 5.
+"""Identity of trees, so that the number of a node means the one that was seen. Floor 5.
 
 Every tree numbers its nodes from 1: after a restart, and in another process of the same service, a number
 stands for something else.
@@ -14,7 +14,7 @@ __all__ = ["check_stream", "stream_id"]
 
 
 def stream_id(view: NodeView) -> str:
-    """What tells the trees of two processes, or of two lifespans, apart.
+    """Return an id that differs between the trees of two processes, or of two lifespans.
 
     Args:
         view: The node above everything.

@@ -164,7 +164,7 @@ async def _send_until(ending: LoopEvent, events: AsyncGenerator[bytes, None], se
 
 
 class _Pace:
-    """When a stream gives a sign of life, and when it ends.
+    """Timing of a stream: its signs of life, and its end.
 
     Args:
         heartbeat_seconds: After how many seconds without anything new there is a sign of life.
@@ -213,7 +213,7 @@ def _known_version(since: str, view: NodeView) -> int | None:
 
 
 def _without_noise(details: Brief) -> Brief:
-    """What changes in the node itself and not only below it, without the transcript."""
+    """Return the parts of the node itself, without its children and without the transcript."""
     left_out = {"version", "transcript", "child_count"}
     return {name: value for name, value in details.items() if name not in left_out}
 

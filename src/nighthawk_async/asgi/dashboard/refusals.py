@@ -1,4 +1,4 @@
-"""Why the dashboard refuses a request: problem details with fixed or plain words. Floor 5. Pure."""
+"""Refusals of the dashboard: problem details with fixed or plain words. Floor 5. Pure."""
 
 from collections.abc import Mapping
 

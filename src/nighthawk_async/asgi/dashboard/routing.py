@@ -1,4 +1,4 @@
-"""What a request asks for: its path below the dashboard, its method, its query. Floor 5. Pure."""
+"""Routing of requests: path below the dashboard, method, query. Floor 5. Pure."""
 
 from collections.abc import Mapping
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Which nodes hold a text in what they work with, what came of them, or what ended them. Floor 5. Pure."""
+"""Search for a text in the inputs, outputs and errors of nodes. Floor 5. Pure."""
 
 from collections.abc import Iterator
 

@@ -184,7 +184,7 @@ class AgentStepExecutor:
 
     @property
     def outcome_transport(self) -> OutcomeTransport:
-        """How outcomes travel."""
+        """The transport of outcomes."""
         chosen = self.configuration.outcome_transport
         if chosen != "auto":
             return chosen

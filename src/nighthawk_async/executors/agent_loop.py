@@ -71,7 +71,7 @@ TurnEnd: TypeAlias = NextTurn | ProposedOutcome
 
 
 class _Turn(Struct, kw_only=True):
-    """What one response brought so far."""
+    """The content of one response so far."""
 
     text: list[str] = field(default_factory=list[str])
     reasoning: list[str] = field(default_factory=list[str])
@@ -198,7 +198,7 @@ class AgentLoop:
         return self._end_with_text()
 
     def take_notes(self) -> list[str]:
-        """Why outcomes did not count since the last time, for whoever watches."""
+        """Return the reasons for refused outcomes since the last call, for observers."""
         notes, self._notes = self._notes, []
         return notes
 

@@ -1,4 +1,4 @@
-"""What an agent is to a step: the small protocol behind `AgentStepExecutor.from_agent`. Floor 4."""
+"""The small protocol of agents behind `AgentStepExecutor.from_agent`. Floor 4."""
 
 import inspect
 import re
@@ -142,7 +142,7 @@ class StepExecutionAgent(Protocol):
 
 
 def objection_to_agent(agent: object) -> str | None:
-    """Why an object is no agent; None when it may be one.
+    """Return the reason why an object is no agent; None when it may be one.
 
     Agents of other libraries have a method `run` as well, which takes a prompt instead of a task.
 

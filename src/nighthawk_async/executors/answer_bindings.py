@@ -102,7 +102,7 @@ class AnswerBindings:
         return outcome, stub
 
     async def _outcome(self, pending: Pending[object]) -> tuple[ToolOutcome, str]:
-        """What came of setting one, and the stub of its type where the value does not match that."""
+        """Return the result of an assignment, with the stub of the type where the value does not match."""
         try:
             value = await self._actor.settle(pending)
         except ExecutionError:
@@ -115,7 +115,7 @@ class AnswerBindings:
 
 
 def _at_field(name: str, error: ToolError) -> str:
-    """What is wrong with the value of a write binding, by the name of the field that it stands in."""
+    """Return the error of a write binding's value, by the name of its field."""
     subject = f"write binding '{name}'"
     if error.message.startswith(subject):
         return f"bindings.{name}{error.message.removeprefix(subject)}"

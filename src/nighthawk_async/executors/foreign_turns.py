@@ -1,4 +1,4 @@
-"""What agents of the user's own consume, who reach models by their own ways: told, and charged. Floor 4.
+"""Usage of the user's own agents, which reach models on their own: reported, and charged. Floor 4.
 
 Their requests cannot be measured before they are sent: a task or a turn is refused when a budget has nothing
 left, and what they report is charged afterwards, so that one turn can exceed a budget.

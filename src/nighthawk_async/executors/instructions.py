@@ -39,7 +39,7 @@ def tool_instructions(tool_result_max_tokens: int) -> str:
 
 
 def visibility_instructions(visible_builtins: Collection[str] | None) -> str:
-    """Which names there are, where only those that the block names are visible."""
+    """Return the instructions on visible names, where only those that the block names are."""
     if visible_builtins is None:
         return ""
     listed = ", ".join(sorted(visible_builtins))

@@ -16,7 +16,7 @@ _GROWTH = 32
 
 
 class JsonSoFar(Struct, frozen=True, kw_only=True):
-    """What the beginning of a JSON object says.
+    """Data of the beginning of a JSON object.
 
     What goes on is always last in what it belongs to, so it is found by its depth.
 
@@ -80,7 +80,7 @@ class OpenJson:
         self._length += len(fragment)
 
     def look(self) -> JsonSoFar | None:
-        """What the text says so far; None when it is no beginning of a JSON object."""
+        """Return the data of the text so far; None when it is no beginning of a JSON object."""
         self._next_look = self._length + 1 + self._length // _GROWTH
         new = "".join(self._pending)
         self._pending.clear()

@@ -167,7 +167,7 @@ def _return_outcome(data: Mapping[str, Any], form: AnswerForm) -> ReturnStepOutc
 
 
 def _at_field(message: str) -> str:
-    """What is wrong with the return value, by the name of the field that it stands in."""
+    """Return the error of the return value, by the name of its field."""
     return f"return_value{message.removeprefix(RETURN_VALUE)}"
 
 

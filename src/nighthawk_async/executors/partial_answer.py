@@ -138,7 +138,7 @@ class PartialAnswer:
 
 
 def find_partial_answer() -> PartialAnswer | None:
-    """What reads the next response of the step in progress; None when nobody wants to know."""
+    """Return a reader for the next response of the step in progress; None without listeners."""
     environment = find_environment()
     step = None if environment is None else environment.step
     if step is None or step.partial_listeners is None:

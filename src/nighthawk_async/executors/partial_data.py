@@ -1,4 +1,4 @@
-"""Which part of a value that is still arriving may be shown already, by its type. Floor 4. Pure.
+"""Parts of a value still arriving that may be shown already, by its type. Floor 4. Pure.
 
 A text, a list, a set, a tuple, a dict and a TypedDict grow. Everything else is shown when it is whole: a
 number, a member of an enumeration, a date, an instance of a model or of a dataclass.
@@ -132,7 +132,7 @@ class GrowingType:
 
 
 def growing_type(annotation: object) -> GrowingType | None:
-    """What a type says about growing; None for a type of which no value can be given as data.
+    """Return the growth rules of a type; None for a type whose values cannot be given as data.
 
     Args:
         annotation: The type.

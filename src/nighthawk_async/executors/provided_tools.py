@@ -93,7 +93,7 @@ def _post_exec(actor: StepActor, arguments: str) -> Pending[object]:
 
 
 def describe_reply(command: Command, value: object, *, hides: Callable[[str, object], bool]) -> object:
-    """What the model sees of a reply: the value itself, or a diagnostic object for a change of state.
+    """Return a reply for the model: the value itself, or a diagnostic object for a change of state.
 
     Args:
         command: The command.

@@ -43,7 +43,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Question:
-    """What to ask.
+    """A question to a model.
 
     Args:
         name: A short name of the schema.
@@ -60,7 +60,7 @@ class Question:
 
 @dataclass(slots=True, kw_only=True)
 class _Response:
-    """What one response brought so far."""
+    """The content of one response so far."""
 
     parts: list[str] = field(default_factory=list[str])
     finish_reason: FinishReason | None = None

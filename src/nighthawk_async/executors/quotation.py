@@ -6,6 +6,6 @@ _MAX_CHARACTERS = 500
 
 
 def quote(text: str) -> str:
-    """What a model said, at most 500 characters of it."""
+    """Quote a model, at most 500 characters."""
     said = text.strip() or "nothing"
     return said if len(said) <= _MAX_CHARACTERS else said[:_MAX_CHARACTERS] + "…"

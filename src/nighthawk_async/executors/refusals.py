@@ -45,7 +45,7 @@ class Refusals:
     names: TypeNames
 
     def text(self, error: NighthawkError) -> str:
-        """What is wrong with an answer, where, and what is allowed.
+        """Return the fault of an answer, its place, and the allowed values.
 
         Args:
             error: The reason why it was refused.
@@ -55,7 +55,7 @@ class Refusals:
         return f"{told}\n{stub}" if stub else told
 
     def of_call(self, error: NighthawkError) -> ToolOutcome:
-        """What came of a tool call that failed; see `outcome_of_failure`.
+        """Return the outcome of a failed tool call; see `outcome_of_failure`.
 
         Args:
             error: What the step actor replied with.
@@ -92,7 +92,7 @@ def told_text(start: str, reason: str, what_to_do: str) -> str:
 
 
 def cause_of(error: NighthawkError) -> CorrectionCause:
-    """What was wrong with an answer.
+    """Return the cause of a refusal.
 
     Args:
         error: The reason why it was refused.

@@ -22,7 +22,7 @@ _Key: TypeAlias = tuple[str, str]
 
 
 class Repetition(Struct, frozen=True, kw_only=True):
-    """What to do about a call.
+    """The decision about a call.
 
     Args:
         key: Which call it is: its name and its arguments, however they were written.

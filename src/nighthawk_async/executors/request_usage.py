@@ -1,4 +1,4 @@
-"""What a model request counts, however it ends. Floor 4."""
+"""Usage of a model request, however it ends. Floor 4."""
 
 from ..errors import ModelError
 from ..ports import Model

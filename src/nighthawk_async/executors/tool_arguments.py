@@ -37,7 +37,7 @@ def check_size(call: ToolCall, max_bytes: int) -> None:
 
 
 def excess_of(text: str, max_bytes: int) -> str | None:
-    """How a text exceeds its bound, for a message; None when it does not.
+    """Describe the excess of a text over its bound; None for none.
 
     Args:
         text: What the model wrote.

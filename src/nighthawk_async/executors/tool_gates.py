@@ -1,4 +1,4 @@
-"""What a tool call passes before it is carried out, and its result before the model sees it. Floor 4.
+"""Gates of tool calls before they run, and of results before the model sees them. Floor 4.
 
     hooks -> oversight -> permissions -> budgets -> carried out -> hooks
 

@@ -94,7 +94,7 @@ def check_mentioned_tools(
 
 @lru_cache(maxsize=256)
 def provider_rules(model_name: str) -> ProviderRules:
-    """Whose endpoint's rules a model's requests have to keep to.
+    """Return the provider whose rules a model's requests must follow.
 
     Args:
         model_name: The model, `provider:name`.

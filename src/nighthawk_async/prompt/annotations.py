@@ -217,7 +217,7 @@ def literal_text(value: object) -> str:
 
 
 def _member(value: object, path: list[str]) -> object:
-    """What a dotted name means below a value, without asking an object for its attributes."""
+    """Resolve a dotted name below a value, without asking an object for its attributes."""
     for name in path:
         if has_base(type(value), type):
             value = class_dictionary(cast("type", value)).get(name)

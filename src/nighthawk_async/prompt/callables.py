@@ -35,7 +35,7 @@ _ASYNC_CALL_MARK = "__nighthawk_async_call__"
 
 
 class CallableDescription(Struct, frozen=True, kw_only=True):
-    """What the prompt says of a callable.
+    """A callable as the prompt describes it.
 
     Args:
         signature: The signature's text; None when it is unavailable.
@@ -114,7 +114,7 @@ class _Descriptions:
         self.by_spelling: dict[tuple[str, ...], CallableDescription] = {}
 
     def spelling(self, names: TypeNames) -> tuple[str, ...] | None:
-        """How the types are written; None when one of them is gone."""
+        """Return the written types; None when one of them is gone."""
         types_ = [reference() for reference in self._types]
         return None if any(each is None for each in types_) else tuple(map(names.written, types_))
 

@@ -37,7 +37,7 @@ _Item = TypeVar("_Item")
 
 
 class BoundedValue(Struct, frozen=True, kw_only=True):
-    """What of a value can be shown.
+    """The part of a value that can be shown.
 
     Args:
         value: The JSON value.
@@ -256,7 +256,7 @@ class _Walk:
 
 
 def _demand(value: object, cells: int) -> int:
-    """How many cells a value asks for, as far as that can be known without visiting it."""
+    """Return the number of cells of a value, as far as it is known without visiting it."""
     cls = type(value)
     if has_base(cls, str):
         return min(cells, 1 + str.__len__(cast("str", value)) // _CHARACTERS_PER_CELL)

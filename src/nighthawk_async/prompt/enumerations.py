@@ -16,7 +16,7 @@ _KINDS: tuple[type, ...] = (enum.StrEnum, enum.IntEnum, enum.IntFlag, enum.Flag,
 
 
 class EnumerationDescription(Struct, frozen=True, kw_only=True):
-    """What the prompt says of an enumeration class.
+    """An enumeration class as the prompt describes it.
 
     Args:
         kind: The name of the standard library's class that it is made from, for example `Enum` or `IntFlag`.

@@ -87,7 +87,7 @@ def scalar_of_array(value: Any, cls: type) -> tuple[bool, object]:
 
 
 def _kind(cls: type) -> str | None:
-    """Which of the types here a class is exactly, without asking it."""
+    """Return the type among those here that a class is exactly, without asking it."""
     if not _is_own(cls):
         return None
     name = type_name(cls)

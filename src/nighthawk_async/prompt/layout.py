@@ -173,7 +173,7 @@ class Layout:
         return f"{key}: {self.show(parts.values[index], room - len(key) - 4)}"
 
     def _mark(self, count: int, length: int, noun: Noun) -> tuple[str, ...]:
-        """What stands after the last item shown."""
+        """Return the mark after the last item shown."""
         if self._style == "strict":
             return ()
         return (
@@ -200,7 +200,7 @@ class Layout:
 
 
 def _count_that_fit(sizes: list[int], room: int) -> int:
-    """How many fit, so that none of those that are shown is a stump, except one that is small."""
+    """Count the entries that fit, so that none is cut to a stump, except a small one."""
     room -= 2
     for index, size in enumerate(sizes):
         room -= size

@@ -229,7 +229,7 @@ class SectionRoom:
 
 
 class _Ranks:
-    """Who comes first when what is left of a section is given away.
+    """Order of the entries among which the rest of a section is shared.
 
     Args:
         mentions: The names and dotted paths that the program mentions, in order.

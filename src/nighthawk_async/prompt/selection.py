@@ -1,4 +1,4 @@
-"""Which of the step's locals stand in a prompt (specification 8.2.2). Floor 1."""
+"""Selection of the step's locals for a prompt (specification 8.2.2). Floor 1."""
 
 from collections.abc import Mapping
 

@@ -61,7 +61,7 @@ def frame_table(columns: list[str], values: list[Part], *, length: int, width: i
 
 
 def table_heading(table: Table, mark: str = "") -> str:
-    """What stands before the rows: the shape, the class of the rows and the names of the columns.
+    """Return the heading of a table: the shape, the class of the rows and the names of the columns.
 
     Args:
         table: The table.

@@ -20,7 +20,7 @@ _qualified_name_of_type = type.__dict__["__qualname__"].__get__
 
 
 class TypeNames:
-    """How types are written in one block, and which types were written.
+    """Names of types in one block, and the types written so far.
 
     A type is written by the nearest of the names under which the block's expressions reach it: its own name,
     another name bound to it, the name of a class around it or of a module that holds it. A type that is out

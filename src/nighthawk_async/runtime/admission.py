@@ -1,4 +1,4 @@
-"""How many steps of a run may be in flight at once, and who is next. Floor 3.
+"""Admission of a run's steps: the number in flight at once, and their order. Floor 3.
 
 Steps are admitted in the order in which they ask, whichever event loop of the run they are on. A step that a
 step in flight brings about is not asked to wait: it joins the place of that one, which would otherwise wait
@@ -18,7 +18,7 @@ __all__ = ["Place", "StepAdmission", "checked_max_concurrent_steps"]
 
 
 def checked_max_concurrent_steps(value: object) -> int | None:
-    """How many steps may be in flight at once; None for any number.
+    """Return the number of steps that may be in flight at once; None for any number.
 
     Raises:
         NighthawkError: It is neither None nor a positive integer.
@@ -30,7 +30,7 @@ def checked_max_concurrent_steps(value: object) -> int | None:
 
 
 class Place:
-    """Where a step is in flight, together with the steps that it brings about. `StepAdmission` gives it."""
+    """The slot of a step in flight and of the steps that it causes. `StepAdmission` gives it."""
 
     __slots__ = ("steps",)
 

@@ -92,7 +92,7 @@ def return_type(context: StepContext) -> object:
 
 
 def returned_type(annotation: object, *, is_generator: bool) -> object:
-    """What the annotation of a function says of what it returns; `Self` in it is any value.
+    """Return the type that a function returns by its annotation; `Self` in it is any value.
 
     Args:
         annotation: The annotation, resolved.

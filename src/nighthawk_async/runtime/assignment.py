@@ -1,4 +1,4 @@
-"""What `nh_assign` does to a step's state (specification 8.3). Floor 3."""
+"""Assignments of `nh_assign` to a step's state (specification 8.3). Floor 3."""
 
 import re
 from collections.abc import Callable, Generator

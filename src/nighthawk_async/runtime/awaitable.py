@@ -1,4 +1,4 @@
-"""Which values of user code are awaitable, and awaiting them. Floor 3."""
+"""Awaitable values of user code, and awaiting them. Floor 3."""
 
 import inspect
 from collections.abc import Awaitable

@@ -1,4 +1,4 @@
-"""What calls of natural functions go through: an extent for tools, a node for whoever watches. Floor 3."""
+"""Calls of natural functions: a scope for tools, a node for observers. Floor 3."""
 
 import inspect
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _OWNERS = ("self", "cls")
 
 
 class CallDoor:
-    """What the calls of one function go through; see `natural.transform.CallDoor`.
+    """The gate for the calls of one function; see `natural.transform.CallDoor`.
 
     Args:
         function: The function.
@@ -93,12 +93,12 @@ class _Returning:
         self._return_check = return_check
 
     def returned(self, value: object) -> object:
-        """What to return instead of what a `return` statement says: the value, validated."""
+        """Return the validated value of a `return` statement."""
         check = self._return_check
         return self.concluded(value if check is None else check.returned(value))
 
     def fell_off(self) -> object:
-        """What to return when the function comes to its end: None, validated."""
+        """Return the validated None of a function that reaches its end."""
         check = self._return_check
         return None if check is None else self.concluded(check.fell_off())
 

@@ -1,4 +1,4 @@
-"""Which objects of write bindings the code of a step has changed in place (specification 8.3). Floor 3."""
+"""Objects of write bindings that the code of a step has changed in place (specification 8.3). Floor 3."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -40,7 +40,7 @@ _BINDING = ":="
 
 
 class StepState(Struct, kw_only=True, eq=False):
-    """What a step actor owns: the context, its namespace, the guard of its calls, and counters."""
+    """State of a step actor: the context, its namespace, the guard of its calls, and counters."""
 
     context: StepContext
     namespace: StepNamespace
@@ -62,7 +62,7 @@ Continuation: TypeAlias = Callable[[StepState, object], object]
 
 
 class Awaited(Struct, frozen=True, kw_only=True, eq=False):
-    """What a command gives when its value has to be awaited first.
+    """The reply to a command whose value has to be awaited first.
 
     Args:
         awaitable: What to await, outside of the actor.
@@ -365,7 +365,7 @@ def _describe_partly_done(
     state: StepState,
     error: BaseException,
 ) -> str:
-    """What went wrong, and what was bound until then: it stays, and write bindings among it are committed."""
+    """Describe an error, and the names bound before it: they stay, and write bindings among them count."""
     changed = _changed_names(before, state.context.step_locals)
     if not changed:
         return describe(error)

@@ -61,7 +61,7 @@ _OUTCOME_TYPES = (
 
 
 class StepResult(Struct, frozen=True, kw_only=True):
-    """What the generated code of a natural function acts on.
+    """The result of a step for the generated code of its function.
 
     Args:
         kind: The outcome kind.
@@ -112,7 +112,7 @@ def rewritten(
     bindings: Mapping[str, object] | None = None,
     return_value: object = UNSET,
 ) -> StepResult:
-    """What a step comes to with other bindings, or with another return value; evaluates nothing.
+    """Return the result with other bindings, or with another return value; evaluate nothing.
 
     Args:
         context: The state of the step.
@@ -156,7 +156,7 @@ async def evaluated_value(
 
 
 def done_note(outcome: StepOutcome) -> str:
-    """What a refusal says of an outcome whose expression was evaluated; empty when that called nothing."""
+    """Return the note of a refusal on an evaluated expression; empty when that called nothing."""
     match outcome:
         case ReturnStepOutcome(return_expression=str(expression)):
             name = "return_expression"
@@ -344,7 +344,7 @@ def _check_exception(context: StepContext, outcome: RaiseStepOutcome) -> None:
 
 
 def _checked_exception(context: StepContext, value: object, note: str) -> Exception:
-    """What a `raise` outcome raises by an expression; a class is called without arguments, as Python does.
+    """Return the exception that an expression gives; a class is called without arguments, as Python does.
 
     Raises:
         ExecutionError: It is no exception that the block may raise.

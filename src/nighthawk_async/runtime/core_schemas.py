@@ -236,7 +236,7 @@ def default_as_data(default: object) -> dict[str, Any]:
 
 
 def _data_of(member: enum.Enum) -> Any:
-    """What stands for a member of an enumeration in JSON."""
+    """Return the JSON form of a member of an enumeration."""
     return member.name if is_given_by_name(type(member)) else member.value
 
 

@@ -137,7 +137,7 @@ def _flags(kind: type[enum.Flag]) -> JsonSchemaValue:
 
 
 def _names_of_keys(keys: JsonSchemaValue) -> JsonSchemaValue:
-    """What the names of an object's fields are where they stand for keys that are no texts."""
+    """Return the schema of an object's names, where they stand for keys that are no texts."""
     kind = keys.get("type")
     if kind in (None, "string"):
         return {}

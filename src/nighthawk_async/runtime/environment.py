@@ -1,4 +1,4 @@
-"""What surrounds a step: one frozen value in one context variable (specification 10). Floor 3."""
+"""The environment of a step: one frozen value in one context variable (specification 10). Floor 3."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -77,7 +77,7 @@ class Environment:
 
     @property
     def oversight(self) -> "inspection.Oversight | None":
-        """What inspects tool calls and commits; None for nothing."""
+        """The inspector of tool calls and commits; None for none."""
         return self.policies.oversight
 
 
@@ -213,7 +213,7 @@ def get_implicit_references() -> Mapping[str, object]:
 
 
 def get_oversight() -> "inspection.Oversight | None":
-    """What inspects tool calls and commits at present; None for nothing.
+    """Return the active inspector of tool calls and commits; None for none.
 
     Raises:
         NighthawkError: No run is active.

@@ -42,7 +42,7 @@ def describe_validation_error(error: ValidationError) -> str:
 
 
 def message_without_content(error: BaseException) -> str:
-    """What an error says, without what it quotes of a model, a provider or a value. Raises what `str` raises.
+    """Return the message of an error without quotations of models, providers and values. Raises as `str`.
 
     What the user's own exceptions say is the user's.
 
@@ -58,7 +58,7 @@ def message_without_content(error: BaseException) -> str:
 
 
 def stacktrace_without_content(error: BaseException) -> str:
-    """Where an error was raised, and where its causes were, which stand by their class alone.
+    """Return the stack of an error and of its causes, each with its class alone.
 
     Args:
         error: The error.

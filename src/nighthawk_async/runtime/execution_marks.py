@@ -1,4 +1,4 @@
-"""Which execution errors and lines of the log belong to. Floor 3."""
+"""Marks of executions on errors and log records. Floor 3."""
 
 import logging
 

@@ -34,7 +34,7 @@ _LISTED_NAMES = 40
 
 
 class _Builtins(dict[str, object]):
-    """What CPython asks for a name that is no global of the code.
+    """Builtins of evaluated code: CPython asks them for names that are no globals.
 
     It asks for `__import__` without calling `__getitem__`. A class body asks here for every name outside of
     it, because it looks its globals up without regard to `__missing__`.

@@ -64,7 +64,7 @@ class GovernedStream(NotedStream):
 
     @property
     def usage(self) -> Usage | None:
-        """What the request consumed so far; see `told_usage.TellsUsage`.
+        """The usage of the request so far; see `told_usage.TellsUsage`.
 
         Once it is over, what budgets were charged for it, estimates included.
         """

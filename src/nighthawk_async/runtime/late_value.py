@@ -79,7 +79,7 @@ def with_changes(subject: Subject, **changes: object) -> Subject:
 
 
 def raise_unknown(subject: object, name: str) -> NoReturn:
-    """What objects with a late return value have for `__getattr__`: reached when they have none yet."""
+    """Raise the error of objects without a return value yet, as their `__getattr__`."""
     if name != _FIELD:
         raise AttributeError(f"{type(subject).__name__!r} object has no attribute {name!r}")
     question = _question.get()
@@ -93,7 +93,7 @@ def raise_unknown(subject: object, name: str) -> NoReturn:
 
 
 def described(subject: object) -> str:
-    """What objects with a late return value have for `__repr__`: who logs them does not want the value."""
+    """Return the `__repr__` of objects with a late return value: logging them does not ask for the value."""
     names = [each.name for each in fields(cast("Any", subject)) if each.repr]
     texts = [f"{name}={getattr(subject, name)!r}" for name in names if name != _FIELD]
     value = repr(getattr(subject, _FIELD)) if _has_value(subject) else "<not evaluated>"

@@ -1,4 +1,4 @@
-"""What an event loop is told from any thread: a call, or an event that is awaited there. Floor 3."""
+"""Calls and events for an event loop, from any thread. Floor 3."""
 
 from collections.abc import Callable
 from contextlib import suppress

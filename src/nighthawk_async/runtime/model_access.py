@@ -1,4 +1,4 @@
-"""Where executors reach a model, and where what records and replays can stand between. Floor 3.
+"""Access of executors to a model, and interception by recorders. Floor 3.
 
 Executors open every response here. An interceptor in force answers in the model's place, or asks the model
 itself and looks on. It is a context variable, so it flows into steps, threads and nested runs. Budgets and

@@ -1,4 +1,4 @@
-"""How deep steps are within steps: what limits it, and what keeps deep ones cancellable. Floor 3.
+"""Depth of nested steps: its limit, and cancellation at any depth. Floor 3.
 
 A step that a model brings about within a step, through a tool, keeps everything around it waiting. Where a
 model calls the function that it works for, that would go on for ever; so a run has a limit.
@@ -37,7 +37,7 @@ _STRETCH = 16
 
 
 def current_depth() -> int:
-    """How many steps are in progress around the caller, in all runs that are within each other.
+    """Return the number of steps around the caller, in all nested runs.
 
     Those that have ended do not count: a task that a step left behind is within it no longer.
     """
@@ -46,7 +46,7 @@ def current_depth() -> int:
 
 
 def inner_max_depth(outer: int | None, given: object) -> int:
-    """How many steps may be within each other in a run or scope, those around it included.
+    """Return the limit of nested steps in a run or scope, those around it included.
 
     Args:
         outer: The limit around it; None for none.
@@ -106,7 +106,7 @@ async def in_own_task(work: Callable[[], Awaitable[Result]]) -> Result:
 
 
 class _Hosted(Generic[Result]):
-    """What is carried out in a task of its own."""
+    """Work in a task of its own."""
 
     __slots__ = ("_ended", "_error", "_results", "_scope", "_work")
 
@@ -149,7 +149,7 @@ class _Hosted(Generic[Result]):
             error.__context__ = context
 
     def result(self) -> Result:
-        """What it gave.
+        """Its result.
 
         Raises:
             BaseException: Its task was cancelled by itself.

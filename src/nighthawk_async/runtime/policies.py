@@ -1,4 +1,4 @@
-"""What governs the steps of an extent, together in one frozen value. Floor 3.
+"""The policies for the steps of a scope, in one frozen value. Floor 3.
 
 Each policy's own module holds its type and its decisions; here stands only what is in force. A run begins
 with what must hold in every run inside; a scope changes what it is told to.

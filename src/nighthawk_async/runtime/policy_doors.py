@@ -1,4 +1,4 @@
-"""Where a step meets its policies: each is loaded when one of its kind is in force. Floor 3.
+"""Calls of a step to its policies: each is loaded when one of its kind is active. Floor 3.
 
 See `policies` for why. Whether there is a policy of its kind is asked here alone; what each function does
 then, the one of the same purpose behind it says.

@@ -27,7 +27,7 @@ _MOST_PORTALS = 64
 
 
 def portal_depth() -> int:
-    """How many portals are waiting for the present thread: 0 outside portal threads."""
+    """Return the number of portals that wait for the present thread: 0 outside portal threads."""
     return getattr(_thread, "depth", 0)
 
 

@@ -25,7 +25,7 @@ __all__ = ["NaturalSite", "prepare_step", "step_id_of"]
 
 
 class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
-    """Where a block stands at run time.
+    """The site of a block at run time.
 
     Args:
         module_globals: The live globals of the function's module.
@@ -209,7 +209,7 @@ def _annotations(site: NaturalSite, context: StepContext) -> Mapping[str, object
 def _initial_values(
     block: NaturalBlock, context: StepContext, python_locals: Mapping[str, object]
 ) -> dict[str, object]:
-    """What the write bindings are bound to in Python before the step."""
+    """Return the values of the write bindings in Python before the step."""
     values: dict[str, object] = {}
     for name in block.write_names:
         if name in python_locals:
@@ -241,7 +241,7 @@ def _inferred_type(name: str, context: StepContext) -> object:
 
 
 def _objects_to_keep_valid(context: StepContext) -> dict[str, object]:
-    """What write bindings with a type hold as the step begins."""
+    """Return the objects of typed write bindings as the step begins."""
     return {
         name: context.step_locals[name]
         for name, annotation in context.binding_types.items()

@@ -1,4 +1,4 @@
-"""What natural functions may return: validated against their annotations, by whichever way. Floor 3.
+"""Validation of returned values against annotations, whichever way a function returns. Floor 3.
 
 What a block returns is validated when its step ends, what Python code returns by the `ReturnCheck` of the
 function; both come to `validated_return`.
@@ -114,7 +114,7 @@ class ReturnCheck:
         return self._validated(value, lambda: f"returned {reprlib.repr(value)}")
 
     def fell_off(self) -> object:
-        """What the function returns when it comes to its end.
+        """Return the value of a function that reaches its end.
 
         Raises:
             ExecutionError: The annotation excludes None.

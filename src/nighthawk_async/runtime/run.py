@@ -103,7 +103,7 @@ class Run:
 
     @property
     def usage_meter(self) -> UsageMeter:
-        """What the run's steps have consumed so far; readable after the run as well."""
+        """The usage of the run's steps so far; readable after the run as well."""
         return self._environment.usage_meter
 
     @property

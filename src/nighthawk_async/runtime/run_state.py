@@ -1,4 +1,4 @@
-"""What one run owns: resources by event loop, and portal threads for synchronous code. Floor 3."""
+"""State of one run: resources by event loop, and portal threads for synchronous code. Floor 3."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Literal

@@ -1,4 +1,4 @@
-"""What runs add to tasks, mailboxes and progress reports, which know nothing of runs. Floor 3."""
+"""Additions of runs to tasks, mailboxes and progress reports, which know nothing of runs. Floor 3."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -26,7 +26,7 @@ def open_run_extent() -> Generator[None, None, None]:
 
 
 def _find_usage() -> Usage | None:
-    """What was used so far in the innermost run or scope around the caller; None outside every run."""
+    """Return the usage so far of the innermost run or scope of the caller; None outside every run."""
     environment = find_environment()
     return None if environment is None else environment.usage_meter.usage
 

@@ -38,7 +38,7 @@ _ADVICE: Mapping[Kind, str] = types.MappingProxyType(
 
 
 class SlowCall(Struct, frozen=True):
-    """What held the event loop.
+    """A call that held the event loop.
 
     Args:
         title: What it is called.
@@ -77,7 +77,7 @@ _reported: set[str] = set()
 
 
 def _full_collections() -> int:
-    """How often all objects were looked at: with thousands of steps in flight that is what takes so long."""
+    """Return the number of full garbage collections: with thousands of steps in flight they take long."""
     return gc.get_stats()[-1]["collections"]
 
 

@@ -1,4 +1,4 @@
-"""What others want of a running step: messages for its model, to wait, to stop, to end. Floor 3.
+"""Steering of a running step: messages for its model, suspending, stopping, ending. Floor 3.
 
 It is plain state that changes at once; the step looks at it at its turn boundaries:
 
@@ -47,7 +47,7 @@ class UndeliveredSteeringWarning(PicklableError, RuntimeWarning):  # noqa: N818 
 
 
 class Steering:
-    """What others want of one step. Everything happens on the event loop of the step.
+    """Steering of one step. Everything happens on the event loop of the step.
 
     The step actor is one, so that tools inside the step can steer it as the handle of its task can. What is
     asked for takes effect at the next turn boundary, when the tools of the present turn have finished; the

@@ -92,7 +92,7 @@ class _Conclusion(Struct, frozen=True, kw_only=True):
 
 
 class _Evaluation(Struct, frozen=True, kw_only=True):
-    """What evaluating the expression of an outcome gave: a value, or a failure."""
+    """The evaluated expression of an outcome: a value, or a failure."""
 
     outcome: ReturnStepOutcome | RaiseStepOutcome
     value: object = None

@@ -1,4 +1,4 @@
-"""Which code a step's model wrote: it is known by its file name. Floor 3."""
+"""Code that a step's model wrote, known by its file name. Floor 3."""
 
 import functools
 import re

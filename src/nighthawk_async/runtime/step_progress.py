@@ -1,4 +1,4 @@
-"""How far a step has come: its turns, the tool calls in flight, what it has used; a view of it. Floor 3."""
+"""Progress of a step: turns, tool calls in flight, usage; a snapshot of it. Floor 3."""
 
 import reprlib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What whoever watches sees of a model request and of its response at a glance. Floor 3. Pure.
+"""Previews of a model request and of its response, for observers. Floor 3. Pure.
 
 The whole conversation would be told again with every request, so only its last message is shown.
 """
@@ -19,7 +19,7 @@ _MAX_CALLS = 100
 
 
 def request_inputs(request: ModelRequest) -> Mapping[str, object]:
-    """What is asked: how many messages, the last of them, and the settings that shape the answer.
+    """Return the number of messages, the last of them, and the settings that shape the answer.
 
     Args:
         request: The request.
@@ -32,7 +32,7 @@ def request_inputs(request: ModelRequest) -> Mapping[str, object]:
 
 
 class ResponseGlance:
-    """What is answered: why it ended, the beginning of its text, and the tools that are called."""
+    """Preview of a response: its finish reason, the beginning of its text, and the called tools."""
 
     __slots__ = ("_calls", "_finish_reason", "_room", "_texts")
 
@@ -53,7 +53,7 @@ class ResponseGlance:
             self._finish_reason = event.reason
 
     def outputs(self) -> Mapping[str, object]:
-        """What came of the request so far."""
+        """Return the response so far."""
         shown = {
             "finish_reason": self._finish_reason,
             "text": "".join(self._texts),

@@ -48,7 +48,7 @@ def tell_note(text: str) -> None:
 
 
 def tell_retry(text: str) -> None:
-    """What is in force is tried again; the step in progress has a note of it as well.
+    """Report a retry of the active work; the step in progress gets a note of it as well.
 
     Args:
         text: Why, and when.
@@ -63,7 +63,7 @@ def tell_retry(text: str) -> None:
 
 
 class told_waiting:  # noqa: N801  (a context manager that reads as a statement)
-    """What is in force waits during the `with` statement, and runs before and after it."""
+    """Report that the active work waits during the `with` statement, and runs before and after it."""
 
     __slots__ = ("_node",)
 
@@ -175,7 +175,7 @@ class ToldStep:
 
 
 class _ControlledStep:
-    """How whoever watches influences a step: as the handle of its task would, but the step alone.
+    """Control of a step by observers: as the handle of its task has it, but of the step alone.
 
     Args:
         actor: The actor of the step.

@@ -72,7 +72,7 @@ class ToldStream(NotedStream):
 
     @property
     def usage(self) -> Usage | None:
-        """What the request consumed so far; see `told_usage.TellsUsage`."""
+        """The usage of the request so far; see `told_usage.TellsUsage`."""
         return usage_so_far(self._stream)
 
     async def __aenter__(self) -> Self:

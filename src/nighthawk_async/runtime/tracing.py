@@ -126,7 +126,7 @@ class span:  # noqa: N801  (a context manager that reads as a function at its ca
 
 
 def correction_attributes(corrections: Mapping[CorrectionCause, int]) -> dict[str, int]:
-    """What spans and nodes tell of the corrections of a step: how many there were of each cause."""
+    """Return the attributes for a step's corrections: their number by cause."""
     return {f"nighthawk.step.corrections.{cause}": count for cause, count in corrections.items()}
 
 

@@ -28,7 +28,7 @@ class UsageMeter:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> tuple[dict[str, Usage], int, dict[CorrectionCause, int]]:
-        """What copies and pickles hold: the usage so far. They hand nothing on to an enclosing scope."""
+        """Return the usage so far for copies and pickles. They pass nothing on to an enclosing scope."""
         with self._lock:
             return dict(self._by_model), self._steps, dict(self._corrections)
 
@@ -38,18 +38,18 @@ class UsageMeter:
 
     @property
     def usage(self) -> Usage:
-        """What was consumed so far, all models together."""
+        """The usage so far, all models together."""
         return sum(self.usage_by_model.values(), Usage())
 
     @property
     def usage_by_model(self) -> Mapping[str, Usage]:
-        """What was consumed so far, by model id; a snapshot."""
+        """The usage so far, by model id; a snapshot."""
         with self._lock:
             return dict(self._by_model)
 
     @property
     def steps(self) -> int:
-        """How many steps have begun."""
+        """The number of steps that have begun."""
         return self._steps
 
     @property

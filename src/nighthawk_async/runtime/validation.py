@@ -138,7 +138,7 @@ def _is_without_parts(annotation: object) -> bool:
 
 
 def reason_without_schema(error: Exception) -> str:
-    """Why a type has no validator or no JSON Schema, as one sentence.
+    """Return the reason why a type has no validator or no JSON Schema, as one sentence.
 
     Args:
         error: What pydantic, or code of the user's types, raised.

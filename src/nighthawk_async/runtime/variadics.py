@@ -211,7 +211,7 @@ def _items(arguments: tuple[object, ...]) -> Iterator[tuple[object, bool]]:
 
 
 def _unpacked(annotation: object) -> object | None:
-    """What an annotation unpacks; None when it unpacks nothing."""
+    """Return the type that an annotation unpacks; None when it unpacks nothing."""
     if get_origin(annotation) in _UNPACKINGS:
         return get_args(annotation)[0]
     if isinstance(annotation, types.GenericAlias) and annotation.__unpacked__:

@@ -1,4 +1,4 @@
-"""Who watches: the node and the trace context in force, carried to where something is carried out. Floor 3.
+"""Observers: the active node and trace context, carried to the place of the work. Floor 3.
 
 A step actor carries commands out in a task of its own, whose context variables are those of its step. What a
 command brings about belongs below the tool call that posted it.
@@ -17,7 +17,7 @@ __all__ = ["Watchers", "find_watchers"]
 
 
 class Watchers(Struct, frozen=True, kw_only=True, eq=False):
-    """Who watches in one place.
+    """The observers at one place.
 
     Args:
         node: The node in force; None when nobody watches the tree.
@@ -35,7 +35,7 @@ class Watchers(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def find_watchers() -> Watchers | None:
-    """Who watches the caller; None for nobody."""
+    """Return the observers of the caller; None for none."""
     node, trace_context = find_node_writer(), find_trace_context()
     if node is None and trace_context is None:
         return None

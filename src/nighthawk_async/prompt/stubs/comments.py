@@ -76,7 +76,7 @@ def _remember(annotation: object, described: _Described) -> None:
 
 
 def comment_of(annotation: object, metadata: Iterable[object], names: TypeNames) -> str:
-    """What there is to say about values of a type beside the type itself; empty when there is nothing.
+    """Return the comment on values of a type; empty for none.
 
     Args:
         annotation: The type.
@@ -92,7 +92,7 @@ def comment_of(annotation: object, metadata: Iterable[object], names: TypeNames)
 
 
 def _constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Iterator[str]:
-    """What constrains the parts of a type, each with the type of the part.
+    """Return the constraints of the parts of a type, each with the type of the part.
 
     Args:
         annotation: The type.
@@ -114,7 +114,7 @@ def _constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Ite
 
 
 class _Facts:
-    """What is known of a value, collected from metadata of several libraries."""
+    """Facts about a value, collected from metadata of several libraries."""
 
     def __init__(self) -> None:
         self.descriptions: list[str] = []

@@ -65,7 +65,7 @@ class RecordField(Struct, frozen=True, kw_only=True):
 
 
 class Records(Struct, frozen=True, kw_only=True):
-    """What a class says of the data that its instances hold.
+    """Fields of a class, as data.
 
     Args:
         fields: The fields in order.

@@ -772,7 +772,7 @@ async def test_the_time_of_a_budget_limits_the_hooks_of_the_beginning_of_a_step_
         await anyio.sleep_forever()
 
     hooks.on(StepFinished, told.append)
-    async with nh.run(executor_of(known_model()), hooks=hooks, budget=nh.budget(seconds=0.01)):
+    async with nh.run(executor_of(known_model()), hooks=hooks, budget=nh.budget(seconds=0.5)):
         with pytest.raises(nh.BudgetExceededError):
             await act()
     assert [type(each.error) for each in told] == [nh.BudgetExceededError]

@@ -148,7 +148,7 @@ async def within_timeout(environment: Environment, work: Callable[[], Awaitable[
 
 
 class _Attempts:
-    """What was tried, and what comes next."""
+    """The attempts so far, and the next one."""
 
     def __init__(self, outer: Environment, step_id: str, resilience: StepResilience) -> None:
         self.attempt = StepAttempt(number=1, environment=outer)

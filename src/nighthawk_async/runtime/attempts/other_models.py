@@ -80,7 +80,7 @@ def _configuration_for(model: str, configuration: StepExecutorConfiguration) -> 
 
 
 def _endpoint_of(model: str) -> str:
-    """What says who serves a model. A provider with several protocols serves them with the same key."""
+    """Return the provider of a model. A provider with several protocols serves them with the same key."""
     provider = parse_model_id(model).provider
     facts = PROVIDERS.get(provider)
     return provider if facts is None else facts.base_url_variable

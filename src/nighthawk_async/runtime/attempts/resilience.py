@@ -1,4 +1,4 @@
-"""What gives each step of an extent another chance: its baseline. Floor 3. Nothing here waits.
+"""The baseline of a scope: retries and fallbacks of each step. Floor 3. Nothing here waits.
 
 `StepBaseline` is what a run or a scope is told, `StepResilience` what is in force then. `attempts.attempts`
 carries it out.
@@ -24,7 +24,7 @@ class StepRetries(Protocol):
 
     @property
     def policy(self) -> RetryPolicy:
-        """When to try again."""
+        """The retry policy."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class StepRetries(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepBaseline:
-    """What a run or a scope is told; `resilience.Baseline` checks it. None means what holds around it.
+    """The baseline given to a run or scope; `resilience.Baseline` checks it. None means that of the parent.
 
     Args:
         timeout: How long one attempt at a step may take, in seconds.
@@ -63,7 +63,7 @@ class FallbackModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StepResilience:
-    """What is in force.
+    """The active baseline.
 
     Args:
         executor: The executor that the other models are to stand in for.
@@ -86,7 +86,7 @@ class StepResilience:
 
     @property
     def after_fallback(self) -> "StepResilience":
-        """What is in force for an attempt with the first of the other models, and for the steps inside it."""
+        """Return the baseline for an attempt with the first of the other models, and for steps inside it."""
         first, *others = self.fallbacks
         return replace(self, executor=first.executor, fallbacks=tuple(others))
 
@@ -98,7 +98,7 @@ def resilience_in_force(
     *,
     is_added: bool = True,
 ) -> StepResilience | None:
-    """What is in force inside an extent. The executors of all models are made; nothing is sent.
+    """Return the baseline inside a scope. The executors of all models are made; nothing is sent.
 
     Args:
         outer: What is in force around it.

@@ -81,7 +81,7 @@ def is_worth_retrying(error: BaseException) -> bool:
 
 
 def asked_wait_seconds(error: BaseException) -> float | None:
-    """How long the other side asks to wait, in seconds; None when it does not say.
+    """Return the delay that the other side asks for, in seconds; None for none.
 
     Args:
         error: The error; of a group, the longest counts.
@@ -140,7 +140,7 @@ class ExponentialWait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """When to try again.
+    """Conditions and delays of retries.
 
     Args:
         attempts: How often to try altogether.

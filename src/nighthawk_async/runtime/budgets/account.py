@@ -119,7 +119,7 @@ class BudgetAccount:
 
     @property
     def spent(self) -> BudgetAmounts:
-        """What is spent."""
+        """The spent amounts."""
         seconds = self.watch.elapsed_seconds
         with ACCOUNTS_LOCK:
             spent: dict[str, Any] = {**self._spent}
@@ -127,14 +127,14 @@ class BudgetAccount:
 
     @property
     def reserved(self) -> BudgetAmounts:
-        """What is set aside."""
+        """The reserved amounts."""
         with ACCOUNTS_LOCK:
             reserved: dict[str, Any] = {**self._reserved}
         return BudgetAmounts(**reserved)
 
     @property
     def remaining(self) -> BudgetLimits:
-        """What is neither spent nor set aside; None where there is no limit."""
+        """The amounts neither spent nor reserved; None where there is no limit."""
         seconds = self.watch.elapsed_seconds
         with ACCOUNTS_LOCK:
             left: dict[str, Any] = {
@@ -146,7 +146,7 @@ class BudgetAccount:
         return BudgetLimits(**left, seconds=None if limit is None else max(limit - seconds, 0.0))
 
     def find_breach_locked(self, asked: Amounts) -> BudgetExceededError | None:
-        """Why there is no room for something; None when there is.
+        """Return the reason why there is no room for an amount; None when there is room.
 
         Args:
             asked: How much.
@@ -160,7 +160,7 @@ class BudgetAccount:
     def find_lasting_breach_locked(
         self, asked: Amounts, *, kept: Amounts = _NOTHING
     ) -> BudgetExceededError | None:
-        """Why there is no room for something even when others set nothing aside; None when there may be.
+        """Return the reason why there is no room even without others' reservations; None when there may be.
 
         Args:
             asked: How much.
@@ -190,7 +190,7 @@ class BudgetAccount:
 
     @property
     def remaining_seconds(self) -> float:
-        """How much time is left, in seconds; infinite where there is no limit."""
+        """The remaining time in seconds; infinity without a limit."""
         limit = self.terms.limits.seconds
         return inf if limit is None else limit - self.watch.elapsed_seconds
 

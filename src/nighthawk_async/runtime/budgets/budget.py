@@ -143,7 +143,7 @@ def budget(
 
 
 class Budget:
-    """What may be spent, and the account of it. Made by `budget`.
+    """A budget and its account. Made by `budget`.
 
     As a context manager it puts itself in force for a block within a run. Several tasks and threads may do so
     at once, and share the account. A pickle holds what it allows and what is spent so far: the budget made of
@@ -164,42 +164,42 @@ class Budget:
 
     @property
     def name(self) -> str:
-        """What it is called in errors and traces."""
+        """Its name in errors and traces."""
         return self.account.terms.name
 
     @property
     def limits(self) -> BudgetLimits:
-        """What it allows; None where there is no limit."""
+        """The limits; None where there is none."""
         return self.account.terms.limits
 
     @property
     def spent(self) -> BudgetAmounts:
-        """What is spent."""
+        """The spent amounts."""
         return self.account.spent
 
     @property
     def reserved(self) -> BudgetAmounts:
-        """What is set aside for model requests in flight."""
+        """The amounts reserved for model requests in flight."""
         return self.account.reserved
 
     @property
     def remaining(self) -> BudgetLimits:
-        """What is neither spent nor set aside; None where there is no limit."""
+        """The amounts neither spent nor reserved; None where there is no limit."""
         return self.account.remaining
 
     @property
     def usage(self) -> Usage:
-        """What the model requests have consumed."""
+        """The usage of model requests."""
         return self.account.meter.usage
 
     @property
     def usage_by_model(self) -> Mapping[str, Usage]:
-        """What the model requests have consumed, by model id; a snapshot."""
+        """The usage of model requests, by model id; a snapshot."""
         return self.account.meter.usage_by_model
 
     @property
     def cost(self) -> Decimal:
-        """What they have cost, in US dollars, as far as it is known."""
+        """The cost so far in US dollars, as far as it is known."""
         return self.account.spent.cost
 
     def fresh(self) -> "Budget":

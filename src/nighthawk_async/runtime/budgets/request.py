@@ -140,7 +140,7 @@ class BudgetedRequest:
         return usage
 
     def _parts(self, told: Usage | None, *, may_have_consumed: bool) -> list[Usage]:
-        """What each attempt consumed, with estimates in the place of what was not told.
+        """Return the usage of each attempt, with estimates where none was reported.
 
         The first part counts as the request; one part when the request was sent once.
         """
@@ -165,7 +165,7 @@ class BudgetedRequest:
         return parts
 
     def _costs(self, parts: Sequence[Usage]) -> list[Decimal | None]:
-        """What the attempts cost together, by each account's prices; None where nobody knows."""
+        """Return the cost of all attempts, by each account's prices; None where it is unknown."""
         return [self._cost(_prices(self.accounts, position), parts) for position in range(len(self.accounts))]
 
     def _cost(self, prices: Sequence[Prices], parts: Sequence[Usage]) -> Decimal | None:
@@ -183,7 +183,7 @@ class BudgetedRequest:
         return _amounts(sum(parts, Usage()), self._reserved_cost(position) if cost is None else cost)
 
     def _reserved_cost(self, position: int) -> Decimal | None:
-        """What an account has set aside in US dollars; None when it does not limit them."""
+        """Return the reserved US dollars of an account; None when it does not limit them."""
         cost = self.reservation.amounts[position].get("cost")
         return None if cost is None else Decimal(cost)
 
@@ -364,7 +364,7 @@ def _highest_cost(model: Model, prices: Sequence[Prices], bound: RequestBound, b
 
 
 def _prices(accounts: Sequence[BudgetAccount], position: int) -> list[Prices]:
-    """What an account and those around it say of prices, the nearest first."""
+    """Return the prices of an account and of its parents, the nearest first."""
     said = (account.terms.prices for account in reversed(accounts[: position + 1]))
     return [prices for prices in said if prices is not None]
 

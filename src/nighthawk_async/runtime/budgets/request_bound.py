@@ -151,7 +151,7 @@ def find_unknown_input(settings: Mapping[str, Any]) -> str | None:
 
 
 def count_answers(settings: Mapping[str, Any]) -> int:
-    """How many answers a response holds, each of which may be as long as the limit says.
+    """Return the number of answers in a response, each of which may be as long as the limit.
 
     Args:
         settings: The settings of a request.
@@ -172,7 +172,7 @@ def reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> boo
 
 
 def _numbers(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[int]:
-    """What stands under some names, where that is a number and more than 0."""
+    """Return the positive numbers under some names."""
     given = [part.get(name) for part in parts for name in names]
     return [number for number in given if isinstance(number, int) and number > 0]
 
@@ -220,7 +220,7 @@ def _texts(request: ModelRequest) -> Iterator[str]:
 
 
 def _texts_of_settings(settings: Mapping[str, Any]) -> Iterator[str]:
-    """What settings add to a request: names that a protocol does not know travel in it as they are."""
+    """Return the texts that settings add to a request: unknown names are sent in it as they are."""
     for name, value in settings.items():
         is_sent = name == "extra_body" or name not in TRANSPORT_SETTINGS
         if is_sent and value and not isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""What tokens cost: by the price of a model, or as the user says. Floor 3. Pure."""
+"""Costs of tokens: by the price of a model, or as the user says. Floor 3. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ _PER_TOKEN = Decimal(1) / 1_000_000
 
 
 def cost_of(usage: Usage, price: ModelPrice) -> Decimal:
-    """What the tokens of one request cost, in US dollars.
+    """Return the cost of one request's tokens, in US dollars.
 
     A provider that reports more cached tokens than tokens is taken at its word for the latter.
 
@@ -58,7 +58,7 @@ def priced(usage: Usage, price: ModelPrice | None) -> Usage:
 def known_cost(
     usage: Usage, *, model_name: str, prices: Sequence[Prices], model_price: ModelPrice | None
 ) -> Decimal | None:
-    """What a request cost, in US dollars; None when nobody knows.
+    """Return the cost of a request, in US dollars; None when it is unknown.
 
     Args:
         usage: What it consumed.

@@ -1,4 +1,4 @@
-"""What a transport asks before it sends a request again, and tells of the attempts so far. Floor 3.
+"""Checks before a request is sent again, with the attempts so far. Floor 3.
 
 One request may become several, each of which consumes. The check is a context variable that is in force while
 a response is opened: a transport does not know budgets, and what records stands between the two.
@@ -16,7 +16,7 @@ __all__ = ["AttemptUsage", "AttemptsSource", "ResendCheck", "checking_resends", 
 
 
 class AttemptUsage(Struct, frozen=True, kw_only=True):
-    """What is known of one attempt at a request.
+    """The known facts of one attempt at a request.
 
     Args:
         told: What was told of it, counted as no request; None when nothing was.
@@ -40,7 +40,7 @@ _check: ContextVar[ResendCheck | None] = ContextVar("nighthawk_async_resend_chec
 
 
 def find_resend_check() -> ResendCheck | None:
-    """What is to be asked before the request that is being opened is sent again; None for nothing."""
+    """Return the check to make before the request that is being opened is sent again; None for none."""
     return _check.get()
 
 

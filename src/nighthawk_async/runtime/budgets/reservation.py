@@ -19,7 +19,7 @@ _GROWTH = 4
 
 
 class Entry(NamedTuple):
-    """What is to be done with one account.
+    """An amount to reserve in one account.
 
     Args:
         account: The account.
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 class Reservation:
-    """What accounts have set aside for one model request. Made by `reserve`, ended by `settle`.
+    """Reservations of accounts for one model request. Made by `reserve`, ended by `settle`.
 
     Args:
         entries: What was set aside.
@@ -48,7 +48,7 @@ class Reservation:
 
     @property
     def amounts(self) -> list[Amounts]:
-        """What each account has set aside."""
+        """The reserved amounts of each account."""
         return [entry.amounts for entry in self._entries]
 
     def renew(self, kept: Sequence[Amounts], added: Sequence[Amounts]) -> bool:
@@ -219,7 +219,7 @@ def charge_usage(entries: Sequence[Entry], model_name: str, usage: Usage) -> Non
 
 
 def find_full(accounts: Sequence[BudgetAccount], least: Amounts) -> BudgetExceededError | None:
-    """Why there is no room even for the least; None when there is, or will be, in all accounts.
+    """Return the reason why there is no room even for the least; None when all accounts have or will have it.
 
     What others have set aside may come back, so it does not count.
 
@@ -232,7 +232,7 @@ def find_full(accounts: Sequence[BudgetAccount], least: Amounts) -> BudgetExceed
 
 
 def _decide_locked(entries: Sequence[Entry], payers: Sequence[Payer]) -> _Answer | None:
-    """What was asked for, or why it will never come; None to wait."""
+    """Return the reservation, or the reason why it will never come; None to wait."""
     lasting = _find_lasting_breach_locked(entries)
     if lasting is not None:
         return lasting

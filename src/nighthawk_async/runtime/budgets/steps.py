@@ -1,4 +1,4 @@
-"""What budgets do about the steps, turns and tool calls inside them. Floor 3.
+"""Budgets of steps, turns and tool calls. Floor 3.
 
 Model requests are the business of `budgets.request`.
 """
@@ -194,7 +194,7 @@ def _timed(accounts: Sequence[BudgetAccount]) -> list[BudgetAccount]:
 
 
 def _note_nothing() -> None:
-    """What begins under no budget has nothing to note."""
+    """Do nothing: there is no budget."""
 
 
 def _charge(accounts: Sequence[BudgetAccount], resource: Resource) -> None:

@@ -1,4 +1,4 @@
-"""How long something has been going on, asked on any event loop and in any thread. Floor 3."""
+"""A stopwatch for any event loop and any thread. Floor 3."""
 
 import threading
 import time
@@ -41,7 +41,7 @@ class Stopwatch:
         self._elapsed = 0.0
 
     def __getstate__(self) -> float:
-        """What copies and pickles hold: for how long it has run. They are not started."""
+        """Return the elapsed time for copies and pickles. They are not started."""
         return self.elapsed_seconds
 
     def __setstate__(self, elapsed_seconds: float) -> None:

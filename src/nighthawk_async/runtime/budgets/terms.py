@@ -1,4 +1,4 @@
-"""What a budget allows, as its author said it. Floor 3. Pure."""
+"""Terms of a budget, as its author gave them. Floor 3. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -34,7 +34,7 @@ _WHOLE = ("tokens", "steps", "turns", "tool_calls")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetAmounts:
-    """How much of each resource.
+    """Amounts of each resource.
 
     Args:
         tokens: Tokens sent and received.
@@ -55,7 +55,7 @@ class BudgetAmounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetLimits:
-    """How much of each resource is allowed, or left; None where there is no limit.
+    """Limits or remainders of each resource; None where there is no limit.
 
     Args:
         tokens: Tokens sent and received.
@@ -87,7 +87,7 @@ class BudgetLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BudgetTerms:
-    """What a budget allows, without an account. Made by `checked_terms`.
+    """The terms of a budget, without an account. Made by `checked_terms`.
 
     Args:
         name: What the budget is called in errors and traces.

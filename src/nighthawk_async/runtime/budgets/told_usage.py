@@ -1,4 +1,4 @@
-"""What the stream of a model tells of its request besides the events. Floor 3."""
+"""Facts that a model's stream reports about its request besides the events. Floor 3."""
 
 from typing import Protocol, runtime_checkable
 
@@ -9,20 +9,20 @@ __all__ = ["TellsConsumption", "TellsUsage", "may_have_consumed", "usage_so_far"
 
 @runtime_checkable
 class TellsUsage(Protocol):
-    """What the result of `ports.Model.stream` may offer as well.
+    """A result of `ports.Model.stream` that reports usage.
 
     Events tell nothing of a request that is cancelled before its first one.
     """
 
     @property
     def usage(self) -> Usage | None:
-        """What the request consumed so far, at any time and after its end; None when nothing was sent."""
+        """The usage of the request so far, at any time and after its end; None when nothing was sent."""
         ...
 
 
 @runtime_checkable
 class TellsConsumption(Protocol):
-    """What the result of `ports.Model.stream` may offer as well, for a request whose usage nobody told."""
+    """A result of `ports.Model.stream` that knows whether its request may have consumed something."""
 
     @property
     def may_have_consumed(self) -> bool:
@@ -31,7 +31,7 @@ class TellsConsumption(Protocol):
 
 
 def usage_so_far(stream: object) -> Usage | None:
-    """What a request consumed, as far as its stream knows; None when it does not tell.
+    """Return the usage of a request, as far as its stream knows; None when it does not report it.
 
     Args:
         stream: What `model_access.open_stream` returned.

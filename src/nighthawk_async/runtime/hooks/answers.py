@@ -1,4 +1,4 @@
-"""What a hook may answer to an event. Floor 3."""
+"""Answers of hooks to events. Floor 3."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -268,7 +268,7 @@ def _async_hook_error(function: HookFunction[Any], event_type: type, remedy: str
 
 
 def _ending_with(ending: BaseException | None, error: HookError) -> BaseException:
-    """What something ends with after a hook has failed."""
+    """Return the error that work ends with after a hook has failed."""
     if ending is None:
         return error
     if isinstance(ending, Exception):

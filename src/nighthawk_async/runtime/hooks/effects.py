@@ -1,4 +1,4 @@
-"""What the answer of a hook brings about. Floor 3."""
+"""Effects of a hook's answer. Floor 3."""
 
 import reprlib
 from collections.abc import Mapping

@@ -57,7 +57,7 @@ ToolLoopAction: TypeAlias = Literal["warned", "refused", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
-    """What every event tells.
+    """Fields of every event.
 
     Args:
         execution_ref: The run, scope, step and execution in which it happens.

@@ -1,4 +1,4 @@
-"""What hooks and oversight are told and cannot change in place: only answers change anything. Floor 3. Pure.
+"""Read-only data for hooks and oversight: only their answers change anything. Floor 3. Pure.
 
 They are dictionaries and lists in everything else: JSON can hold them, and their copies are plain.
 """
@@ -51,7 +51,7 @@ def deeply_read_only(mapping: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _begin_copy(member: object, depth: int, to_fill: list[_Unfilled]) -> object:
-    """What stands for a member of something at a depth; when that is a copy, it is still to be filled."""
+    """Return the stand-in for a member at a depth; a copy is still to be filled."""
     is_mapping = isinstance(member, Mapping)
     if not is_mapping and not isinstance(member, list | tuple):
         return member

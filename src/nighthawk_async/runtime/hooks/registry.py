@@ -111,7 +111,7 @@ class Hooks:
 
 
 def hook_name(function: HookFunction[Any]) -> str:
-    """What a hook is called in errors and traces."""
+    """Return the name of a hook for errors and traces."""
     function = function.func if isinstance(function, partial) else function
     name = getattr(function, "__qualname__", None)
     return name if isinstance(name, str) else type(function).__qualname__

@@ -1,4 +1,4 @@
-"""What each event lets hooks answer, as a table. Floor 3."""
+"""Table of the answers that each event allows. Floor 3."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, UnionType
@@ -46,7 +46,7 @@ __all__ = ["EVENT_RULES", "EventRule"]
 
 
 class EventRule(Struct, frozen=True, kw_only=True):
-    """What an event lets hooks answer. To let it happen is always allowed.
+    """Answers that an event allows. To let it happen is always allowed.
 
     Args:
         deed: What `Veto` and `Abort` prevent; None when neither is allowed.

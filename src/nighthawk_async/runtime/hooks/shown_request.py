@@ -33,7 +33,7 @@ def as_shown(request: ModelRequest) -> ModelRequest:
 
 
 def as_answered(answer: ModelRequest, *, shown: ModelRequest, request: ModelRequest) -> ModelRequest:
-    """What the hooks' answer means for the request: what they left alone is as it was.
+    """Return the request by the hooks' answer: parts they left alone are as they were.
 
     Args:
         answer: The request that the hooks gave back.
@@ -67,6 +67,6 @@ def _shown_tool(tool: ToolDefinition) -> ToolDefinition:
 def _originals(
     answered: tuple[Part, ...], shown: tuple[Part, ...], own: tuple[Part, ...]
 ) -> tuple[Part, ...]:
-    """What was answered, with the request's own parts in place of those that were shown."""
+    """Return the answer with the request's own parts in place of the shown ones."""
     by_shown = {id(each): original for each, original in zip(shown, own, strict=True)}
     return tuple(by_shown.get(id(each), each) for each in answered)

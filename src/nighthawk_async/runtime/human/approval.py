@@ -1,4 +1,4 @@
-"""What people approved, to show before it happens. Floor 3."""
+"""Approvals of people, to show before an action. Floor 3."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Approval:
 
     @property
     def approvers(self) -> tuple[str, ...]:
-        """Who approved, in the order in which they did."""
+        """The people who approved, in that order."""
         return tuple(vote.approver for vote in self.approvals)
 
     @property

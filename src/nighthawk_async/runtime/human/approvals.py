@@ -178,7 +178,7 @@ async def _have_asked(request: ApprovalRequest, handler: HumanHandler) -> None:
 
 
 def _find_end(request: ApprovalRequest) -> ApprovalStatus | None:
-    """How a request has ended, or is about to because who waits for it is cancelled, too; None otherwise."""
+    """Return the end of a request, also one about to come because its asker is cancelled; None otherwise."""
     if not request.is_pending:
         return request.status
     return "cancelled" if is_cancelled() else None

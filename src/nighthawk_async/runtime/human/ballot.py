@@ -39,7 +39,7 @@ class Ballot:
 
     @property
     def remaining_seconds(self) -> float:
-        """How many seconds are left; infinity without a limit. For every thread."""
+        """Return the remaining seconds; infinity without a limit. Thread-safe."""
         return max(0.0, self.expires_at - self._home.current_time())
 
     def approve(self, approver: str) -> None:

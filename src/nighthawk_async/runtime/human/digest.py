@@ -1,4 +1,4 @@
-"""What an approval is bound to: the digest of an action and its arguments. Floor 3.
+"""Digests of an action and its arguments, to which approvals are bound. Floor 3.
 
 Every value is given a JSON form that holds all of its data and is the same in every process: mappings by
 their keys, sets in the order of their items' JSON, models and dataclasses by all of their fields (none is
@@ -158,7 +158,7 @@ def _form_of_member(member: Enum, base: type | None, path: str) -> JsonableValue
 
 
 def _texts(value: object, path: str) -> list[str]:
-    """What a value says of itself; what its class says may be anything, and may fail."""
+    """Return the texts of a value; code of its class may give anything, and may fail."""
     try:
         return texts_of(value)
     except Exception as error:

@@ -35,7 +35,7 @@ class InvalidAnswerError(HumanError):
 
 
 class ArgumentsChangedError(HumanError):
-    """What is about to happen is not what was approved: it needs an approval of its own."""
+    """The action differs from the approved one: it needs an approval of its own."""
 
 
 class NobodyToApproveError(NoHumanError, ApprovalDeniedError):

@@ -1,4 +1,4 @@
-"""What asks people on behalf of a run: the host installs it. Floor 3."""
+"""Handlers that ask people on behalf of a run; the host installs them. Floor 3."""
 
 from typing import Protocol, runtime_checkable
 
@@ -33,7 +33,7 @@ class HumanHandler(Protocol):
 
 
 def checked_human_handler(handler: object) -> HumanHandler | None:
-    """What asks people; None for nobody.
+    """Return the handler that asks people; None for none.
 
     Raises:
         NighthawkError: It is neither; a method is missing, or it is a class.

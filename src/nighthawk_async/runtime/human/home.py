@@ -30,7 +30,7 @@ class HomeLoop:
         self._clock_offset = anyio.current_time() - time.monotonic()
 
     def current_time(self) -> float:
-        """What `anyio.current_time` gives on this event loop, in seconds. For every thread."""
+        """Return `anyio.current_time` of this event loop, in seconds. Thread-safe."""
         if find_running_loop() == self._token:
             return anyio.current_time()
         return time.monotonic() + self._clock_offset

@@ -1,4 +1,4 @@
-"""What a value is, whatever it shows of itself: data as the base types of Python read it. Floor 3.
+"""Values as the base types of Python read them, whatever they show of themselves. Floor 3.
 
 A subclass of `str` may format itself as another text, one of `int` may compare itself as another number. So
 data is read by the methods of the base type. A class that says otherwise, by declaring a method of its base
@@ -157,7 +157,7 @@ def makes_items(value: object) -> bool:
 
 
 def stored(value: object, name: str) -> object:
-    """What an object has stored as an attribute, without asking it; `MISSING` for nothing.
+    """Return the stored attribute of an object, without asking it; `MISSING` for none.
 
     Raises:
         AttributeError: It is computed when it is read.
@@ -181,7 +181,7 @@ def stored(value: object, name: str) -> object:
 
 
 def variables_of(value: object) -> Mapping[str, object]:
-    """What an object keeps in its `__dict__`, whatever it shows as that."""
+    """Return the real `__dict__` of an object, whatever it shows as that."""
     try:
         return cast("Mapping[str, object]", object.__getattribute__(value, "__dict__"))
     except AttributeError:
@@ -213,7 +213,7 @@ def is_plain(value: object) -> bool:
 
 
 def _parts_of(value: object, base: type | None) -> Iterable[object]:
-    """What stands in a value, as far as it is data."""
+    """Return the parts of a value, as far as it is data."""
     of: Any = base
     if base in _CONTAINERS:
         return cast("tuple[object, ...]", tuple(of.__iter__(value)))

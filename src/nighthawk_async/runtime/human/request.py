@@ -57,12 +57,12 @@ class ApprovalRequest:
 
     @property
     def expires_at(self) -> float:
-        """When it expires, on the clock of `anyio.current_time`; infinity for never."""
+        """The time at which it expires, on the clock of `anyio.current_time`; infinity for never."""
         return self.ballot.expires_at
 
     @property
     def remaining_seconds(self) -> float:
-        """How many seconds are left until it expires; infinity when it never does. For every thread."""
+        """Return the seconds until it expires; infinity when it never does. Thread-safe."""
         return self.ballot.remaining_seconds
 
     @property
@@ -72,7 +72,7 @@ class ApprovalRequest:
 
     @property
     def denial(self) -> Vote | None:
-        """Who denied it, and why; None when nobody did."""
+        """The denial, with its author and reason; None for none."""
         return self.ballot.votes.denial
 
     @property

@@ -1,4 +1,4 @@
-"""Who asks people for runs that were told of nobody: what serves an application puts it in force. Floor 3."""
+"""Default handler for runs without one; the server of an application installs it. Floor 3."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

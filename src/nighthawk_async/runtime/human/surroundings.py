@@ -1,4 +1,4 @@
-"""Who asks people in the present extent, and who looks on. Floor 3."""
+"""The active handler that asks people, and its observer. Floor 3."""
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ def find_human_handler() -> HumanHandler | None:
 
 
 def find_human_observer() -> HumanObserver | None:
-    """Who looks on; None for nobody."""
+    """Return the observer; None for none."""
     environment = find_environment()
     if environment is None or not environment.policies.hooks:
         return None
@@ -26,7 +26,7 @@ def find_human_observer() -> HumanObserver | None:
 
 
 def find_execution() -> ExecutionRef | None:
-    """Which run, scope and step asks; None outside a run."""
+    """Return the run, scope and step that ask; None outside a run."""
     environment = find_environment()
     return None if environment is None else environment.execution_ref
 

@@ -1,4 +1,4 @@
-"""What a text means that a person typed as the answer to a question. Floor 3. Pure."""
+"""Answers that a person typed as text. Floor 3. Pure."""
 
 import json
 from decimal import Decimal
@@ -10,7 +10,7 @@ __all__ = ["typed_answer"]
 
 
 def typed_answer(typed: str, question: Question) -> object:
-    """What it stands for: as pydantic reads texts, or as JSON; where a text is asked for, the text itself.
+    """Return the value of a typed text: as pydantic reads texts, or as JSON, or the text itself for `str`.
 
     Numbers are as exact as they were typed. What fits in no way is handed on, for the error that tells why.
 

@@ -1,4 +1,4 @@
-"""Who said yes and who said no, and what follows from it. Plain state, no waiting. Floor 3.
+"""Votes for and against, and their result. Plain state, no waiting. Floor 3.
 
     pending ── enough different approvers said yes ──> approved
        ├────── somebody said no who had not said yes, or nobody can be asked ──> denied

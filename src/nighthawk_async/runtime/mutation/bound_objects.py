@@ -1,4 +1,4 @@
-"""Which objects are bound by which steps in flight, by identity, in the whole process. Floor 3.
+"""Objects bound by steps in flight, by identity, in the whole process. Floor 3.
 
 A step binds what its `<name>` and `<:name>` bindings mean when it begins, and what tools bind them to later;
 for a dotted `<name.field>`, the last object on the way that can hold others. One dictionary operation per
@@ -37,7 +37,7 @@ class Binding(Struct, frozen=True, eq=False):
 
 
 class _Registry:
-    """Who binds an object."""
+    """The steps that bind an object."""
 
     def __init__(self) -> None:
         self._bindings: dict[int, dict[Binding, None]] = {}  # in the order of binding

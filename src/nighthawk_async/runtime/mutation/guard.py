@@ -171,7 +171,7 @@ class MutationGuard:
 
 
 class _WatchedAwaitable:
-    """What a command gave to await, watched whenever its code runs.
+    """An awaitable of a command, watched whenever its code runs.
 
     The tasks of other steps run in between, so each stretch from one suspension to the next has a watch of
     its own. A failure is kept for the end: what is suspended must not be interrupted from outside.

@@ -1,4 +1,4 @@
-"""What can change in place inside a Python object: taking note of it, comparing, putting it back. Floor 3.
+"""State inside Python objects that can change in place: recording, comparing, restoring. Floor 3.
 
 No code of the object runs: state is read from lists, dictionaries, sets, instance dictionaries and slots
 themselves, and compared by identity. It is not what watches steps: that is `mutation.report`.
@@ -47,11 +47,11 @@ class Shape(Protocol):
         ...
 
     def size(self, value: Any, /) -> int:
-        """How many things the object holds."""
+        """Return the number of objects it holds."""
         ...
 
     def read(self, value: Any) -> Any:
-        """What it holds now: a copy that holds the same things."""
+        """Return the present contents: a copy that holds the same objects."""
         ...
 
     def is_same(self, before: Any, now: Any) -> bool:
@@ -63,7 +63,7 @@ class Shape(Protocol):
         ...
 
     def children(self, state: Any) -> Iterator[tuple[str, object]]:
-        """What a reading saw that can hold others, each with how an expression would get at it."""
+        """Return the containers that a reading saw, each with the expression that reaches it."""
         ...
 
 
@@ -76,7 +76,7 @@ def _is_same(before: object, now: object) -> bool:
 
 
 class _Items:
-    """What a list, a deque, a bytearray, a tuple or a subclass of one holds, in order."""
+    """Contents of a list, a deque, a bytearray, a tuple or a subclass of one, in order."""
 
     def __init__(self, base: Any, *, is_mutable: bool = True) -> None:
         self.is_mutable = is_mutable
@@ -105,7 +105,7 @@ class _Items:
 
 
 class _Members:
-    """What a set or frozenset holds."""
+    """Contents of a set or frozenset."""
 
     def __init__(self, base: Any, *, is_mutable: bool = True) -> None:
         self.is_mutable = is_mutable
@@ -131,7 +131,7 @@ def _member(item: object) -> object:
 
 
 class _Entries:
-    """What a dictionary or a subclass of one holds."""
+    """Contents of a dictionary or a subclass of one."""
 
     is_mutable = True
 
@@ -157,7 +157,7 @@ class _Entries:
 
 
 class _OrderedEntries(_Entries):
-    """What an `OrderedDict` or a subclass of one holds, in its own order, which `move_to_end` changes.
+    """Contents of an `OrderedDict` or a subclass of one, in its own order, which `move_to_end` changes.
 
     Asking for that order asks the keys for their hashes; no other than texts and numbers are asked.
     """
@@ -271,7 +271,7 @@ _CONTAINERS: Mapping[type, Shape] = {
 
 @lru_cache(maxsize=4096)
 def shapes_of(kind: type[Any]) -> tuple[Shape, ...]:
-    """How objects of a type hold others; empty for types whose objects are never followed.
+    """Return the shapes in which objects of a type hold others; empty for types that are never followed.
 
     Followed are lists, dictionaries, sets, deques, bytearrays, tuples, frozensets, and instances of classes
     written in Python: dataclasses, pydantic models and plain objects, those of frozen classes without being
@@ -304,7 +304,7 @@ def _is_infrastructure(kind: type[Any]) -> bool:
 
 
 def attributes_of(kind: type[Any]) -> Shape:
-    """How the instances of a class hold their attributes, whatever class it is.
+    """Return the shape in which instances of a class hold their attributes, whatever class it is.
 
     Args:
         kind: The class.

@@ -75,7 +75,7 @@ _shown: dict[Any, Any] = {}  # what Python's `default` action has shown, as `__w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutationReport:
-    """Who changed what under whom.
+    """The report of a concurrent change: the object, the step that changed it, the steps that bind it.
 
     Args:
         step: The step that made the change.

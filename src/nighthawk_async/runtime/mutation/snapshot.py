@@ -1,4 +1,4 @@
-"""What an object, and what it holds, was like before some code ran. Floor 3."""
+"""Snapshots of objects and their contents, from before some code ran. Floor 3."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -71,7 +71,7 @@ class _Remembered(Struct, frozen=True, eq=False):
 
 
 class Snapshot:
-    """What some objects hold, and what is reached from them, within bounds; no code of theirs runs.
+    """Contents of some objects and of everything reached from them, within bounds; none of their code runs.
 
     Args:
         *roots: The objects. Their own attributes are remembered whatever they are; what they hold is followed

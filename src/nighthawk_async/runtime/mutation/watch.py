@@ -103,7 +103,7 @@ class MutationWatch:
         _OPEN_WATCHES.add(self)
 
     def close(self) -> list[Mutation]:
-        """What has changed: for each contested object, the first change found at it or below it.
+        """Return the changes: for each contested object, the first one found at it or below it.
 
         Close a watch in the thread that opened it, once.
         """

@@ -27,7 +27,7 @@ class _CommitRefusedError(OutcomeRefusedError, StepRejectedError):
 
 
 def make_commit_inspector(environment: Environment, step: Step) -> Inspect:
-    """What inspects the commits of a step.
+    """Return the inspector for the commits of a step.
 
     Args:
         environment: What is in force in the step.
@@ -91,7 +91,7 @@ class _Inspection:
 
     @contextmanager
     def _hiding_nothing_afterwards(self) -> Generator[None, None, None]:
-        """What was shown of a commit that comes to nothing has None for the value that it never had."""
+        """Give the events of a commit that fails None for a value that never came to be."""
         try:
             yield
         except BaseException:

@@ -1,4 +1,4 @@
-"""What becomes of an error that oversight or a check raises while it decides. Floor 3."""
+"""Errors that oversight or a check raises while it decides. Floor 3."""
 
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager

@@ -45,7 +45,7 @@ class ToolCallInspection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCommit:
-    """What a step is about to commit.
+    """A commit that a step proposes.
 
     It is inspected before the expression of a `return` outcome is evaluated: oversight that reads
     `return_value` is asked once more when the expression has been evaluated, and decides then.

@@ -22,7 +22,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """How a step is about to end, for a check. Everything was validated, and nothing is committed yet.
+    """The proposed end of a step, for a check. Everything was validated, and nothing is committed yet.
 
     Args:
         step_id: Which block it is.
@@ -41,7 +41,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """What a check answers when the step is not done.
+    """The answer of a check when the step is not done.
 
     Args:
         feedback: What is missing; the model sees it in its next turn.

@@ -32,7 +32,7 @@ _NO_WORDS = "a check finds that it is not done; look again at what the block ask
 def make_verifier(
     environment: Environment, own: Sequence[Verification], *, step_id: str, program: str
 ) -> Verify:
-    """What verifies the outcomes of a step.
+    """Return the verifier for the outcomes of a step.
 
     Args:
         environment: What is in force around the step.
@@ -81,7 +81,7 @@ class _Verifier:
                 await self._refuse(verification, feedback, is_last=is_last)
 
     async def _feedback(self, verification: Verification, proposal: Proposal) -> str | None:
-        """What a check finds missing; None when the step is done."""
+        """Return the feedback of a check; None when the step is done."""
         name = _name_of(verification)
         match await self._ask(verification, proposal, name):
             case None | True:

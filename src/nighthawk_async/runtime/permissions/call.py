@@ -91,7 +91,7 @@ class PermissionCall:
 
     @property
     def action(self) -> str:
-        """What people are asked about: what is called, and of which object it is a method."""
+        """Return the action for approval: the callable, and the object of a method."""
         return self.name if self.receiver is None else f"{self.name} of {self.receiver}"
 
 
@@ -185,7 +185,7 @@ def arguments_of(
 def without_partials(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]:
-    """What is called in place of `functools.partial`, and with which arguments.
+    """Return the callable behind `functools.partial`, and all arguments.
 
     Raises:
         RecursionError: It holds itself.

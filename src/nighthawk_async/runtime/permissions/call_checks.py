@@ -1,4 +1,4 @@
-"""What is decided about the calls of a step's code, and about what it hands over. Floor 3."""
+"""Decisions about the calls of a step's code, and about callables it passes on. Floor 3."""
 
 import builtins
 import inspect
@@ -292,7 +292,7 @@ def _is_of_standard_library(function: types.FunctionType) -> bool:
 
 
 def _default_of(function: object) -> Verdict | None:
-    """What happens to a function that no rule is about; None for the default of the permissions."""
+    """Return the verdict on a function without a rule; None for the default of the permissions."""
     called = called_function(function)
     if any(called is each for each in _UNSEEN):
         return "deny"

@@ -1,4 +1,4 @@
-"""Which function a callable stands for, and what it is called. Floor 3.
+"""Functions behind callables, and their names. Floor 3.
 
 Wrappers are seen through: bound and static methods, `functools.partial`, `__call__`, what `functools.wraps`
 notes, and generic aliases: `Order[int]` is called as `Order`.
@@ -53,14 +53,14 @@ def layers_of(function: object) -> tuple[object, ...]:
 
 
 def called_function(function: object) -> object:
-    """What a bound method, a partial or a `__call__` calls."""
+    """Return the function behind a bound method, a partial or a `__call__`."""
     if type(function) in _PLAIN:
         return function
     return _chain(function, _called)[-1]
 
 
 def faithfully_wrapped(function: Callable[..., object]) -> Callable[..., object]:
-    """What is called with the same arguments in the end: of a cache, and of a wrapper of this package."""
+    """Return the function that a cache, or a wrapper of this package, calls with the same arguments."""
     for _ in range(_MAX_WRAPPERS):
         if isinstance(function, types.MethodType):
             inner = faithfully_wrapped(function.__func__)
@@ -75,7 +75,7 @@ def faithfully_wrapped(function: Callable[..., object]) -> Callable[..., object]
 
 
 def function_title(function: object) -> str:
-    """What a callable is called in messages and requests: `send_mail`, `Mailer.send`."""
+    """Return the name of a callable for messages and requests: `send_mail`, `Mailer.send`."""
     for layer in layers_of(called_function(function)):
         if isinstance(qualified := _attribute(layer, "__qualname__"), str):
             return without_surroundings(qualified)

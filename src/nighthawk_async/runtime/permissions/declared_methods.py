@@ -1,4 +1,4 @@
-"""What objects and classes declare to be called by: `__call__`, `__init__` and `__new__`. Floor 3.
+"""Declared methods behind calls of objects and classes: `__call__`, `__init__` and `__new__`. Floor 3.
 
 They are looked up as Python does when it calls: on the type, without asking descriptors or the object.
 """
@@ -35,7 +35,7 @@ def is_callable_object(function: object) -> bool:
 
 
 def declared_call(function: object) -> Callable[..., object] | None:
-    """What is called when an object is, bound as Python binds it; None when its parameters are not known."""
+    """Return the function that a call of an object runs, bound as by Python; None for unknown parameters."""
     declared = _declared(type(function), "__call__")
     if isinstance(declared, types.FunctionType):
         return types.MethodType(declared, function)
@@ -72,14 +72,14 @@ def smuggled_by(function: object) -> tuple[object, ...]:
 
 
 def title_of(function: object) -> str:
-    """What a callable is called in messages and requests, and which functions of others it stands for."""
+    """Return the name of a callable for messages and requests, and the functions it stands for."""
     borrowed = dict.fromkeys(map(function_title, borrowed_by(function)))
     title = function_title(function)
     return f"{title} ({', '.join(borrowed)})" if borrowed else title
 
 
 def _declared_functions(function: object) -> tuple[list[object], set[str]]:
-    """What is carried out when something is called, and the names of the classes that declare it."""
+    """Return the functions that run when an object is called, and the names of their classes."""
     found, owners = dict[int, object](), set[str]()
     left = [function]
     while left:
@@ -135,7 +135,7 @@ def _is_of_python(function: object) -> bool:
 
 
 def _declared(kind: type, name: str) -> object:
-    """What the first class that has a name declares by it."""
+    """Return the declaration of a name by the first class that has it."""
     return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
 
 

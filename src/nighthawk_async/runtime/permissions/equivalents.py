@@ -1,4 +1,4 @@
-"""What a call comes to, although something else is called. Floor 3.
+"""Calls that amount to calls of something else. Floor 3.
 
     Mailer.send(mailer, "ada")          mailer.send("ada")
     Order.from_text("tea")              Order(…)
@@ -75,7 +75,7 @@ def _parts(caller: "operator.methodcaller") -> tuple[str, tuple[object, ...], Ma
 def equivalents(
     function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> tuple[object, ...]:
-    """What a call comes to, besides what is called: classes that make objects, and methods of objects.
+    """Return the equivalents of a call: classes that make objects, and methods of objects.
 
     Args:
         function: What is called, `functools.partial` taken away.

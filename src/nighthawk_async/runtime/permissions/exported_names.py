@@ -35,7 +35,7 @@ def exported_names(function: object) -> list[str]:
 
 
 def _export(module: object, name: str) -> object:
-    """What a module has by a name; loaded now when it exports it, and loads it on first use."""
+    """Return the object that a module has by a name; an export is loaded now."""
     variables = _attributes(module)
     if name in variables or name not in _exported_on_use(variables):
         return variables.get(name)
@@ -55,7 +55,7 @@ def _load_public_modules() -> None:
 
 
 def _exported_on_use(variables: dict[str, object]) -> list[str] | tuple[str, ...]:
-    """What `__all__` names where a module may load it on first use; nothing in other modules."""
+    """Return the names in `__all__` that a module may load on first use; none for other modules."""
     exported = variables.get("__all__") if "__getattr__" in variables else None
     return cast("list[str] | tuple[str, ...]", exported) if isinstance(exported, list | tuple) else ()
 

@@ -1,4 +1,4 @@
-"""Which callables of Python are called without permission, and what they in turn call. Floor 3.
+"""Callables of Python that need no permission, and the calls they make in turn. Floor 3.
 
 Free is what computes with values. The special methods of the values run with it, as in `x + y`: they belong
 to the values. What a value is asked for by another name, `file.write` of `print`, or what is given to be
@@ -132,7 +132,7 @@ def calls_its_arguments(function: object) -> bool:
 def called_by_name(
     function: object, args: tuple[object, ...], kwargs: Mapping[str, object], output: object
 ) -> Iterator[object]:
-    """What a free builtin calls of the objects that it is given, by names without underscores.
+    """Methods that a free builtin calls of its arguments, by names without underscores.
 
     Args:
         function: The builtin.

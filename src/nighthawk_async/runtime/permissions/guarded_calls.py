@@ -1,4 +1,4 @@
-"""What stands between the code of a step and the functions that it calls, when permissions are in force.
+"""Guard between the code of a step and the functions that it calls, under permissions.
 
 Code that people may be asked about is a coroutine (see `permissions.guarded_code`). It begins in the turn of
 the step actor and, as long as nobody is asked, ends in it, like code without a guard. When it has to ask, it
@@ -129,7 +129,7 @@ class CallGuard(CallChecks):
         return keywords
 
     def attributes_of(self, owner: object, /) -> object:
-        """What stands for an object whose attribute is assigned."""
+        """Return the stand-in for an object whose attribute is assigned."""
         return _Assigned(self, owner)
 
     def keep_all(self) -> None:

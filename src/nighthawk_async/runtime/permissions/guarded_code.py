@@ -239,7 +239,7 @@ def _of_guard(method: str, place: ast.AST) -> ast.expr:
 
 
 def _written_name(function: ast.expr) -> str:
-    """How a call is written, when it is a name, or attributes of one."""
+    """Return the written callee of a call, when it is a name, or attributes of one."""
     names: list[str] = []
     while isinstance(function, ast.Attribute):
         names.append(function.attr)

@@ -1,4 +1,4 @@
-"""What a call hands over that might be called by others: callables, also those inside of data. Floor 3.
+"""Arguments of a call that others might call: callables, also those inside of data. Floor 3.
 
 Iterators are not looked into, and neither are objects of the program.
 """
@@ -37,7 +37,7 @@ def callables_in(value: object) -> Iterator[object]:
 
 
 def _items(value: object) -> list[object]:
-    """What a container holds, keys included, whatever a subclass shows; of anything else nothing."""
+    """Return the items of a container, keys included, whatever a subclass shows; none of anything else."""
     base = next((each for each in _CONTAINERS if isinstance(value, each)), None)
     if base is None:
         return list(getattr(value, "__args__", ())) if isinstance(value, _TYPES) else []

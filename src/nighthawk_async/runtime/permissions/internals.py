@@ -80,7 +80,7 @@ NO_INTERNALS = permissions(
 
 
 class _Findings(Struct, frozen=True):
-    """What stands in a text of code.
+    """Findings in a text of code.
 
     Args:
         attributes: Internal attributes.

@@ -1,4 +1,4 @@
-"""What code under permissions gives when it has to wait for people. Floor 3.
+"""Code under permissions that has to wait for people. Floor 3.
 
 Apart from `permissions.guarded_calls`, which is loaded where permissions are in force only.
 """

@@ -35,7 +35,7 @@ _STRICTNESS: tuple[Verdict, ...] = ("allow", "ask", "deny")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionDecision:
-    """What is decided about a call.
+    """The decision about a call.
 
     Args:
         verdict: What is to be done.
@@ -51,7 +51,7 @@ class PermissionDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Permissions:
-    """What calls are permitted. `permissions` makes it.
+    """Permissions for calls. Made by `permissions`.
 
     Args:
         allow: The calls that are made.
@@ -83,7 +83,7 @@ class Permissions:
 
     @property
     def strict_builtins(self) -> tuple[object, ...]:
-        """What rules that ask or deny give as a callable of Python's own, which otherwise needs none."""
+        """Callables of Python's own that rules for asking or denying name; others need no permission."""
         targets = (each.target for each in (*self.ask, *self.deny))
         return tuple(each for each in targets if not isinstance(each, str) and is_data_callable(each))
 
@@ -115,7 +115,7 @@ class Permissions:
         return _strictest(self._possible(call, default or self.default))
 
     def _possible(self, call: PermissionCall, default: Verdict) -> Iterator[PermissionDecision]:
-        """What may be decided about a call, depending on its arguments."""
+        """Yield the possible decisions about a call, depending on its arguments."""
         for verdict, rules in self._by_strictness:
             for rule in rules:
                 if rule.is_about(call, is_strict=verdict != "allow"):

@@ -1,4 +1,4 @@
-"""What tells people of which object a method is called, and not of another one. Floor 3."""
+"""Descriptions of a method's object that tell it from others. Floor 3."""
 
 import hashlib
 import types
@@ -47,7 +47,7 @@ def _is_of_its_class(method: types.MethodType) -> bool:
 
 
 def stable_text(receiver: object) -> str | None:
-    """How an object shows itself, a class its name; None when that says nothing, or is another text later.
+    """Return the text of an object, or the name of a class; None if it says nothing, or changes later.
 
     A long text is cut off, and what tells it from others is the beginning of its SHA-256.
     """

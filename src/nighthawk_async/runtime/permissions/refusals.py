@@ -1,4 +1,4 @@
-"""What the model is told when a call is not permitted: tool errors of the kind `oversight`. Floor 3."""
+"""Tool errors of the kind `oversight` for calls that are not permitted. Floor 3."""
 
 from ...errors import NighthawkError, ToolBoundaryError
 from ..human.errors import ArgumentsChangedError

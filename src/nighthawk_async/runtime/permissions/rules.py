@@ -31,7 +31,7 @@ Predicate: TypeAlias = Callable[[PermissionCall], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PermissionRule:
-    """Which calls a permission is about. `rule` makes it.
+    """A rule for calls. Made by `rule`.
 
     Args:
         target: A name or a pattern of names, or what is called.

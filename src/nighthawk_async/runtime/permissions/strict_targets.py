@@ -14,7 +14,7 @@ __all__ = ["may_be", "strict_targets"]
 
 
 def strict_targets(target: object) -> tuple[object, ...]:
-    """What a rule is about, what it wraps, and of a class what makes its objects."""
+    """Return the target of a rule, the functions it wraps, and the constructors of a class."""
     targets = [target, *constructors_of(called_function(target))]
     method = target if isinstance(target, types.MethodType) else None
     inner = target if method is None else method.__func__

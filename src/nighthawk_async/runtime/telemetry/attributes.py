@@ -1,4 +1,4 @@
-"""What spans and metrics tell of a model, a request and its usage, without their content. Floor 3. Pure."""
+"""Attributes of spans and metrics for a model, a request and its usage, without content. Floor 3. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class SomeEndpoint(Protocol):
-    """Where a request goes."""
+    """The endpoint of a request."""
 
     @property
     def base_url(self) -> SplitResult:
@@ -46,10 +46,10 @@ class SomeEndpoint(Protocol):
 
 @runtime_checkable
 class HasEndpoint(Protocol):
-    """What a model may offer beside what `ports.Model` asks for."""
+    """A model with an endpoint, beside `ports.Model`."""
 
     def endpoint_of(self, settings: Mapping[str, Any]) -> SomeEndpoint:
-        """Where a request with these settings goes.
+        """Return the endpoint of a request with these settings.
 
         Raises:
             ConfigurationError: A setting is bad.
@@ -73,7 +73,7 @@ def find_settings(model: Model | None, settings: Mapping[str, Any]) -> Mapping[s
 
 
 def find_endpoint(model: Model | None, settings: Mapping[str, Any]) -> SomeEndpoint | None:
-    """Where a request goes; None when the model does not tell, or a setting is bad, so that nothing is sent.
+    """Return the endpoint of a request; None when it is unknown, or a setting is bad and nothing is sent.
 
     Args:
         model: The model; None for an agent of the user's own.
@@ -86,7 +86,7 @@ def find_endpoint(model: Model | None, settings: Mapping[str, Any]) -> SomeEndpo
 
 
 def model_attributes(names: Names, model_id: str, endpoint: SomeEndpoint | None) -> Attributes:
-    """What is known of a model before it is asked, which samplers may decide by.
+    """Return the attributes known of a model before its request, by which samplers may decide.
 
     Args:
         names: The names to use.
@@ -106,7 +106,7 @@ def model_attributes(names: Names, model_id: str, endpoint: SomeEndpoint | None)
 
 
 def settings_attributes(names: Names, settings: Mapping[str, Any]) -> Attributes:
-    """What requests ask for. A setting of another type than its endpoint takes is left out.
+    """Return the attributes of a request's settings. A setting of a wrong type is left out.
 
     Args:
         names: The names to use.
@@ -132,7 +132,7 @@ def settings_attributes(names: Names, settings: Mapping[str, Any]) -> Attributes
 
 
 def error_attributes(names: Names, error_type: str | None) -> Attributes:
-    """What tells of how something ended.
+    """Return the attributes of an end.
 
     Args:
         names: The names to use.
@@ -142,7 +142,7 @@ def error_attributes(names: Names, error_type: str | None) -> Attributes:
 
 
 def usage_attributes(names: Names, usage: Usage | None) -> dict[str, int]:
-    """What was consumed; nothing when that is not known. What was not used, as a cache, is left out.
+    """Return the attributes of usage; none when it is unknown. Unused kinds, such as caches, are left out.
 
     Args:
         names: The names to use.

@@ -193,7 +193,7 @@ class ChatSpan:
 
 
 class _Answer:
-    """What a model has answered so far."""
+    """The answer of a model so far."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []

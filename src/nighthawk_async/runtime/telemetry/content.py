@@ -38,7 +38,7 @@ def redacted_json(text: str, secrets: Sequence[str]) -> str:
 
 
 def request_content(names: Names, request: ModelRequest, secrets: Sequence[str]) -> dict[str, str]:
-    """What a request tells the model, by attribute.
+    """Return the content of a request, by attribute.
 
     Args:
         names: The names to use.
@@ -59,7 +59,7 @@ def request_content(names: Names, request: ModelRequest, secrets: Sequence[str])
 def output_content(
     names: Names, message: AssistantMessage, reason: str | None, secrets: Sequence[str]
 ) -> dict[str, str]:
-    """What a model answered, by attribute.
+    """Return the answer of a model, by attribute.
 
     Args:
         names: The names to use.
@@ -74,7 +74,7 @@ def output_content(
 
 
 def result_content(result: ToolResult, secrets: Sequence[str]) -> str:
-    """What a tool call gave.
+    """Return the result of a tool call.
 
     Args:
         result: The result.

@@ -1,4 +1,4 @@
-"""Where steps meet telemetry: it is loaded and made where somebody traces or measures. Floor 3."""
+"""Entry points of telemetry, which is loaded where somebody traces or measures. Floor 3."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,4 @@
-"""How what a span stands for has ended. Floor 3."""
+"""Ends of spans. Floor 3."""
 
 from opentelemetry.trace import Span, Status, StatusCode
 

@@ -1,4 +1,4 @@
-"""Who tells: the name and the version by which backends know what comes from this library. Floor 3."""
+"""Name and version of this library for telemetry backends. Floor 3."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version

@@ -1,4 +1,4 @@
-"""What the stream of a model may tell telemetry of its response besides the events. Floor 3."""
+"""Facts that a model's stream may offer telemetry besides its events. Floor 3."""
 
 import time
 from typing import Protocol
@@ -7,16 +7,16 @@ __all__ = ["TellsArrival", "TellsReplay", "arrived_at", "is_replay"]
 
 
 class TellsArrival(Protocol):
-    """What the result of `ports.Model.stream` may offer as well: several events may come in one piece."""
+    """A result of `ports.Model.stream` with arrival times: several events may come in one piece."""
 
     @property
     def arrived_at(self) -> float:
-        """When the last piece of the response arrived, by `time.perf_counter`."""
+        """The time at which the last piece of the response arrived, by `time.perf_counter`."""
         ...
 
 
 class TellsReplay(Protocol):
-    """What answers in a model's place may offer."""
+    """A response that replays another one."""
 
     @property
     def is_replay(self) -> bool:
@@ -25,7 +25,7 @@ class TellsReplay(Protocol):
 
 
 def arrived_at(stream: object) -> float:
-    """When the piece of a response arrived that its last event was in; now, when its stream does not tell.
+    """Return the arrival of the piece with the last event; now, when the stream does not report it.
 
     Args:
         stream: What `ports.Model.stream` returned; see `TellsArrival`.

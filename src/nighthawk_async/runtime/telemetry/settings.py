@@ -1,4 +1,4 @@
-"""What telemetry shows, and under which names: one value for the whole program. Floor 3.
+"""Settings of telemetry: one value for the whole program. Floor 3.
 
 OpenTelemetry's providers belong to the whole program too, and so do its environment variables.
 """
@@ -30,7 +30,7 @@ _CAPTURE_WORDS = {"true": "span_and_event", "1": "span_and_event"}
 
 
 class TelemetrySettings(Struct, frozen=True, kw_only=True):
-    """What telemetry shows.
+    """Settings of telemetry.
 
     Args:
         names: The names that it uses.

@@ -79,7 +79,7 @@ class TracedStream(AbstractAsyncContextManager["TracedStream"], AsyncIterator[Mo
 class _TellsUsage(TracedStream):
     @property
     def usage(self) -> Usage | None:
-        """What the request consumed so far; see `told_usage.TellsUsage`."""
+        """The usage of the request so far; see `told_usage.TellsUsage`."""
         return usage_so_far(self._stream)
 
 

@@ -28,7 +28,7 @@ _TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext(Generic[Dependencies]):
-    """What a tool's first parameter receives, when it is annotated `RunContext[StepContext]`.
+    """The first argument of a tool whose first parameter is annotated `RunContext[StepContext]`.
 
     Args:
         deps: The state of the step that called the tool.

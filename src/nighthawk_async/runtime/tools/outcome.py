@@ -1,4 +1,4 @@
-"""What a tool call gave, and how the model sees it (specification 8.3, 8.3.1). Floor 3."""
+"""Outcomes of tool calls, and their rendering for the model (specification 8.3, 8.3.1). Floor 3."""
 
 import json
 
@@ -61,7 +61,7 @@ class ToolOutcome(Struct, frozen=True, kw_only=True):
 
 
 class ToolResultRenderingPolicy(Struct, frozen=True, kw_only=True):
-    """How tool results are rendered for the model.
+    """Rendering of tool results for the model.
 
     Args:
         counter: Counts tokens.
@@ -141,7 +141,7 @@ def project_outcome(outcome: ToolOutcome, policy: ToolResultRenderingPolicy) -> 
 
 
 def render_outcome(outcome: ToolOutcome, policy: ToolResultRenderingPolicy) -> tuple[UserContent, ...]:
-    """What the model receives: multimodal payloads natively and in order, all else as the preview."""
+    """Return the content for the model: multimodal payloads natively and in order, all else as a preview."""
     if outcome.error is None:
         content = as_user_content(outcome.payload)
         if content is not None:

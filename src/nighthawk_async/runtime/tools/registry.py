@@ -1,4 +1,4 @@
-"""Where tools are registered: nested scopes (specification 8.3). Floor 3."""
+"""Registration of tools in nested scopes (specification 8.3). Floor 3."""
 
 from collections.abc import Mapping
 

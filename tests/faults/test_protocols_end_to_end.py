@@ -205,7 +205,7 @@ async def test_a_failed_call_is_told_and_mended(provider: str) -> None:
         ),
     ]
     requests = await check_total(replies, provider, outcome_transport="tool")
-    assert b"not honoured" in requests[1].content
+    assert b"not accepted" in requests[1].content
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

@@ -253,7 +253,7 @@ class AgentLoop:
             note: What else it is to know of the outcome.
         """
         self._answer_outcome(
-            f"not honoured yet: a message for you arrived meanwhile; heed it, then end the block again{note}",
+            f"not accepted yet: a message for you arrived meanwhile; heed it, then end the block again{note}",
             kind="transient",
         )
 
@@ -296,12 +296,12 @@ class AgentLoop:
         reason, cause = None, "calls_failed"
         if failed and not self._is_reasoned_raise(self._turn.calls[position].arguments):
             reason = (
-                f"not honoured, because calls before it failed: {', '.join(failed)}; mend them and end again"
+                f"not accepted, because calls before it failed: {', '.join(failed)}; fix them and end again"
             )
         elif position < len(self._turn.calls) - 1:
             cause = "calls_after_outcome"
             reason = (
-                "not honoured, because calls came after it, which were not carried out; make it the last call"
+                "not accepted, because calls came after it, which were not carried out; make it the last call"
             )
         if reason is not None:
             self._notes.append(f"outcome {reason}")

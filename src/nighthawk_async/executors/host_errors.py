@@ -12,7 +12,7 @@ def find_host_error(error: BaseException) -> NighthawkError | None:
     """The error of the host that an error came from; None for none.
 
     An interception that cannot go on, a budget of the step that has no room, a hook or an oversight that
-    failed: no model can mend these, so none is told. They leave the step bare.
+    failed: no model can fix these, so none is told. They leave the step bare.
 
     Args:
         error: What a step, or code that was called from a step, raised.

@@ -179,7 +179,7 @@ class Toolbox:
         try:
             value = await self._actor.settle(pending)
         except ExecutionError:
-            raise  # the contract with the host is broken; the model cannot mend it
+            raise  # the contract with the host is broken; the model cannot fix it
         except NighthawkError as error:
             if (host_error := find_host_error(error)) is not None:
                 raise host_error from host_error.__cause__

@@ -94,7 +94,7 @@ async def test_an_outcome_after_a_failed_call_is_not_honoured() -> None:
         assert await act() == 3
     failed, succeeded, outcome = results_of(model.requests[1])
     assert (failed.is_error, succeeded.is_error, outcome.is_error) == (True, False, True)
-    assert "not honoured, because calls before it failed: nh_assign" in str(outcome.content[0])
+    assert "not accepted, because calls before it failed: nh_assign" in str(outcome.content[0])
 
 
 async def test_an_outcome_with_calls_after_it_is_not_honoured_so_that_nothing_is_lost() -> None:
@@ -105,7 +105,7 @@ async def test_an_outcome_with_calls_after_it_is_not_honoured_so_that_nothing_is
         assert await act() == 2
     done, outcome, late = results_of(model.requests[1])
     assert (done.is_error, outcome.is_error, late.is_error) == (False, True, True)
-    assert "not honoured, because calls came after it" in str(outcome.content[0])
+    assert "not accepted, because calls came after it" in str(outcome.content[0])
     assert "came after nh_outcome" in str(late.content[0])
 
 

@@ -9,7 +9,7 @@ __all__ = ["find_hook_error"]
 def find_hook_error(error: BaseException) -> HookError | None:
     """The failure of a hook, or of a check, that an error came from, however it was wrapped; None for none.
 
-    It concerns the host: code that was to decide is broken, and no model can mend that or go on without it.
+    It concerns the host: code that was to decide is broken, and no model can fix that or go on without it.
 
     Args:
         error: What a step, or code that was called from a step, raised.

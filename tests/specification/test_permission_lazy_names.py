@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.busy_machine import without_held_loops
 
 PROGRAM = """
@@ -55,10 +57,11 @@ def run_denied(folder: Path, *cases: tuple[str, str, str]) -> None:
     program = folder / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
     command = [sys.executable, str(program), json.dumps(cases), str(ROOT)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=280)
     assert (result.returncode, without_held_loops(result.stderr)) == (0, [])
 
 
+@pytest.mark.timeout(300)
 def test_a_rule_about_an_export_of_the_package_holds(tmp_path: Path) -> None:
     deadline = "import nighthawk_async.parallel.deadlines as used"
     run_denied(

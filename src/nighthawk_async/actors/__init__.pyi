@@ -2,18 +2,30 @@
 
 from .actor import Actor, OpenedActor, open_actor
 from .actor_core import ActorStatistics, ActorStatus
-from .actor_errors import ActorDeadlockError, ActorEndedError, ActorInterruptedError
 from .actor_handle import ActorHandle
 from .channel import Channel
 from .errors import (
+    ActorDeadlockError,
+    ActorEndedError,
     ActorError,
+    ActorInterruptedError,
     ChannelClosedError,
+    JobCancelledError,
+    JobRejectedError,
     LockReentryError,
     LockTimeoutError,
     MailboxClosedError,
     MailboxFullError,
     NameConflictError,
     NamespaceLeftError,
+    PoolClosedError,
+    PoolDeadlockError,
+    PoolError,
+    PoolFullError,
+    RestartLimitError,
+    SupervisorDeadlockError,
+    SupervisorEndedError,
+    SupervisorError,
     UnknownMailboxError,
     UnknownNamespaceError,
     UpdateConflictError,
@@ -21,38 +33,26 @@ from .errors import (
 from .foreign_cancellation import ForeignCancellationError
 from .locks import acquire_gate, acquire_mutex, acquire_semaphore, gate, lock_statistics, mutex, semaphore
 from .locks_state import LockKind, LockStatistics, Permit
-from .mailbox import Mailbox
+from .mailbox import Mailbox, find_mailbox, open_mailbox, send, try_send
 from .message_queue import MessageQueue, QueueStatistics, Receiving, Sending
-from .named_mailboxes import find_mailbox, open_mailbox, send, try_send
 from .namespaces import Family, Namespace, NamespaceKind, find_namespace, open_namespace
 from .pool import Pool, find_pool
-from .pool_errors import (
-    JobCancelledError,
-    JobRejectedError,
-    PoolClosedError,
-    PoolDeadlockError,
-    PoolError,
-    PoolFullError,
-)
-from .pool_handle import JobHandle
-from .pool_job import JobStatus
+from .pool_job import JobHandle, JobStatus
 from .pool_jobs import PoolStatistics
-from .pool_orders import QueueOrder
-from .pool_queue import Backpressure
+from .pool_queue import Backpressure, QueueOrder
 from .restart import Restart, RestartMode
 from .select import Fired, NothingReady, Received, Select, Sent, SourceClosed, TimedOut, select
 from .shared_cells import SharedCell, shared_cell
 from .shared_maps import SharedMap, shared_map
 from .shared_state import SharedStatistics, Snapshot
 from .supervisor import ActorChild, Child, Supervisor, SupervisorStatistics, SupervisorStatus
-from .supervisor_child import ChildState, ChildStatus
-from .supervisor_errors import (
-    RestartLimitError,
-    SupervisorDeadlockError,
-    SupervisorEndedError,
-    SupervisorError,
+from .supervisor_child import (
+    ChildState,
+    ChildStatus,
+    SupervisorEvent,
+    SupervisorEventKind,
+    SupervisorEventStream,
 )
-from .supervisor_events import SupervisorEvent, SupervisorEventKind, SupervisorEventStream
 from .supervisor_runners import SupervisedChild, current_child
 from .supervisor_state import SupervisorStrategy
 from .task_group import BareTaskGroup

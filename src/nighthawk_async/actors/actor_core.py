@@ -12,10 +12,10 @@ from typing import Literal, TypeAlias
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
-from .actor_errors import ActorEndedError
 from .actor_life import ActorFigures, ActorInstance, ActorLife
 from .actor_messages import ActorMessage, Ask
 from .actor_waits import WaitingActor
+from .errors import ActorEndedError
 from .mailbox import Mailbox
 from .message_queue import QueueStatistics
 from .queue_state import SendWait

@@ -8,9 +8,8 @@ from typing import ClassVar, Protocol
 import anyio
 from anyio.lowlevel import checkpoint
 
-from .actor_errors import ActorInterruptedError
 from .actor_messages import ActorMessage
-from .errors import MailboxClosedError
+from .errors import ActorInterruptedError, MailboxClosedError
 from .foreign_cancellation import raising_foreign_cancellations
 from .mailbox import Mailbox
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from .actor_errors import ActorDeadlockError
+from .errors import ActorDeadlockError
 
 __all__ = ["WaitingActor"]
 

@@ -38,8 +38,7 @@ from anyio.lowlevel import cancel_shielded_checkpoint, checkpoint_if_cancelled
 
 from .argument_checks import check_seconds, check_whole_number
 from .errors import LockTimeoutError
-from .locks_state import LockKind, LockRequest, LockStatistics, Permit
-from .locks_table import find_lock, iterate_statistics
+from .locks_state import LockKind, LockRequest, LockStatistics, Permit, find_lock, iterate_statistics
 from .namespaces import NamespaceKind, find_namespace
 
 __all__ = [

@@ -12,17 +12,26 @@ collect several permits one after the other block each other for ever.
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
 import anyio
 
-from .errors import LockReentryError
-from .namespaces import NamespaceKind
+from .errors import LockReentryError, NameConflictError
+from .namespaces import Family, Namespace, NamespaceKind
 
-__all__ = ["LockKind", "LockRequest", "LockStatistics", "NamedLock", "Permit"]
+__all__ = [
+    "IDLE_LOCKS",
+    "LockKind",
+    "LockRequest",
+    "LockStatistics",
+    "NamedLock",
+    "Permit",
+    "find_lock",
+    "iterate_statistics",
+]
 
 LockKind: TypeAlias = Literal["mutex", "semaphore", "gate"]
 """What a lock is: locks of different kinds may have the same key."""
@@ -290,3 +299,70 @@ class Permit:
             warnings.warn(
                 f"{self!r} was lost without being released", ResourceWarning, stacklevel=1, source=self
             )
+
+
+IDLE_LOCKS = 1_024
+"""How many idle locks a namespace remembers."""
+
+
+class _LockTable:
+    def __init__(self, scope: NamespaceKind) -> None:
+        self._scope: NamespaceKind = scope
+        self._in_use: dict[tuple[LockKind, str], NamedLock] = {}
+        self._idle: OrderedDict[tuple[LockKind, str], NamedLock] = OrderedDict()
+
+    def use(self, kind: LockKind, key: str, capacity: int) -> NamedLock:
+        name = (kind, key)
+        lock = self._in_use.get(name) or self._idle.get(name)
+        if lock is None:
+            lock = NamedLock(
+                kind=kind, key=key, scope=self._scope, capacity=capacity, on_idle=self._remember_idle
+            )
+        elif lock.capacity != capacity:
+            raise NameConflictError(
+                f"the {kind} {key!r} was made for {lock.capacity} permits, not {capacity}"
+            )
+        self._idle.pop(name, None)
+        self._in_use[name] = lock
+        return lock
+
+    def statistics(self) -> Iterator[LockStatistics]:
+        for locks in (self._in_use, self._idle):
+            for lock in locks.values():
+                yield lock.statistics()
+
+    def _remember_idle(self, lock: NamedLock) -> None:
+        name = (lock.kind, lock.key)
+        del self._in_use[name]
+        self._idle[name] = lock
+        if len(self._idle) > IDLE_LOCKS:
+            self._idle.popitem(last=False)
+
+
+# Nothing is done when a namespace is left: permits still held are released into the table they came from.
+_TABLES: Family[_LockTable] = Family(title="table of locks")
+_TABLE_NAME = "named locks"
+
+
+def find_lock(namespace: Namespace, kind: LockKind, key: str, *, capacity: int) -> NamedLock:
+    """The lock of a key, made when there is none. The caller makes a request of it before it waits.
+
+    Args:
+        namespace: Where the key is looked for.
+        kind: What kind of lock it is.
+        key: The key.
+        capacity: How many permits there are.
+
+    Raises:
+        NameConflictError: The lock has another capacity.
+        NamespaceLeftError: The extent of the namespace has ended.
+    """
+    table = namespace.get_or_add(_TABLES, _TABLE_NAME, lambda: _LockTable(namespace.kind))
+    return table.use(kind, key, capacity)
+
+
+def iterate_statistics(namespace: Namespace) -> Iterator[LockStatistics]:
+    """The figures of every lock that a namespace knows: those in use first, then the idle ones."""
+    table = namespace.find(_TABLES, _TABLE_NAME)
+    if table is not None:
+        yield from table.statistics()

@@ -17,16 +17,11 @@ from typing import Any, Self, TypeVar, TypeVarTuple, cast
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
-from .errors import NameConflictError
+from .errors import NameConflictError, PoolClosedError
 from .namespaces import Family, Namespace, NamespaceKind, find_namespace
-from .pool_errors import PoolClosedError
-from .pool_handle import JobHandle
-from .pool_job import Job
-from .pool_jobs import PoolJobs, PoolStatistics
-from .pool_keys import Submitted
-from .pool_orders import QueueOrder
-from .pool_queue import Backpressure, PoolQueue
-from .pool_runner import run_job
+from .pool_job import Job, JobHandle
+from .pool_jobs import PoolJobs, PoolStatistics, Submitted, run_job
+from .pool_queue import Backpressure, PoolQueue, QueueOrder
 from .task_group import BareTaskGroup
 from .told import begin_pool, end_pool
 

@@ -4,25 +4,136 @@ Nearly everything is synchronous: it changes plain state, and tells those who wa
 business of `pool`.
 """
 
-from collections import Counter
-from collections.abc import Callable, Hashable
+import inspect
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from types import TracebackType
+from typing import Any, NamedTuple, cast
 
+import anyio
+from anyio import get_cancelled_exc_class
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ..observation import NodeWriter
-from .pool_admission import Admission
-from .pool_errors import PoolClosedError, PoolFullError
-from .pool_handle import JobHandle
-from .pool_job import Job
-from .pool_keys import KeyMemory, Submitted
+from ..observation import NodeWriter, using_node_writer
+from .errors import PoolClosedError, PoolFullError
+from .foreign_cancellation import is_cancelled
+from .pool_job import Job, JobHandle
 from .pool_queue import PoolQueue
-from .pool_waits import PoolWaits
+from .pool_waits import Admission, PoolWaits, current_worker
 from .told import begin_job
 
-__all__ = ["PoolJobs", "PoolStatistics"]
+__all__ = ["REMEMBERED_JOBS", "KeyMemory", "PoolJobs", "PoolStatistics", "Submitted", "run_job"]
+
+REMEMBERED_JOBS = 1_024
+"""How many jobs with a key that have ended a pool remembers: those that ended, or were asked for, last."""
+
+
+class Submitted(NamedTuple):
+    """A job, and the one handle that everybody gets who submits it."""
+
+    job: Job[Any]
+    handle: JobHandle[Any]
+
+    def hand_out(self) -> JobHandle[Any]:
+        """Give the handle to one who submits it."""
+        self.job.is_handed_out = True
+        return self.handle
+
+
+class KeyMemory:
+    """The jobs that were submitted with a key."""
+
+    def __init__(self) -> None:
+        self._alive: dict[Hashable, Submitted] = {}
+        self._ended: OrderedDict[Hashable, Submitted] = OrderedDict()
+
+    def find(self, key: Hashable) -> Submitted | None:
+        """The job of a key; None when the key is free."""
+        if key is None:
+            return None
+        submitted = self._alive.get(key)
+        if submitted is None and (submitted := self._ended.get(key)) is not None:
+            self._ended.move_to_end(key)
+        return submitted
+
+    def remember(self, submitted: Submitted) -> None:
+        """A job was submitted."""
+        key = submitted.job.idempotency_key
+        if key is not None:
+            self._alive[key] = submitted
+
+    def end(self, job: Job[Any]) -> None:
+        """A job has ended, or was never taken. Its key is free when its body never ran."""
+        key = job.idempotency_key
+        submitted = self._alive.pop(key, None)
+        if submitted is None or not job.has_begun:
+            return
+        self._ended[key] = submitted
+        if len(self._ended) > REMEMBERED_JOBS:
+            self._ended.popitem(last=False)
+
+
+async def run_job(job: Job[Any]) -> None:
+    """Run a job. How it ends is kept in its state, and goes no further.
+
+    Raises:
+        BaseException: A cancellation from outside, and what ends the program (Ctrl-C, `sys.exit`).
+    """
+    try:
+        with anyio.CancelScope() as job.scope:
+            await _run(job)
+    except BaseException as error:
+        failure = _without_cancellations(error)
+        if failure is not None:
+            job.fail(_without_runner(failure))
+            if not isinstance(failure, Exception):
+                raise
+        elif not is_cancelled():
+            job.end_cancelled("something that it awaited was cancelled")
+        else:
+            job.end_cancelled("its pool was cancelled")
+            raise
+    if not job.is_ended:  # its own scope has caught the cancellation
+        job.end_cancelled()
+
+
+async def _run(job: Job[Any]) -> None:
+    if job.is_asked_to_end:
+        return
+    await checkpoint_if_cancelled()  # what is around the pool may be cancelled before the job begins
+    current_worker.set(job)
+    function, args = job.begin()
+    with nullcontext() if job.node is None else using_node_writer(job.node):
+        job.complete(await _call(function, args))
+
+
+async def _call(function: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> Any:
+    awaitable = function(*args)
+    if not inspect.isawaitable(awaitable):
+        raise TypeError(
+            f"{function!r} is not async; a pool calls others through anyio.to_thread: "
+            "submit(anyio.to_thread.run_sync, function, ...)"
+        )
+    return await awaitable
+
+
+def _without_cancellations(error: BaseException) -> BaseException | None:
+    """The errors in it; None when it is cancellations only. Nurseries raise both in groups."""
+    cancelled = get_cancelled_exc_class()
+    if isinstance(error, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", error).split(cancelled)[1]
+    return None if isinstance(error, cancelled) else error
+
+
+def _without_runner(error: BaseException) -> BaseException:
+    """An error whose traceback begins in the body of the job."""
+    traceback: TracebackType | None = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
+        traceback = traceback.tb_next
+    return error.with_traceback(traceback)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,10 @@ import anyio
 from .actor import Actor, make_core
 from .actor_handle import ActorHandle
 from .argument_checks import check_seconds, check_whole_number
-from .errors import NameConflictError
+from .errors import NameConflictError, SupervisorEndedError
 from .restart import Restart, RestartLimit, check_restart
-from .supervisor_child import ChildState
+from .supervisor_child import ChildState, SupervisorEvent, SupervisorEventStream
 from .supervisor_driver import SupervisorDriver
-from .supervisor_errors import SupervisorEndedError
-from .supervisor_events import SupervisorEvent, SupervisorEventStream
 from .supervisor_runners import ActorRunner, ChildRunner, FunctionRunner, find_child
 from .supervisor_state import SupervisorStrategy
 from .task_group import BareTaskGroup

@@ -10,10 +10,9 @@ from functools import partial
 import anyio
 from anyio.abc import TaskGroup
 
+from .errors import SupervisorDeadlockError, SupervisorEndedError
 from .restart import Restart, RestartLimit, check_restart
-from .supervisor_child import ChildEnding
-from .supervisor_errors import SupervisorDeadlockError, SupervisorEndedError
-from .supervisor_events import SupervisorEvent, SupervisorEventLog
+from .supervisor_child import ChildEnding, SupervisorEvent, SupervisorEventLog
 from .supervisor_runners import ChildRunner, SupervisorPlace, runners_around
 from .supervisor_state import Action, SupervisorState, SupervisorStrategy
 

@@ -9,12 +9,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .errors import NameConflictError
+from .errors import NameConflictError, RestartLimitError
 from .restart import Restart, RestartHistory, RestartLimit
-from .supervisor_child import STOPPING, UP, ChildEnding, ChildRecord, ChildStatus
-from .supervisor_errors import RestartLimitError
-from .supervisor_events import SupervisorEvent, SupervisorEventKind
-from .supervisor_table import ChildTable
+from .supervisor_child import (
+    STOPPING,
+    UP,
+    ChildEnding,
+    ChildRecord,
+    ChildStatus,
+    ChildTable,
+    SupervisorEvent,
+    SupervisorEventKind,
+)
 
 __all__ = ["Action", "SupervisorState", "SupervisorStrategy"]
 
@@ -186,7 +192,7 @@ class SupervisorState:
         return [*self._asks(), *self._cancels(now), *self._starts(now), *self._conclusions()]
 
     def next_time(self) -> float:
-        """The time of the next action that needs no event before it; infinity for none."""
+        """Return the time of the next action that needs no event before it; infinity for none."""
         deadlines = [child.stop_by for child in self._children.in_phase("asked")]
         waiting = self._children.in_phase("waiting") if self._may_start() else ()
         starts = [child.start_at for child in waiting if child.start_at is not None]

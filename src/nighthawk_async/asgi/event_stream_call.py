@@ -135,7 +135,7 @@ class StreamedCall:
 
     @property
     def _request_problem(self) -> Problem | None:
-        """Return the reason why its request must end though the client is there; None for none."""
+        """The reason why its request must end though the client is there; None for none."""
         return None if self._request is None else self._request.work.problem
 
     def _ended_early(self) -> StreamEvent:

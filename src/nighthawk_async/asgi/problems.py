@@ -47,7 +47,7 @@ MOST_RETRY_AFTER_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """The problem details of an error, for a client.
+    """Problem details of an error, for a client.
 
     Args:
         status: The HTTP status.
@@ -226,7 +226,7 @@ _MAX_CAUSES = 16
 
 
 def find_problem(error: BaseException) -> Problem | None:
-    """The problem details of an error, for a client.
+    """Problem details of an error, for a client.
 
     | error | status |
     |---|---|

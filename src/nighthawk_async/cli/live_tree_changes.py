@@ -109,7 +109,7 @@ class Tally:
 
     @property
     def open(self) -> dict[str, int]:
-        """Count the steps that have not ended, by state."""
+        """The numbers of steps that have not ended, by state."""
         states = list(self._open.values())
         return {
             state: states.count(state) for state in ("running", "waiting", "suspended") if state in states

@@ -176,7 +176,7 @@ class HttpAttempt:
             raise
 
     async def _read_error_body(self) -> bytes:
-        """Read the body of an error response as far as it arrives; the head has said what counts."""
+        """Read the body of an error response, within limits of time and size."""
         chunks: list[bytes] = []
         size = 0
         with anyio.move_on_after(_ERROR_BODY_SECONDS), suppress(ModelConnectionError):

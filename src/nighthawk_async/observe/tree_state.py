@@ -113,7 +113,7 @@ class TreeState:
         self._changed(node)
 
     def set_outputs(self, node: Node, outputs: Mapping[str, str]) -> None:
-        """So much has come of it, unless it has ended."""
+        """Set the outputs of a node that has not ended."""
         if node.ended_at is None and node.outputs != outputs:
             node.outputs = outputs
             self._changed(node)

@@ -185,7 +185,7 @@ class Fallback(Transformer):
 
 
 class _Progress:
-    """The failures of the functions so far. Decides; calls nothing."""
+    """Progress through the functions: their failures, and the next one. Decides; calls nothing."""
 
     def __init__(
         self, calls: Sequence[Call[Any]], handles: Callable[[Exception], bool], *, has_default: bool

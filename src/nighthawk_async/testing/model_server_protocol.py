@@ -146,7 +146,7 @@ def pieces(text: str, reply: ModelReply) -> Iterator[str]:
 
 
 def seal(*texts: str) -> str:
-    """Return a stand-in for a provider's signature; it can be verified with the texts.
+    """Return a placeholder for a provider's signature; it can be verified with the texts.
 
     Args:
         texts: What is signed.

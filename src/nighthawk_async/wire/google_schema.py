@@ -164,7 +164,7 @@ def _parts(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _reached(name: str, references: Mapping[str, set[str]]) -> set[str]:
-    """Return the definitions that one of them refers to, directly or not."""
+    """Return the definitions that a definition refers to, directly or not."""
     reached: set[str] = set()
     left = list(references[name])
     while left:

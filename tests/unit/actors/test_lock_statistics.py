@@ -12,7 +12,7 @@ from nighthawk_async.actors import (
     open_namespace,
     semaphore,
 )
-from nighthawk_async.actors.locks_table import IDLE_LOCKS
+from nighthawk_async.actors.locks_state import IDLE_LOCKS
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from nighthawk_async.actors import JobHandle, Pool, PoolClosedError, PoolFullError
-from nighthawk_async.actors.pool_keys import REMEMBERED_JOBS
+from nighthawk_async.actors.pool_jobs import REMEMBERED_JOBS
 
 from .pool_jobs import Held
 from .waiting_tasks import start

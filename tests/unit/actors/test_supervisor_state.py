@@ -4,9 +4,8 @@ import pytest
 
 from nighthawk_async.actors import Restart
 from nighthawk_async.actors.restart import RestartLimit
-from nighthawk_async.actors.supervisor_child import ChildEnding, ChildPhase, ChildRecord
+from nighthawk_async.actors.supervisor_child import ChildEnding, ChildPhase, ChildRecord, ChildTable
 from nighthawk_async.actors.supervisor_state import SupervisorState, SupervisorStrategy
-from nighthawk_async.actors.supervisor_table import ChildTable
 
 FAILED = ChildEnding(kind="failed", error=ValueError())
 RETURNED = ChildEnding(kind="returned")

@@ -273,7 +273,7 @@ def _serve_file(path: str, asgi_scope: AsgiScope) -> Response:
 
 
 def _mark_own_request() -> None:
-    """Hide the dashboard's own requests, where it is served below the application that it shows."""
+    """Mark the dashboard's own requests, where it is served below the application that it shows."""
     tree, node_id, writer = find_tree(), find_node_id(), find_node_writer()
     if tree is None or node_id is None or writer is None:
         return

@@ -23,7 +23,7 @@ __all__ = ["SERVERS", "Service", "dechunked", "read_answer", "serving"]
 SERVERS = ["uvicorn", "hypercorn-asyncio", "hypercorn-trio"]
 
 SERVICE = Path(__file__).parent / "asgi_service.py"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 240.0
 GRACE_SECONDS = 40.0
 """Far longer than what is done within it takes."""
 

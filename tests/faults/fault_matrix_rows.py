@@ -21,7 +21,7 @@ from nighthawk_async.types.messages import ToolCall
 
 from .fault_matrix import Fails, Fault, Spoken, Succeeds
 
-LIMIT_SECONDS = 2.0
+LIMIT_SECONDS = 5.0
 
 _CALLS = (
     ToolCall(id="", name="look", arguments='{"at":"größe"}'),

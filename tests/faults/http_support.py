@@ -61,7 +61,7 @@ def retry_soon(
 
 async def wait_until_closed(server: ModelServer, pool: HttpPool) -> None:
     """Wait until the server holds no connection beyond the idle ones of the pool."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         await server.wait_until_open(at_most=pool.statistics().idle)
 
 

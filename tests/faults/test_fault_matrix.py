@@ -81,7 +81,7 @@ async def check_cell(protocol: Spoken, fault: Fault) -> None:
     """A request that meets the fault, one that follows it, and one that may be sent again."""
     end = fault.end_for(protocol.provider)
     faulty = FaultyServer(fault.reply(protocol))
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with faulty.server as server, open_http_pool() as pool:
             model = model_of(protocol, server, pool, fault, max_retries=0)
             faulty.fail_next()

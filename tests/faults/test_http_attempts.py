@@ -64,7 +64,7 @@ def paced_model(server: ModelServer, pacer: Pacer, **settings: Any) -> Model:
 async def read_until_error(model: Model) -> tuple[list[ModelEvent], ModelError]:
     """The events before the error, and the error."""
     seen: list[ModelEvent] = []
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         try:
             async with model.stream(HELLO) as events:
                 async for event in events:
@@ -193,7 +193,7 @@ async def test_a_server_that_wants_a_pause_gets_it_from_everybody_with_that_key(
     async with ModelServer(replies) as server, anyio.create_task_group() as task_group:
         model = paced_model(server, pacer, max_retries=1)
         task_group.start_soon(collect, model)
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             while not server.requests or pacer.statistics().in_flight:
                 await checkpoint()
             task_group.start_soon(collect, model)
@@ -319,7 +319,7 @@ async def test_however_a_request_ends_its_turn_is_over(reply: ModelReply) -> Non
         else:
             await read_until_error(model)
         assert pacer.statistics().in_flight == 0
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             assert text_of(await collect(model)) == "Hello"
 
 
@@ -339,7 +339,7 @@ async def test_a_backoff_holds_no_turn() -> None:
     async with ModelServer(replies) as server, anyio.create_task_group() as task_group:
         model = paced_model(server, pacer, max_retries=1, max_concurrent_requests=1)
         task_group.start_soon(collect, model)
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             while not server.requests or pacer.statistics().in_flight:
                 await checkpoint()
             (await pacer.admit(Demand(lane="x", limits=PacingLimits(max_concurrent_requests=1)))).release()
@@ -361,7 +361,7 @@ async def test_a_request_that_is_sent_again_goes_before_those_that_came_later() 
     pacer = Pacer()
     async with ModelServer(reply) as server, anyio.create_task_group() as task_group:
         model = paced_model(server, pacer, max_retries=1, max_concurrent_requests=1)
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             for number, name in enumerate(["first", "second", "third"], 1):
                 request = ModelRequest(messages=(UserMessage(content=(name,)),))
                 task_group.start_soon(collect, model, request)
@@ -376,7 +376,7 @@ async def test_the_real_usage_replaces_the_estimate() -> None:
         model = paced_model(server, pacer, tokens_per_minute=1_000, max_tokens=800)
         request = ModelRequest(messages=(UserMessage(content=("x" * 300,)),))
         for _ in range(2):  # each is estimated at about nine hundred tokens, and takes fifteen
-            with anyio.fail_after(60):
+            with anyio.fail_after(240):
                 await collect(model, request)
 
 

@@ -51,7 +51,7 @@ async def test_concurrent_requests_complete_and_share_connections_with_the_next_
             finished.append((await collect(model))[-1])
 
         for _ in range(2):
-            with anyio.fail_after(100):
+            with anyio.fail_after(240):
                 async with anyio.create_task_group() as task_group:
                     for _ in range(REQUESTS):
                         task_group.start_soon(ask)
@@ -65,7 +65,7 @@ async def test_requests_cancelled_in_the_middle_leave_no_connection() -> None:
     reply = ModelReply(text="Hello", ending="hang", ending_after=2)
     async with ModelServer(lambda _: reply) as server, open_http_pool() as pool:
         model = model_at(server.base_url, pool, connect_timeout_seconds=60)
-        with anyio.fail_after(100):
+        with anyio.fail_after(240):
             async with anyio.create_task_group() as task_group:
                 for _ in range(REQUESTS):
                     task_group.start_soon(collect, model)
@@ -73,7 +73,7 @@ async def test_requests_cancelled_in_the_middle_leave_no_connection() -> None:
                     await anyio.lowlevel.checkpoint()
                 task_group.cancel_scope.cancel()
         assert pool.statistics().open == 0
-        with anyio.fail_after(100):
+        with anyio.fail_after(240):
             await server.wait_until_open(at_most=0)
 
 

@@ -125,7 +125,7 @@ async def test_the_programs_error_leaves_the_server_as_it_is() -> None:
 @pytest.mark.anyio
 async def test_leaving_the_server_ends_connections_that_hang() -> None:
     async with anyio.create_task_group() as task_group:
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             async with ModelServer([ModelReply(ending="hang", ending_after="request")]) as server:
                 task_group.start_soon(fails, model_at(server.base_url))
                 while not server.requests:
@@ -147,7 +147,7 @@ async def test_a_client_that_speaks_no_http_is_let_go() -> None:
             await stream.send(b"oops\r\n\r\n")
             with pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
                 await stream.receive()
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             await server.wait_until_open(at_most=0)
 
 

@@ -112,7 +112,7 @@ def texts_of(error: BaseException) -> Iterator[str]:
 
 
 async def error_of(model: Model, ears: Ears) -> ModelError:
-    with anyio.fail_after(60), trace.use_span(ears.span):
+    with anyio.fail_after(240), trace.use_span(ears.span):
         try:
             async with model.stream(HELLO) as events:
                 assert_hidden([repr(events)])

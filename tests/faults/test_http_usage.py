@@ -55,7 +55,7 @@ async def cancel_when(is_reached: Callable[[], bool], run: Callable[[], Awaitabl
     async def run_alone() -> None:
         await run()
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with anyio.create_task_group() as task_group:
             task_group.start_soon(run_alone)
             while not is_reached():

@@ -51,7 +51,7 @@ async def test_a_natural_function_runs_on_the_real_model() -> None:
     executor = nh.AgentStepExecutor.from_configuration(
         configuration=nh.StepExecutorConfiguration(model=f"local:{NAME}")
     )
-    with anyio.fail_after(90):
+    with anyio.fail_after(240):
         async with nh.run(executor) as run:
             label = await classify(
                 "The lamp flickers, smells of burnt plastic and frightens me. Do not buy this."
@@ -77,7 +77,7 @@ async def test_two_numbers_are_read_by_the_real_model_in_one_request() -> None:
     executor = nh.AgentStepExecutor.from_configuration(
         configuration=nh.StepExecutorConfiguration(model=f"local:{NAME}")
     )
-    with anyio.fail_after(90):
+    with anyio.fail_after(240):
         async with nh.run(executor) as run:
             english = await read_order("Seven books for 12.40 each.")
             arabic = await read_order("من فضلكم 10 أقلام بسعر 2.25 للقلم.")
@@ -89,7 +89,7 @@ async def test_two_numbers_are_read_by_the_real_model_in_one_request() -> None:
 async def test_a_response_names_the_model_and_no_path() -> None:
     """It goes to traces, and to clients of services."""
     request = ask_for(an_object("number", {"type": "integer"}), "Which number is this: seven?")
-    with anyio.fail_after(90):
+    with anyio.fail_after(240):
         async with create_local_model(NAME, settings={}).stream(request) as events:
             finished = [event async for event in events if isinstance(event, ResponseFinished)]
     assert finished[0].model_name is not None
@@ -98,7 +98,7 @@ async def test_a_response_names_the_model_and_no_path() -> None:
 
 
 async def test_steps_at_once_share_one_server_of_their_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = await _count_starts(monkeypatch, ["Good. I love it.", "Bad. I hate it."] * 6)
+    started = await _count_starts(monkeypatch, ["Good. I love it.", "Bad. I hate it."] * 3)
     assert started == 1
 
 
@@ -117,7 +117,7 @@ async def _count_starts(monkeypatch: pytest.MonkeyPatch, reviews: Sequence[str])
     executor = nh.AgentStepExecutor.from_configuration(
         configuration=nh.StepExecutorConfiguration(model=f"local:{NAME}")
     )
-    with anyio.fail_after(90):
+    with anyio.fail_after(240):
         async with nh.run(executor), anyio.create_task_group() as tasks:
             for review in reviews:
                 tasks.start_soon(classify, review)
@@ -138,7 +138,7 @@ async def test_cancelling_requests_frees_the_servers_slots() -> None:
                 answering.set()
 
     executor = nh.AgentStepExecutor.from_model(model=model)
-    with anyio.fail_after(90):
+    with anyio.fail_after(240):
         async with nh.run(executor):
             for _ in range(3):
                 answering = anyio.Event()
@@ -147,7 +147,7 @@ async def test_cancelling_requests_frees_the_servers_slots() -> None:
                         tasks.start_soon(never_ends)
                     await answering.wait()
                     tasks.cancel_scope.cancel()
-            with anyio.fail_after(60):
+            with anyio.fail_after(240):
                 async with model.stream(short) as events:
                     received = [event async for event in events]
     assert isinstance(received[-1], ResponseFinished)
@@ -199,7 +199,7 @@ async def test_the_server_answers_nobody_without_its_key_and_no_web_page() -> No
         start_timeout_seconds=60,
     )
     origin = {"origin": "https://elsewhere.example"}
-    with anyio.fail_after(90):
+    with anyio.fail_after(240):
         async with (
             open_local_server(launch) as server,
             server.admit() as access,
@@ -231,7 +231,10 @@ async def test_a_file_that_is_no_model_is_a_clear_error(tmp_path_factory: pytest
     path = tmp_path_factory.mktemp("models") / "broken.gguf"
     path.write_bytes(b"GGUF and nothing else")
     model = create_local_model(str(path))
-    with anyio.fail_after(60), pytest.raises(nh.ConfigurationError, match="cannot serve the file") as failure:
+    with (
+        anyio.fail_after(240),
+        pytest.raises(nh.ConfigurationError, match="cannot serve the file") as failure,
+    ):
         async with model.stream(ask_for(an_object("a", {"type": "integer"}), "?")):
             raise AssertionError("a stream was opened")
     assert str(path) in str(failure.value)

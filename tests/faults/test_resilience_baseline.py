@@ -56,7 +56,7 @@ async def test_a_step_that_is_cancelled_at_any_moment_of_any_attempt_leaves_noth
             assert budget.reserved.turns == 0
             if not is_cancelled:
                 break
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             assert await work() == 7  # the place is free
     assert set(committed) == {7}
     assert wait > 20

@@ -87,7 +87,7 @@ class World:
     async def play(self) -> None:
         """Send what comes from outside, all at once, and wait until everything is handled."""
         self.scopes = [anyio.CancelScope() for _ in self.schedule]
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             async with AsyncExitStack() as stack:
                 for number in range(ACTORS):
                     opened = open_actor(lambda number=number: Caller(self, number), capacity=self.capacity)

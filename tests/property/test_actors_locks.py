@@ -101,7 +101,7 @@ ACTIONS = st.one_of(
 async def test_no_schedule_loses_a_permit_or_lets_anybody_overtake(schedule: list[tuple[str, int]]) -> None:
     world = World()
     inside: list[Client] = []
-    with open_namespace("run"), anyio.fail_after(60):
+    with open_namespace("run"), anyio.fail_after(240):
         async with anyio.create_task_group() as task_group:
             for action, number in schedule:
                 present = world.in_state("inside" if action == "leave" else "asked") or world.clients

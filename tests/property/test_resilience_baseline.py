@@ -76,7 +76,7 @@ async def test_every_step_has_the_attempts_that_its_failures_call_for(
 
     baseline = Baseline(retries=retrying(attempts=retries + 1, wait=0), fallback_models=models[1:])
     async with nh.run(ModelsExecutor(answer), resilience=baseline, max_concurrent_steps=places) as run:
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             endings = await nh.parallel.map(ending_of, list(range(len(steps))))
     expected = [attempts_of(each, retries, models) for each in steps]
     assert list(zip(asked, endings, strict=True)) == expected

@@ -73,7 +73,7 @@ async def test_messages_reach_the_model_once_and_in_order_or_are_reported(
             handle = tasks.start(work, checkpoint)
             await _play(handle, acts, record)
             await _finish(handle, end, record)
-            with anyio.fail_after(60), nh.scope(step_executor=_busy(0)):
+            with anyio.fail_after(240), nh.scope(step_executor=_busy(0)):
                 await work(checkpoint)  # the place is free
     delivered = _delivered(model)
     assert delivered == record.accepted[: len(delivered)]
@@ -163,7 +163,7 @@ async def _finish(handle: nh.TaskHandle[None], end: str, record: Record) -> None
     elif end == "cancel gracefully":
         await handle.cancel_gracefully(60)
     try:
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             await handle
     except (nh.TaskCancelledError, nh.ExecutionError) as error:
         record.ended_with = error
@@ -204,7 +204,7 @@ async def test_no_place_is_lost_or_doubled_whenever_steps_are_cancelled(
             await checkpoint()
         handle.cancel()
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with nh.open_tasks() as tasks, anyio.create_task_group() as cancelling:
             for number, (begins, lasts, cancelled) in enumerate(steps):
                 handle = tasks.start(step, number, begins, lasts)

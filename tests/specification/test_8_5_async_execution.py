@@ -129,7 +129,7 @@ async def test_8_5_parallel_calls_of_async_functions_overlap_and_results_keep_th
 
     model, executor = calling(*[tool_call("nh_eval", expression=f"meet({number})") for number in range(8)])
     async with nh.run(executor):
-        with nh.scope(implicit_references={"meet": meet}), anyio.fail_after(60):
+        with nh.scope(implicit_references={"meet": meet}), anyio.fail_after(240):
             await greet("ada")
     results = model.requests[1].messages[-1]
     assert isinstance(results, nh.ToolResultsMessage)

@@ -277,7 +277,7 @@ async def test_worker_threads_that_wait_for_deeper_steps_never_use_up_those_of_d
     recursion = Recursion(depth=depth, by_model=True, function=dive_in_thread)
     below = nh.blocking(recursion.below_in_thread)
     async with nh.run(recursion.executor, max_depth=50):
-        with two_threads(), anyio.fail_after(60):
+        with two_threads(), anyio.fail_after(240):
             await nh.parallel.map(lambda _: dive(1, below), range(3))
     assert sorted(set(recursion.levels)) == list(range(1, depth + 1))
     assert recursion.errors == []
@@ -296,7 +296,7 @@ async def test_synchronous_functions_of_tasks_have_threads_at_every_level() -> N
             dive_in_thread(level + 1, below)
 
     async with nh.run(Recursion(by_model=True).executor):
-        with two_threads(), anyio.fail_after(60):
+        with two_threads(), anyio.fail_after(240):
             await nh.parallel.map(lambda _: dive(1, below), range(3))
     assert sorted(levels) == [level for level in range(1, 6) for _ in range(3)]
 
@@ -315,7 +315,7 @@ async def test_worker_threads_that_wait_for_steps_leave_some_for_these(is_async:
 
     executor: Any = CallbackExecutor(call_in_thread) if is_async else InThread()
     async with nh.run(executor) as run:
-        with two_threads(), anyio.fail_after(60):
+        with two_threads(), anyio.fail_after(240):
             async with nh.open_tasks(at_end="wait") as tasks:
                 for _ in range(5):
                     tasks.start(dive_in_thread, 1, None)
@@ -339,7 +339,7 @@ async def test_a_synchronous_executor_has_threads_at_every_level() -> None:
             return nh.PassStepOutcome(), {}
 
     async with nh.run(InThread()) as run:
-        with two_threads(), anyio.fail_after(60):
+        with two_threads(), anyio.fail_after(240):
             await nh.parallel.map(lambda _: dive(1, None), range(3))
     assert run.usage_meter.steps == 15
 

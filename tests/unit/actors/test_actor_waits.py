@@ -60,7 +60,7 @@ async def partners(
     *, capacity: int | None = 256
 ) -> AsyncIterator[tuple[ActorHandle[Partner], ActorHandle[Partner]]]:
     """Two actors; the second has a mailbox of that capacity. Whoever hangs fails the test."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with open_actor(Partner, name="a") as a, open_actor(Partner, name="b", capacity=capacity) as b:
             yield a, b
 

@@ -194,7 +194,7 @@ async def test_a_job_that_waits_for_room_until_a_deadline_gets_it_while_its_pool
     held = Held()
 
     async def submit() -> int:
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             return await (await pool.submit(held.job, 1))
 
     async with Pool(max_concurrent=2, max_queued=0) as pool:
@@ -215,7 +215,7 @@ async def test_a_deadline_around_the_pool_hides_nothing(shielded: bool) -> None:
         with anyio.CancelScope(shield=shielded):
             await handle
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with Pool(max_concurrent=1) as pool:
             with pytest.raises(PoolDeadlockError):
                 await (await pool.submit(wait_for_another))

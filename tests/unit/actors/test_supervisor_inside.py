@@ -39,7 +39,7 @@ WAITS: list[Callable[[Supervisor], Awaitable[None]]] = [
 async def test_a_function_that_waits_for_its_own_end_fails(
     wait: Callable[[Supervisor], Awaitable[None]],
 ) -> None:
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with Supervisor() as supervisor:
 
             async def child() -> None:
@@ -57,7 +57,7 @@ async def test_a_function_that_waits_for_its_own_end_fails(
 async def test_a_handler_that_waits_for_the_end_of_its_actor_fails(
     wait: Callable[[Supervisor], Awaitable[None]],
 ) -> None:
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with Supervisor() as supervisor:
             caller = supervisor.start_actor("child", Caller, restart=NEVER)
             with pytest.raises(SupervisorDeadlockError):
@@ -75,7 +75,7 @@ async def test_a_child_of_an_inner_supervisor_cannot_wait_for_the_outer_one() ->
                 errors.append(error)
         await outer.stop_child("other")
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with Supervisor() as outer:
 
             async def inner() -> None:
@@ -94,7 +94,7 @@ async def test_a_child_may_stop_a_sibling_and_what_it_has_itself_entered() -> No
             await own.stop()
         await outer.stop_child("sibling")
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with Supervisor() as supervisor:
             supervisor.start("sibling", anyio.sleep_forever)
             supervisor.start("busy", lambda: busy(supervisor))
@@ -103,7 +103,7 @@ async def test_a_child_may_stop_a_sibling_and_what_it_has_itself_entered() -> No
 
 
 async def test_a_child_that_was_started_by_its_sibling_may_stop_that() -> None:
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with Supervisor() as supervisor:
 
             async def parent() -> None:
@@ -117,7 +117,7 @@ async def test_a_child_that_was_started_by_its_sibling_may_stop_that() -> None:
 
 async def test_a_child_may_ask_its_supervisor_to_stop_without_waiting() -> None:
     log: list[str] = []
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with Supervisor() as supervisor:
 
             async def child() -> None:
@@ -141,7 +141,7 @@ async def test_a_child_may_ask_its_supervisor_to_stop_without_waiting() -> None:
 
 
 async def test_a_task_that_a_child_leaves_in_a_task_group_outside_may_wait() -> None:
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with anyio.create_task_group() as task_group, Supervisor() as supervisor:
 
             async def child() -> None:

@@ -96,7 +96,7 @@ async def test_an_actor_whose_hook_awaits_something_cancelled_is_restarted() -> 
 
     async with Supervisor() as supervisor:
         counter = supervisor.start_actor("counter", Starting, restart=AT_ONCE)
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             assert await counter.ask(Counter.add, 1) == 1
         assert (lives, supervisor.statistics().failures) == ([0, 1], 1)
 

@@ -281,7 +281,7 @@ async def test_a_tool_call_is_dispatched_while_the_response_still_streams() -> N
         yield nh.ResponseFinished(reason="tool_calls")
 
     async with nh.run(nh.AgentStepExecutor.from_model(model=StreamedModel(stream))) as run:
-        with nh.scope(implicit_references={"called": called}), anyio.fail_after(60):
+        with nh.scope(implicit_references={"called": called}), anyio.fail_after(240):
             assert await act(7) == 7
     assert run.usage_meter.usage == nh.Usage(requests=1, is_complete=False)
 

@@ -29,7 +29,7 @@ def test_no_more_processors_are_counted_than_a_container_may_use(
 
 
 async def failure_of(launch: LocalServerLaunch, program: Path) -> str:
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         process = await ServerProcess.spawn(launch, program)
         try:
             with pytest.raises(ConfigurationError) as failure:
@@ -71,7 +71,7 @@ async def test_a_child_that_ignores_the_end_of_its_input_is_killed(
     make_launch: MakeLaunch, fake_program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nighthawk_async.models.local_process._STOP_SECONDS", 0.2)
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         process = await ServerProcess.spawn(make_launch(line=READY, deaf=True), fake_program)
         await process.wait_until_ready()
         await process.stop()
@@ -82,7 +82,7 @@ async def test_a_child_that_ignores_the_end_of_its_input_is_killed(
 async def test_stopping_twice_is_harmless_and_goes_through_when_cancelled(
     make_launch: MakeLaunch, fake_program: Path
 ) -> None:
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         process = await ServerProcess.spawn(make_launch(line=READY), fake_program)
         await process.wait_until_ready()
         with anyio.CancelScope() as scope:
@@ -97,7 +97,7 @@ async def test_waiting_that_was_cancelled_can_be_taken_up_again(
     make_launch: MakeLaunch, fake_program: Path, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         process = await ServerProcess.spawn(make_launch(line=READY, until_file=str(go)), fake_program)
         try:
             with anyio.move_on_after(0.05):
@@ -113,7 +113,7 @@ async def test_each_child_gets_a_key_of_its_own_where_nobody_else_can_read_it(
     make_launch: MakeLaunch, fake_program: Path, tmp_path: Path
 ) -> None:
     record, keys = tmp_path / "told.json", set[str]()
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         for _ in range(2):
             launch = make_launch(line=READY, record=str(record))
             process = await ServerProcess.spawn(launch, fake_program)

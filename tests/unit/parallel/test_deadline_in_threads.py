@@ -307,7 +307,7 @@ async def test_what_a_thread_begins_on_the_loop_after_its_caller_was_cancelled_i
         is_cancelled.wait(10)
         from_thread.run(under_thread_deadlines(Recorder().sleep))
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(anyio.to_thread.run_sync, come_late)
             await anyio.wait_all_tasks_blocked()

@@ -347,7 +347,7 @@ async def test_everyone_who_waits_for_a_suspension_hears_of_it_though_one_resume
         for number in range(3):
             task_group.start_soon(wait_and_resume, number)
         await anyio.wait_all_tasks_blocked()
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             await place.park()
         place.close()
     assert sorted(heard) == [0, 1, 2]
@@ -365,7 +365,7 @@ async def test_who_waits_for_a_suspension_that_ends_at_once_hears_of_it() -> Non
         place.suspend()
         task_group.start_soon(place.park)
         await anyio.wait_all_tasks_blocked()
-        with anyio.fail_after(60):
+        with anyio.fail_after(240):
             async with anyio.create_task_group() as waiting:
                 waiting.start_soon(wait_suspended)
                 await waits.wait()

@@ -397,7 +397,7 @@ async def test_what_only_a_cancelled_task_awaited_is_cancelled_with_it() -> None
     async def wait_for(handle: TaskHandle[None]) -> None:
         await handle
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with open_tasks(at_end="cancel") as tasks:
             first = tasks.start(anyio.sleep_forever)
             second = tasks.start(wait_for, first)
@@ -413,7 +413,7 @@ async def test_what_somebody_stops_to_await_after_the_end_of_the_body_is_cancell
         with anyio.move_on_after(0.01):
             await handle
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with anyio.create_task_group() as outer, open_tasks(at_end="cancel") as tasks:
             helper = tasks.start(anyio.sleep_forever)
             outer.start_soon(wait_a_while, helper)
@@ -424,7 +424,7 @@ async def test_what_somebody_stops_to_await_after_the_end_of_the_body_is_cancell
 async def test_a_task_that_a_cancelled_one_starts_while_it_ends_is_cancelled_too() -> None:
     handles: list[TaskHandle[None]] = []
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with open_tasks(at_end="cancel") as tasks:
 
             async def start_another() -> None:

@@ -33,7 +33,7 @@ async def test_leaving_the_block_cancels_what_nobody_awaits() -> None:
     async def never() -> None:
         called.append("called")
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with open_tasks() as tasks:
             running = tasks.start(work)
             await begun.wait()
@@ -66,7 +66,7 @@ async def test_waiting_for_the_end_of_a_task_does_not_spare_it() -> None:
         await handle.wait_ended()
         ended.append(handle.status)
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with anyio.create_task_group() as others, open_tasks() as tasks:
             others.start_soon(wait_for, tasks.start(anyio.sleep_forever))
             await anyio.wait_all_tasks_blocked()
@@ -116,7 +116,7 @@ async def test_a_failure_that_only_a_cancelled_task_awaited_is_raised() -> None:
             tasks.start(wait_for, tasks.start(fail_when_cancelled))
             await anyio.wait_all_tasks_blocked()
 
-    with anyio.fail_after(60), pytest.raises(LookupError, match="while it was cancelled"):
+    with anyio.fail_after(240), pytest.raises(LookupError, match="while it was cancelled"):
         await block()
 
 
@@ -129,7 +129,7 @@ async def test_a_function_in_a_thread_is_asked_to_end_and_waited_for() -> None:
             threading.Event().wait(0.001)
         return "ended by itself"
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with open_tasks() as tasks:
             handle = tasks.start(work)
             await anyio.to_thread.run_sync(begun.wait)

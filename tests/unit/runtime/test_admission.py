@@ -137,7 +137,7 @@ async def test_who_is_cancelled_at_the_moment_of_its_admission_passes_it_on() ->
         entered.append(name)
         admission.leave(place)
 
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         place = await admission.enter()
         async with anyio.create_task_group() as outer, anyio.create_task_group() as doomed:
             doomed.start_soon(enter, "doomed")
@@ -147,7 +147,7 @@ async def test_who_is_cancelled_at_the_moment_of_its_admission_passes_it_on() ->
             doomed.cancel_scope.cancel()  # and without a checkpoint in between the place becomes free
             admission.leave(place)
     assert entered == ["next"]
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         await enter("later")
 
 
@@ -163,7 +163,7 @@ async def test_the_steps_that_a_step_in_flight_brings_about_do_not_wait_for_it()
 
     steps = ScriptedSteps(evaluating("delegate()"), PASS)
     async with nh.run(steps.executor, max_concurrent_steps=1):
-        with nh.scope(implicit_references={"delegate": delegate}), anyio.fail_after(60):
+        with nh.scope(implicit_references={"delegate": delegate}), anyio.fail_after(240):
             await work(0)
     assert len(inner.calls) == 3
 

@@ -49,7 +49,7 @@ class Queue:
 @asynccontextmanager
 async def queue() -> AsyncGenerator[Queue]:
     """A queue with the step 0 in flight."""
-    with anyio.fail_after(60):
+    with anyio.fail_after(240):
         async with nh.open_tasks() as tasks:
             queue = Queue(tasks=tasks)
             async with nh.run(CallbackExecutor(queue.carry_out), max_concurrent_steps=1):

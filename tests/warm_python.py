@@ -39,8 +39,11 @@ def open_template() -> Generator[None]:
     kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
     with subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd=_ROOT, env=kept) as process, ours:
         theirs.close()
-        _template = ours
         try:
+            assert ours.recv(5) == b"ready", (
+                "the template has ended"
+            )  # here, where no event loop waits for it
+            _template = ours
             yield
         finally:
             _template = None

@@ -31,6 +31,7 @@ def main() -> None:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
+    server.send(b"ready")
     while True:
         request, descriptors, _, _ = socket.recv_fds(server, _MOST_BYTES, 3)
         if not request:

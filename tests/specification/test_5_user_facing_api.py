@@ -45,7 +45,8 @@ def test_5_1_compilation_happens_at_decoration() -> None:
 
 def test_5_1_the_source_must_be_available() -> None:
     namespace: dict[str, Any] = {}
-    exec('async def hidden():\n    """natural\n    Do it.\n    """\n', namespace)
+    code = compile('async def hidden():\n    """natural\n    Do it.\n    """\n', "<nowhere>", "exec")
+    exec(code, namespace)
     with pytest.raises(nh.NaturalParseError, match=r"source .* is not available"):
         nh.natural_function(namespace["hidden"])
 

@@ -3,9 +3,13 @@
 A handler in Python has to wait while the main thread is in a call into C, and then takes several signals for
 one. So a thread counts what the interpreter itself writes of each signal to its wakeup descriptor. Event
 loops need that too: what comes is handed on to the descriptor that they have set.
+
+A loop that has set none, as asyncio's, sleeps on when the signal reaches another thread, or the main thread
+just before its call into C. So a signal that nothing else uses wakes it, until the handlers of both have run.
 """
 
 import os
+import select
 import signal
 import threading
 from collections.abc import Callable
@@ -18,6 +22,8 @@ EXIT_INTERRUPTED = 130
 
 _NO_DESCRIPTOR = -1
 _END = b"\0"  # no signal has this number
+_WAKING = signal.SIGURG  # it is ignored unless a program handles it
+_WAKING_INTERVAL = 0.05  # seconds
 
 
 class Interrupts:
@@ -35,16 +41,19 @@ class Interrupts:
         self._given = _NO_DESCRIPTOR
         self._lock = threading.Lock()  # nothing is handed on to a descriptor that was taken back
         self._is_counting = False
+        self._is_awake = True  # no signal waits for the main thread to run its handler
         self._handler: Any = None
 
     def __enter__(self) -> "Interrupts":
         if threading.current_thread() is not threading.main_thread():
             return self
+        self._main_thread = threading.get_ident()
         self._set = signal.set_wakeup_fd
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._given = self._set(self._writer, warn_on_full_buffer=False)
         signal.set_wakeup_fd = self._set_given
+        self._waking_handler = signal.signal(_WAKING, self._note_awake)
         self._is_counting = True
         os.register_at_fork(after_in_child=self._leave_to_parent)
         self._thread = threading.Thread(target=self._watch, name="interrupts", daemon=True)
@@ -57,8 +66,7 @@ class Interrupts:
         self._is_counting = False
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
-        signal.set_wakeup_fd = self._set
-        self._set(self._given)
+        self._leave_signals()
         os.write(self._writer, _END)
         self._thread.join()
         os.close(self._writer)
@@ -70,16 +78,31 @@ class Interrupts:
             self._handler = signal.signal(signal.SIGINT, _do_nothing)
 
     def _watch(self) -> None:
-        while (data := os.read(self._reader, 4_096)) and _END not in data:
+        while _END not in (data := self._read()):
             with self._lock:
                 if self._given != _NO_DESCRIPTOR:
                     with suppress(OSError):  # it is full, or closed
                         os.write(self._given, data)
-            self._tell(data.count(signal.SIGINT))
+            self._count_interrupts(data.count(signal.SIGINT))
 
-    def _tell(self, number: int) -> None:
+    def _read(self) -> bytes:
+        """Wait for signals, and wake the main thread meanwhile if it has one to handle."""
+        while True:
+            ready, _, _ = select.select([self._reader], [], [], None if self._is_awake else _WAKING_INTERVAL)
+            if ready:
+                if data := os.read(self._reader, 4_096).replace(bytes([_WAKING]), b""):
+                    return data
+            elif signal.getsignal(_WAKING) == self._note_awake:
+                signal.pthread_kill(self._main_thread, _WAKING)
+
+    def _note_awake(self, _number: int, _frame: Any) -> None:
+        """Handle the waking signal, in the main thread: handlers of lower signals have run."""
+        self._is_awake = True
+
+    def _count_interrupts(self, number: int) -> None:
         is_first = self._count == 0 and number > 0
         self._count += number
+        self._is_awake = self._is_awake and not number
         if self._count > 1:
             os._exit(EXIT_INTERRUPTED)
         if is_first:
@@ -97,9 +120,14 @@ class Interrupts:
         """A child process tells the thread of its parent nothing."""
         if self._is_counting:
             self._is_counting = False
-            signal.set_wakeup_fd = self._set
-            self._set(self._given)
+            self._leave_signals()
+
+    def _leave_signals(self) -> None:
+        if signal.getsignal(_WAKING) == self._note_awake:
+            signal.signal(_WAKING, self._waking_handler or signal.SIG_DFL)
+        signal.set_wakeup_fd = self._set
+        self._set(self._given)
 
 
-def _do_nothing(number: int, frame: Any) -> None:
+def _do_nothing(_number: int, _frame: Any) -> None:
     return

@@ -321,6 +321,35 @@ else:
         assert terminal.finish() == 130
 
 
+@pytest.mark.parametrize("backend", ["trio", "asyncio"])
+def test_ctrl_c_wakes_a_script_that_waits_when_another_thread_is_given_the_signal(
+    folder: Path, backend: str
+) -> None:
+    script = """
+import signal, sys, threading, time, anyio
+
+def interrupt_when_waiting():
+    main = threading.main_thread().ident
+    while sys._current_frames()[main].f_code.co_name not in ("select", "get_events"):
+        time.sleep(0.01)
+    time.sleep(0.1)  # it is in the call into C now, or else sees the signal anyway
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+async def main():
+    threading.Thread(target=interrupt_when_waiting, daemon=True).start()
+    try:
+        await anyio.sleep_forever()
+    finally:
+        print("clean", flush=True)
+
+anyio.run(main, backend=sys.argv[1])
+"""
+    (folder / "script.py").write_text(script, encoding="utf-8")
+    with Terminal(["run", "script.py", backend], folder=folder) as terminal:
+        terminal.wait_for("clean")
+        assert terminal.finish() == 130
+
+
 def test_a_script_that_handles_ctrl_c_itself_handles_the_first(folder: Path) -> None:
     script = """
 import os, signal, time

@@ -146,6 +146,7 @@ def _serve_with_hypercorn(service: Service, listener: socket.socket) -> None:
     config = Config()
     config.bind = [f"fd://{listener.detach()}"]
     config.graceful_timeout = GRACE_SECONDS
+    config.keep_alive_timeout = 60  # its own 5 seconds are too few to read the requests of a burst
     config.loglevel = "ERROR"
     anyio.run(partial(serve, service, config, shutdown_trigger=_wait_for_signal), backend="trio")
 

@@ -17,6 +17,10 @@ Backend: TypeAlias = Literal["asyncio", "trio"]
 GRACE_SECONDS = 10
 """For the connections that are open; afterwards the middleware gives requests a grace of its own."""
 
+IDLE_SECONDS = 60
+"""A connection without a request is closed then. Hypercorn counts from its beginning, and closes one whose
+request it was too busy to read, so its own 5 seconds are too few for a burst."""
+
 
 def serve_with_uvicorn(service: ASGIApp, listener: socket.socket) -> None:
     """Serve until SIGINT or SIGTERM, which is raised again at the end.
@@ -48,6 +52,7 @@ def serve_with_hypercorn(service: ASGIApp, listener: socket.socket, backend: Bac
     config = Config()
     config.bind = [f"fd://{listener.detach()}"]
     config.graceful_timeout = GRACE_SECONDS
+    config.keep_alive_timeout = IDLE_SECONDS
     config.shutdown_timeout = 3 * GRACE_SECONDS
     config.loglevel = "WARNING"
     anyio.run(partial(serve, service, config, shutdown_trigger=_wait_for_signal), backend=backend)

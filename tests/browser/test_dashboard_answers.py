@@ -112,6 +112,7 @@ def test_an_approval_says_until_when_and_is_voted_on_once_by_each_with_the_keybo
     page.keyboard.press("Enter")
     page.locator("#notice.bad", has_text="ada has approved already").wait_for()
     other = asked.open(BOB)
+    other.locator("#asked").wait_for()  # before that, its connection is live and nobody asks anything
     other.keyboard.press("a")
     other.locator(".asking button:focus", has_text="Approve").wait_for()
     other.keyboard.press("Enter")

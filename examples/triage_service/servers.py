@@ -18,8 +18,8 @@ GRACE_SECONDS = 10
 """For the connections that are open; afterwards the middleware gives requests a grace of its own."""
 
 IDLE_SECONDS = 60
-"""A connection without a request is closed then. Hypercorn counts from its beginning, and closes one whose
-request it was too busy to read, so its own 5 seconds are too few for a burst."""
+"""For a connection without a request under Hypercorn, which counts a request that it was too busy to read as
+none. Its default of 5 is too short for a burst."""
 
 
 def serve_with_uvicorn(service: ASGIApp, listener: socket.socket) -> None:

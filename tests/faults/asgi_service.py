@@ -145,7 +145,7 @@ def serve_with_hypercorn(listener: socket.socket, backend: str) -> None:
     config.bind = [f"fd://{listener.detach()}"]
     config.graceful_timeout = grace / 2
     config.shutdown_timeout = grace + 20
-    config.keep_alive_timeout = 240  # on a busy machine it takes so long to read a request
+    config.keep_alive_timeout = 240  # seconds: a busy machine reads a request late
     if backend == "trio":
         from hypercorn.trio import serve
     else:

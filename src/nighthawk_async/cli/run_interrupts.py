@@ -5,7 +5,8 @@ one. So a thread counts what the interpreter itself writes of each signal to its
 loops need that too: what comes is handed on to the descriptor that they have set.
 
 A loop that has set none, as asyncio's, sleeps on when the signal reaches another thread, or the main thread
-just before its call into C. So a signal that nothing else uses wakes it, until the handlers of both have run.
+just before its call into C. So this thread sends the main thread SIGURG, every 50 ms until the handlers of
+both signals have run; not where the program handles SIGURG itself.
 """
 
 import os
@@ -41,7 +42,7 @@ class Interrupts:
         self._given = _NO_DESCRIPTOR
         self._lock = threading.Lock()  # nothing is handed on to a descriptor that was taken back
         self._is_counting = False
-        self._is_awake = True  # no signal waits for the main thread to run its handler
+        self._is_handled = True  # the main thread has run the handler of the last one
         self._handler: Any = None
 
     def __enter__(self) -> "Interrupts":
@@ -53,7 +54,7 @@ class Interrupts:
         os.set_blocking(self._writer, False)
         self._given = self._set(self._writer, warn_on_full_buffer=False)
         signal.set_wakeup_fd = self._set_given
-        self._waking_handler = signal.signal(_WAKING, self._note_awake)
+        self._waking_handler = signal.signal(_WAKING, self._note_handled)
         self._is_counting = True
         os.register_at_fork(after_in_child=self._leave_to_parent)
         self._thread = threading.Thread(target=self._watch, name="interrupts", daemon=True)
@@ -88,21 +89,29 @@ class Interrupts:
     def _read(self) -> bytes:
         """Wait for signals, and wake the main thread meanwhile if it has one to handle."""
         while True:
-            ready, _, _ = select.select([self._reader], [], [], None if self._is_awake else _WAKING_INTERVAL)
-            if ready:
-                if data := os.read(self._reader, 4_096).replace(bytes([_WAKING]), b""):
-                    return data
-            elif signal.getsignal(_WAKING) == self._note_awake:
-                signal.pthread_kill(self._main_thread, _WAKING)
+            timeout = None if self._is_handled else _WAKING_INTERVAL
+            ready, _, _ = select.select([self._reader], [], [], timeout)
+            data = os.read(self._reader, 4_096) if ready else b""
+            if self._may_wake():
+                data = data.replace(bytes([_WAKING]), b"")
+                if not ready:
+                    signal.pthread_kill(self._main_thread, _WAKING)
+            if data:
+                return data
 
-    def _note_awake(self, _number: int, _frame: Any) -> None:
+    def _may_wake(self) -> bool:
+        """Whether the program has no handler of its own for the waking signal."""
+        return signal.getsignal(_WAKING) == self._note_handled
+
+    def _note_handled(self, _number: int, _frame: Any) -> None:
         """Handle the waking signal, in the main thread: handlers of lower signals have run."""
-        self._is_awake = True
+        self._is_handled = True
 
     def _count_interrupts(self, number: int) -> None:
         is_first = self._count == 0 and number > 0
         self._count += number
-        self._is_awake = self._is_awake and not number
+        if number:
+            self._is_handled = False
         if self._count > 1:
             os._exit(EXIT_INTERRUPTED)
         if is_first:
@@ -123,7 +132,7 @@ class Interrupts:
             self._leave_signals()
 
     def _leave_signals(self) -> None:
-        if signal.getsignal(_WAKING) == self._note_awake:
+        if self._may_wake():
             signal.signal(_WAKING, self._waking_handler or signal.SIG_DFL)
         signal.set_wakeup_fd = self._set
         self._set(self._given)

@@ -350,6 +350,25 @@ anyio.run(main, backend=sys.argv[1])
         assert terminal.finish() == 130
 
 
+def test_a_script_with_an_event_loop_that_handles_the_waking_signal_keeps_it(folder: Path) -> None:
+    script = """
+import asyncio, os, signal
+
+async def main():
+    handled = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGURG, handled.set)
+    os.kill(os.getpid(), signal.SIGURG)
+    await handled.wait()
+    print("handled", flush=True)
+
+asyncio.run(main())
+"""
+    (folder / "script.py").write_text(script, encoding="utf-8")
+    with Terminal(["run", "--quiet", "script.py"], folder=folder) as terminal:
+        assert terminal.finish() == 0
+    assert terminal.left == "handled\n"
+
+
 def test_a_script_that_handles_ctrl_c_itself_handles_the_first(folder: Path) -> None:
     script = """
 import os, signal, time

@@ -7,8 +7,9 @@ The house, ground floor first; a room imports only from lower floors (`tests/arc
     1  natural, prompt, wire, catalog, actors, parallel
     2  ports
     3  runtime
-    4  models, executors, observe, recording
-    5  functions, hooks, human, oversight, resilience, asgi, testing, cli, and this module, which joins them
+    4  policies, models, telemetry, observe, recording
+    5  executors
+    6  functions, runs, scopes, hooks, human, oversight, resilience, asgi, testing, cli, and this module
 
 What is exported is loaded when it is first used: a program that defines no budget, asks nobody and starts no
 actor of its own does not wait for what does that. Type checkers read `__init__.pyi`, which says the same.
@@ -89,23 +90,23 @@ _load, __dir__, __all__ = attach_exports(
         "pickling": ("UnpicklableError",),
         "ports": ("Model",),
         "runtime.blocking": ("blocking",),
-        "runtime.budgets.budget": ("Budget", "budget"),
-        "runtime.budgets.terms": ("BudgetAmounts", "BudgetLimits"),
+        "policies.budgets.budget": ("Budget", "budget"),
+        "policies.budgets.terms": ("BudgetAmounts", "BudgetLimits"),
+        "runtime.commit": ("Commit",),
         "runtime.environment": (
             "get_current_step_actor",
             "get_current_step_context",
             "get_execution_ref",
             "get_implicit_references",
-            "get_oversight",
             "get_step_executor",
             "get_system_prompt_suffix_fragments",
             "get_usage_meter",
             "get_user_prompt_suffix_fragments",
         ),
-        "runtime.mutation.report": ("ConcurrentMutationWarning", "MutationReport"),
-        "runtime.mutation.shared_objects": ("shared",),
-        "runtime.oversight.abort": ("Abort",),
-        "runtime.oversight.inspection": (
+        "policies.shared_objects.report": ("ConcurrentMutationWarning", "MutationReport"),
+        "runtime.shared_objects": ("shared",),
+        "policies.oversight.policy": ("get_oversight",),
+        "policies.oversight.inspection": (
             "Accept",
             "Oversight",
             "Reject",
@@ -113,13 +114,14 @@ _load, __dir__, __all__ = attach_exports(
             "StepCommit",
             "ToolCallInspection",
         ),
-        "runtime.oversight.verification": ("Continue", "Proposal", "Verification", "verification"),
+        "policies.oversight.verification": ("Continue", "Proposal", "Verification", "verification"),
+        "runtime.model_call": ("ModelCall",),
         "runtime.partial_listening": ("partial_values",),
-        "runtime.permissions.call": ("PermissionCall",),
-        "runtime.permissions.permissions": ("Permissions", "permissions"),
-        "runtime.permissions.rules": ("PermissionRule", "rule"),
-        "runtime.run": ("run",),
-        "runtime.scope": ("scope",),
+        "policies.permissions.call": ("PermissionCall",),
+        "policies.permissions.permissions": ("Permissions", "permissions"),
+        "policies.permissions.rules": ("PermissionRule", "rule"),
+        "runs": ("run",),
+        "runtime.policy": ("Policy",),
         "runtime.steering": ("UndeliveredSteeringWarning",),
         "runtime.step_actor": ("StepActor", "StepSnapshot"),
         "runtime.step_context": ("StepContext",),
@@ -134,10 +136,11 @@ _load, __dir__, __all__ = attach_exports(
             "StepOutcome",
             "SyncStepExecutor",
         ),
-        "runtime.telemetry.settings": ("ContentCapture", "SemanticConventions", "configure_telemetry"),
-        "runtime.tools.decorator": ("tool",),
-        "runtime.tools.function": ("RunContext",),
+        "runtime.telemetry_settings": ("ContentCapture", "SemanticConventions", "configure_telemetry"),
+        "runtime.tool_decorator": ("tool",),
+        "runtime.tool_function": ("RunContext",),
         "runtime.usage_meter": ("UsageMeter",),
+        "scopes": ("scope",),
         "types.content": (
             "AudioUrl",
             "BinaryContent",
@@ -179,7 +182,7 @@ _load, __dir__, __all__ = attach_exports(
             "ToolChoice",
             "UsageReported",
         ),
-        "types.outcomes": ("OutcomeKind",),
+        "types.outcomes": ("Abort", "OutcomeKind"),
         "types.partial_values": ("PartialValues",),
         "types.settings": (
             "AnthropicSettings",

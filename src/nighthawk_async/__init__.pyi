@@ -63,32 +63,33 @@ from .parallel import (
     task_values,
 )
 from .pickling import UnpicklableError
+from .policies.budgets.budget import Budget, budget
+from .policies.budgets.terms import BudgetAmounts, BudgetLimits
+from .policies.oversight.inspection import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
+from .policies.oversight.policy import get_oversight
+from .policies.oversight.verification import Continue, Proposal, Verification, verification
+from .policies.permissions.call import PermissionCall
+from .policies.permissions.permissions import Permissions, permissions
+from .policies.permissions.rules import PermissionRule, rule
+from .policies.shared_objects.report import ConcurrentMutationWarning, MutationReport
 from .ports import Model
+from .runs import run
 from .runtime.blocking import blocking
-from .runtime.budgets.budget import Budget, budget
-from .runtime.budgets.terms import BudgetAmounts, BudgetLimits
+from .runtime.commit import Commit
 from .runtime.environment import (
     get_current_step_actor,
     get_current_step_context,
     get_execution_ref,
     get_implicit_references,
-    get_oversight,
     get_step_executor,
     get_system_prompt_suffix_fragments,
     get_usage_meter,
     get_user_prompt_suffix_fragments,
 )
-from .runtime.mutation.report import ConcurrentMutationWarning, MutationReport
-from .runtime.mutation.shared_objects import shared
-from .runtime.oversight.abort import Abort
-from .runtime.oversight.inspection import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
-from .runtime.oversight.verification import Continue, Proposal, Verification, verification
+from .runtime.model_call import ModelCall
 from .runtime.partial_listening import partial_values
-from .runtime.permissions.call import PermissionCall
-from .runtime.permissions.permissions import Permissions, permissions
-from .runtime.permissions.rules import PermissionRule, rule
-from .runtime.run import run
-from .runtime.scope import scope
+from .runtime.policy import Policy
+from .runtime.shared_objects import shared
 from .runtime.steering import UndeliveredSteeringWarning
 from .runtime.step_actor import StepActor, StepSnapshot
 from .runtime.step_context import StepContext
@@ -103,10 +104,11 @@ from .runtime.step_executor import (
     StepOutcome,
     SyncStepExecutor,
 )
-from .runtime.telemetry.settings import ContentCapture, SemanticConventions, configure_telemetry
-from .runtime.tools.decorator import tool
-from .runtime.tools.function import RunContext
+from .runtime.telemetry_settings import ContentCapture, SemanticConventions, configure_telemetry
+from .runtime.tool_decorator import tool
+from .runtime.tool_function import RunContext
 from .runtime.usage_meter import UsageMeter
+from .scopes import scope
 from .types.content import (
     AudioUrl,
     BinaryContent,
@@ -148,7 +150,7 @@ from .types.model import (
     ToolChoice,
     UsageReported,
 )
-from .types.outcomes import OutcomeKind
+from .types.outcomes import Abort, OutcomeKind
 from .types.partial_values import PartialValues
 from .types.settings import (
     AnthropicSettings,
@@ -185,6 +187,7 @@ __all__ = [
     "BudgetExceededError",
     "BudgetLimits",
     "CacheLifetime",
+    "Commit",
     "ConcurrentMutationWarning",
     "ConfigurationError",
     "ConnectTimeoutError",
@@ -211,6 +214,7 @@ __all__ = [
     "Message",
     "MissingCredentialError",
     "Model",
+    "ModelCall",
     "ModelCapabilities",
     "ModelConnectionError",
     "ModelError",
@@ -239,6 +243,7 @@ __all__ = [
     "PermissionCall",
     "PermissionRule",
     "Permissions",
+    "Policy",
     "Proposal",
     "ProviderContent",
     "RaiseStepOutcome",

@@ -1,4 +1,4 @@
-"""`python -m nighthawk_async`: the command line. Floor 5."""
+"""`python -m nighthawk_async`: the command line."""
 
 from .cli import main
 

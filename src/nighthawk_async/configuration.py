@@ -1,4 +1,4 @@
-"""Configuration of step executors (specification 5.2 and 5.3). Floor 0: uses `errors` and `types`."""
+"""Configuration of step executors (specification 5.2 and 5.3)."""
 
 import re
 from collections.abc import Mapping

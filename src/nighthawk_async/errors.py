@@ -1,4 +1,4 @@
-"""Every exception the library raises on purpose. Floor 0.
+"""Every exception the library raises on purpose.
 
     NighthawkError
     ├── NaturalParseError           a natural block, its bindings or its frontmatter are malformed

@@ -1,4 +1,4 @@
-"""The executions of steps in progress, each within the one that brought it about. Floor 0.
+"""The executions of steps in progress, each within the one that brought it about.
 
 They flow with the context variables into tasks and threads, and actors carry them from whoever sends a
 message to its handler. The rooms below the runtime know nothing else of steps.

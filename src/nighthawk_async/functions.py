@@ -1,4 +1,4 @@
-"""`@nh.natural_function`: Python functions with natural blocks (specification 5.1, 6 and 11). Floor 5."""
+"""`@nh.natural_function`: Python functions with natural blocks (specification 5.1, 6 and 11)."""
 
 import builtins
 import inspect
@@ -16,7 +16,7 @@ from .natural.nested import NestedBlock
 from .natural.transform import EXTENT_NAME, StepResult, TransformedFunction, transform_function
 from .runtime.annotations import names_in_texts
 from .runtime.calls import CallDoor
-from .runtime.oversight.verification import Verification, Verify, checked_verifications
+from .runtime.policy import Listener, Policy
 from .runtime.prepare import NaturalSite
 from .runtime.returns import ReturnCheck, variables_of
 from .runtime.runner import run_step, run_step_from_sync
@@ -25,7 +25,9 @@ from .types.partial_values import OnPartial
 from .types.unset import UNSET
 
 if TYPE_CHECKING:
-    from .runtime.hooks.registry import Hooks
+    from .policies.oversight.verification import Verify
+else:
+    Verify = object
 
 __all__ = ["natural_function"]
 
@@ -39,10 +41,10 @@ RunStep: TypeAlias = Callable[[int, Mapping[str, object], str | None], object]
 
 
 class _Options(Struct, frozen=True, kw_only=True, eq=False):
-    """Arguments of the decorator: the checks, and the hook that gets values while answers stream."""
+    """Arguments of the decorator: policies of the function, and who gets values while answers stream."""
 
-    verifications: tuple[Verification, ...]
-    on_partial: "Hooks | None"
+    policies: tuple[Policy, ...]
+    on_partial: Listener | None
 
 
 @overload
@@ -85,7 +87,7 @@ def natural_function(
             function inside has a block and is no natural function.
         NighthawkError: A check, or `on_partial`, cannot be called.
     """
-    options = _Options(verifications=checked_verifications(verify), on_partial=_checked_hook(on_partial))
+    options = _Options(policies=_checked_policies(verify), on_partial=_checked_listener(on_partial))
 
     def decorate(target: Function) -> Function:
         return _decorate_any(target, sys._getframe(1), options)  # pyright: ignore[reportPrivateUsage]
@@ -95,13 +97,22 @@ def natural_function(
     return _decorate_any(function, sys._getframe(1), options)  # pyright: ignore[reportPrivateUsage]
 
 
-def _checked_hook(on_partial: OnPartial | None) -> "Hooks | None":
+def _checked_policies(verify: "Verify") -> tuple[Policy, ...]:
+    """The policies of the function, of which only its own steps know."""
+    if verify == ():
+        return ()
+    from .policies.oversight.policy import policies_of_function  # here, because few functions have one
+
+    return policies_of_function(verify)
+
+
+def _checked_listener(on_partial: OnPartial | None) -> Listener | None:
     """The callback as a hook, of which only its function's steps know."""
     if on_partial is None:
         return None
-    from .runtime.partial_hook import hook_of  # here, because few functions have one
+    from .policies.hooks.partial_hook import listener_of  # here, because few functions have one
 
-    return hook_of(on_partial)
+    return listener_of(on_partial)
 
 
 def _decorate_any(function: Function, frame: FrameType | None, options: _Options) -> Function:
@@ -135,7 +146,7 @@ def _decorate(function: object, frame: FrameType | None, options: _Options) -> F
         annotations=annotations,
         is_generator=is_generator,
         captured=MappingProxyType(captured),
-        verifications=options.verifications,
+        policies=options.policies,
         return_check=return_check,
         on_partial=options.on_partial,
     )

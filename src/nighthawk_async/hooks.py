@@ -1,11 +1,20 @@
-"""Hooks: functions that are called for events, and may veto or modify what is about to happen. Floor 5.
+"""Hooks: functions that are called for events, and may veto or modify what is about to happen. Floor 6.
 
 `Hooks` holds them, `nighthawk_async.run(hooks=…)` and `scope(hooks=…)` put them in force. The docstring of an
 event says when it happens, and what a hook may answer.
 """
 
-from .runtime.hooks.answers import HookAnswer, HookFunction, Modify, Veto
-from .runtime.hooks.events import (
+from .policies.hooks.answers import HookAnswer, HookFunction, Modify, Veto
+from .policies.hooks.registry import Hooks
+from .policies.people.events import (
+    ApprovalAnswered,
+    ApprovalClosed,
+    ApprovalRequested,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
+)
+from .runtime.events import (
     AfterModelRequest,
     AfterToolCall,
     BeforeCommit,
@@ -26,16 +35,7 @@ from .runtime.hooks.events import (
     ToolLoopSuspected,
     VerificationRefused,
 )
-from .runtime.hooks.registry import Hooks
-from .runtime.human.events import (
-    ApprovalAnswered,
-    ApprovalClosed,
-    ApprovalRequested,
-    QuestionAnswered,
-    QuestionAsked,
-    QuestionClosed,
-)
-from .runtime.oversight.abort import Abort
+from .types.outcomes import Abort
 from .types.partial_values import PartialValues
 
 __all__ = [

@@ -1,12 +1,12 @@
-"""People in the loop: asking for answers and approvals, and the handlers that reach somebody. Floor 5.
+"""People in the loop: asking for answers and approvals, and the handlers that reach somebody. Floor 6.
 
 `nighthawk_async.run(human=…)` and `scope(human=…)` put a handler in force.
 """
 
 from .errors import AnswerTimeoutError, ApprovalDeniedError, ApprovalExpiredError, HumanError, NoHumanError
-from .runtime.human.approval import Approval
-from .runtime.human.approvals import request_approval
-from .runtime.human.errors import (
+from .policies.people.approval import Approval
+from .policies.people.approvals import request_approval
+from .policies.people.errors import (
     AnswerRefusedError,
     ArgumentsChangedError,
     InvalidAnswerError,
@@ -16,12 +16,12 @@ from .runtime.human.errors import (
     UnknownApproverError,
     WrongDigestError,
 )
-from .runtime.human.handler import HumanHandler
-from .runtime.human.question import Question
-from .runtime.human.questions import ask_user
-from .runtime.human.request import ApprovalRequest
-from .runtime.human.terminal import TerminalHandler
-from .runtime.human.votes import ApprovalStatus, Vote
+from .policies.people.handler import HumanHandler
+from .policies.people.question import Question
+from .policies.people.questions import ask_user
+from .policies.people.request import ApprovalRequest
+from .policies.people.terminal import TerminalHandler
+from .policies.people.votes import ApprovalStatus, Vote
 
 __all__ = [
     "AnswerRefusedError",

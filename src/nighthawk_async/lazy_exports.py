@@ -1,4 +1,4 @@
-"""Loading on first use: what a package exports, and modules that few calls and annotations need. Floor 0.
+"""Loading on first use: what a package exports, and modules that few calls and annotations need.
 
 What a package exports stands in its code, not in a data file beside it, so that it is found in a zip archive
 and in a packed application too. `__init__.pyi` says the same to type checkers.

@@ -1,4 +1,4 @@
-"""Reports of a program's work to observers, node by node. Floor 0.
+"""Reports of a program's work to observers, node by node.
 
 A node is one thing that goes on: a run, a step, a tool call, a task. Whoever watches puts a node in force;
 what is begun below it tells it so. Nobody watches by default, and then telling costs one look at a context

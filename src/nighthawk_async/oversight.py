@@ -1,4 +1,4 @@
-"""Inspection of steps from outside, before they have an effect (specification 8.3 and 10). Floor 5.
+"""Inspection of steps from outside, before they have an effect (specification 8.3 and 10). Floor 6.
 
 An object with the methods of `Oversight` sees tool calls and commits, and answers each with `Accept`,
 `Reject`, `Rewrite` or `Abort`; `nighthawk_async.scope(oversight=…)` puts it in force.
@@ -7,8 +7,7 @@ A check looks at a `Proposal` and says whether the step is done; `nighthawk_asyn
 force.
 """
 
-from .runtime.oversight.abort import Abort
-from .runtime.oversight.inspection import (
+from .policies.oversight.inspection import (
     Accept,
     Decision,
     Oversight,
@@ -17,7 +16,7 @@ from .runtime.oversight.inspection import (
     StepCommit,
     ToolCallInspection,
 )
-from .runtime.oversight.verification import (
+from .policies.oversight.verification import (
     Check,
     CheckAnswer,
     Continue,
@@ -26,6 +25,7 @@ from .runtime.oversight.verification import (
     Verify,
     verification,
 )
+from .types.outcomes import Abort
 
 __all__ = [
     "Abort",

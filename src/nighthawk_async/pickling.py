@@ -1,4 +1,4 @@
-"""Pickling and copying of errors, for other processes. Floor 0.
+"""Pickling and copying of errors, for other processes.
 
 Python rebuilds an exception by calling its type with its `args`, which fails for every type that takes other
 arguments than its message; in the worker of a process pool, one such error breaks the whole pool. What an

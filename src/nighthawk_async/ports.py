@@ -1,4 +1,4 @@
-"""The protocols that the runtime needs and others implement. Floor 2.
+"""The protocols that the runtime needs and others implement.
 
 The step executor protocols name `StepContext`, so they stand one floor up, in `runtime.step_executor`.
 """

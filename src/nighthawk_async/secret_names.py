@@ -1,4 +1,4 @@
-"""Names of secrets, and hiding of their values. Floor 0."""
+"""Names of secrets, and hiding of their values."""
 
 import re
 from collections.abc import Iterable, Mapping

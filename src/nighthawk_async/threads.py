@@ -1,4 +1,4 @@
-"""Calling synchronous functions in worker threads, so that a cancellation reaches what they begin. Floor 0.
+"""Calling synchronous functions in worker threads, so that a cancellation reaches what they begin.
 
 A thread cannot be interrupted, but what it carries to its event loop with `anyio.from_thread.run` can be. On
 Trio that runs in the task of the caller and is cancelled with it, whenever it comes. On asyncio AnyIO runs it

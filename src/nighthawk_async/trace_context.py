@@ -1,4 +1,4 @@
-"""OpenTelemetry's context, put in force for a while or carried to where something is carried out. Floor 0."""
+"""OpenTelemetry's context, put in force for a while or carried to where something is carried out."""
 
 from contextvars import Token
 from types import TracebackType

@@ -27,30 +27,55 @@ FLOORS: Mapping[str, int] = {
     "parallel": 1,
     "ports": 2,
     "runtime": 3,
+    "policies": 4,
     "models": 4,
-    "executors": 4,
+    "telemetry": 4,
     "observe": 4,
     "recording": 4,
-    "functions": 5,
-    "resilience": 5,
-    "hooks": 5,
-    "human": 5,
-    "oversight": 5,
-    "testing": 5,
-    "asgi": 5,
-    "cli": 5,
-    "__init__": 5,
-    "__main__": 5,
+    "executors": 5,
+    "functions": 6,
+    "runs": 6,
+    "scopes": 6,
+    "resilience": 6,
+    "hooks": 6,
+    "human": 6,
+    "oversight": 6,
+    "testing": 6,
+    "asgi": 6,
+    "cli": 6,
+    "__init__": 6,
+    "__main__": 6,
 }
 """The floor of every room."""
+
+FILES = "its own files"
+FOLDER_FLOORS: Mapping[str, Mapping[str, int]] = {
+    "policies": {
+        "people": 0,
+        "attempts": 1,
+        "budgets": 1,
+        "hooks": 1,
+        "oversight": 1,
+        "permissions": 1,
+        "shared_objects": 1,
+        FILES: 2,
+    },
+    "prompt": {FILES: 0, "stubs": 1},
+    "asgi": {FILES: 0, "dashboard": 1},
+}
+"""The floors inside the rooms that have folders. The `__init__` of a room, which joins them, is above all."""
 
 SAME_FLOOR: frozenset[tuple[str, str]] = frozenset(
     {("configuration", "errors"), ("configuration", "secret_names"), ("configuration", "types")}
     | {("cli", "__init__"), ("__main__", "cli")}
     | {("observation", "types"), ("errors", "pickling"), ("threads", "executions")}
-    | {("executors", "models")}  # the agent executor makes the model that its configuration names
     | {("__init__", room) for room in ("asgi", "hooks", "human", "oversight", "resilience")}  # joins them
-    | {(room, "functions") for room, floor in FLOORS.items() if floor == 5 and room != "functions"}
+    | {
+        (room, shared)
+        for room, floor in FLOORS.items()
+        for shared in ("functions", "runs", "scopes")
+        if floor == 6 and room not in ("functions", "runs", "scopes")
+    }
 )
 """The arrows allowed between rooms of one floor."""
 
@@ -62,6 +87,32 @@ DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
 def room_of(module: str) -> str:
     """The room a module stands in: the name below the package."""
     return module.split(".")[1] if "." in module else "__init__"
+
+
+def folder_of(module: Module) -> str:
+    """The folder inside its room that a module stands in."""
+    parts = module.name.split(".")
+    is_in_folder = len(parts) > 3 or (len(parts) == 3 and module.is_package)
+    return parts[2] if is_in_folder else FILES
+
+
+def wrong_arrows_inside(modules: Mapping[str, Module]) -> list[str]:
+    """The imports inside a room that go up, or to another folder of the same floor."""
+    wrong: list[str] = []
+    for module in modules.values():
+        room = room_of(module.name)
+        if module.name.count(".") < 2:
+            continue  # the `__init__` of the room
+        for item in house_imports(module, modules):
+            folder, target = folder_of(module), folder_of(modules[item.target])
+            if room_of(item.target) != room or folder == target:
+                continue
+            if item.target.count(".") < 2:
+                continue
+            floors = FOLDER_FLOORS[room]
+            if floors[target] >= floors[folder]:
+                wrong.append(f"{module.name}:{item.line} imports {item.target}: {folder} -> {target}")
+    return wrong
 
 
 def wrong_arrows(modules: Mapping[str, Module]) -> list[str]:
@@ -115,6 +166,18 @@ def test_every_arrow_goes_to_a_lower_floor(modules: dict[str, Module]) -> None:
     assert wrong_arrows(modules) == []
 
 
+def test_every_folder_has_a_floor_in_its_room(modules: dict[str, Module]) -> None:
+    folders: dict[str, set[str]] = {}
+    for module in modules.values():
+        if folder_of(module) != FILES:
+            folders.setdefault(room_of(module.name), {FILES}).add(folder_of(module))
+    assert folders == {room: set(floors) for room, floors in FOLDER_FLOORS.items()}
+
+
+def test_every_arrow_inside_a_room_goes_to_a_lower_floor(modules: dict[str, Module]) -> None:
+    assert wrong_arrows_inside(modules) == []
+
+
 def test_no_modules_import_each_other_in_a_circle(modules: dict[str, Module]) -> None:
     assert find_cycle(import_graph(modules)) == []
 
@@ -125,10 +188,10 @@ def test_no_modules_import_each_other_in_a_circle(modules: dict[str, Module]) ->
         pytest.param("types/model.py", "from ..runtime import scope", id="upward"),
         pytest.param("errors.py", "from .types import model", id="sideways on the ground floor"),
         pytest.param("natural/program.py", "from ..prompt.tokens import count", id="sideways"),
-        pytest.param("models/local.py", "from ..executors import agent", id="sideways on floor four"),
-        pytest.param("asgi/__init__.py", "from ..resilience import retry", id="sideways on floor five"),
+        pytest.param("models/local.py", "from ..telemetry import chat", id="sideways on floor four"),
+        pytest.param("asgi/__init__.py", "from ..resilience import retry", id="sideways on floor six"),
         pytest.param("cli/main.py", "from ..testing import scripted", id="testing"),
-        pytest.param("runtime/scope.py", "def f():\n    from .. import run", id="lazy, the package itself"),
+        pytest.param("runtime/run.py", "def f():\n    from .. import run", id="lazy, the package itself"),
         pytest.param(
             "wire/sse.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..ports import Model",
@@ -136,7 +199,7 @@ def test_no_modules_import_each_other_in_a_circle(modules: dict[str, Module]) ->
         ),
         pytest.param(
             "prompt/tokens.py",
-            "import importlib\ndef f():\n    importlib.import_module('nighthawk_async.runtime.scope')",
+            "import importlib\ndef f():\n    importlib.import_module('nighthawk_async.runtime.run')",
             id="by name",
         ),
         pytest.param("catalog/local.py", "import nighthawk_async.models.local", id="absolute"),
@@ -158,9 +221,7 @@ def test_a_wrong_arrow_is_found(tmp_path: Path, path: str, statement: str) -> No
             "cli/main.py", "import nighthawk_async as nh\nfrom .. import run", id="the command line"
         ),
         pytest.param("__main__.py", "from .cli import main", id="python -m"),
-        pytest.param(
-            "runtime/scope.py", "from ..ports import Model\nfrom . import step_actor", id="downward"
-        ),
+        pytest.param("runtime/run.py", "from ..ports import Model\nfrom . import step_actor", id="downward"),
     ],
 )
 def test_an_allowed_arrow_is_allowed(tmp_path: Path, path: str, statement: str) -> None:

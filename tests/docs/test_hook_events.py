@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from nighthawk_async.runtime.hooks.rules import EVENT_RULES, EventRule
+from nighthawk_async.policies.hooks.rules import EVENT_RULES, EventRule
 
 PAGE = Path(__file__).parents[2] / "docs" / "oversight.md"
 

@@ -8,7 +8,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.hooks.rules import EVENT_RULES
+from nighthawk_async.policies.hooks.rules import EVENT_RULES
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 
 pytestmark = pytest.mark.anyio

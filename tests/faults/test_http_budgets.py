@@ -10,7 +10,7 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.models import http_attempts
 from nighthawk_async.models.providers import create_model
-from nighthawk_async.runtime.budgets.reservation import Entry, reserve
+from nighthawk_async.policies.budgets.reservation import Entry, reserve
 from nighthawk_async.testing import cassette
 from nighthawk_async.testing.model_reply import ModelReply
 from nighthawk_async.testing.model_server import ModelServer

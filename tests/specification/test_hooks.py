@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 import nighthawk_async as nh
 from nighthawk_async import hooks as nhh
 from nighthawk_async.hooks import Abort, Modify, Veto
-from nighthawk_async.runtime.hooks.rules import EVENT_RULES
+from nighthawk_async.policies.hooks.rules import EVENT_RULES
 from nighthawk_async.testing import (
     CallbackExecutor,
     ScriptedExecutor,

@@ -10,8 +10,8 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async import hooks as nhh
+from nighthawk_async.executors.model_stream import open_stream
 from nighthawk_async.hooks import BeforeCommit, BeforeToolCall, Modify
-from nighthawk_async.runtime.model_access import open_stream
 from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, model_response, pass_response, tool_call
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.human.request import ApprovalRequest
+from nighthawk_async.policies.people.request import ApprovalRequest
 from tests.specification import permitted_shop as shop
 from tests.specification.permitted_shop import DONE, tried
 from tests.unit.runtime.human_handlers import approving, deciding

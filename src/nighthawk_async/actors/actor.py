@@ -1,4 +1,4 @@
-"""Actors: objects whose methods are called one at a time, by one task, in the order of messages. Floor 1.
+"""Actors: objects whose methods are called one at a time, by one task, in the order of messages.
 
 An actor has the context variables of whoever opened it (of whoever started it, under a supervisor), and not
 those of its askers: it serves many of them, may outlive each, and is restarted without any. So a natural

@@ -1,4 +1,4 @@
-"""An actor from its first life to its last: the mailbox stays, instances come and go. Floor 1.
+"""An actor from its first life to its last: the mailbox stays, instances come and go.
 
 A life is one instance and the task that owns it. An actor that nobody supervises has one life; a supervisor
 may give it another after a crash. What waits in the mailbox is kept in between; what is being handled when a

@@ -1,4 +1,4 @@
-"""The handle of an actor: the only way to it. Floor 1.
+"""The handle of an actor: the only way to it.
 
 A method is passed as a function, `reviewer.ask(Reviewer.review, "text")`, because this is the one form whose
 arguments and result a type checker can check: Python cannot say "the same methods, but asked".

@@ -1,4 +1,4 @@
-"""One life of an actor: an instance, and the task that calls its methods message by message. Floor 1."""
+"""One life of an actor: an instance, and the task that calls its methods message by message."""
 
 import logging
 from collections.abc import Awaitable, Callable

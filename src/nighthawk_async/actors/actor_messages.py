@@ -1,4 +1,4 @@
-"""Messages to an actor: a function to be called with it, and the reply on its way back. Floor 1."""
+"""Messages to an actor: a function to be called with it, and the reply on its way back."""
 
 import inspect
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Actors that wait for each other, and the detection of waits that can never end. Floor 1.
+"""Actors that wait for each other, and the detection of waits that can never end.
 
 An actor handles one message at a time. When a handler waits for another actor, which waits for the first one,
 none of them ever goes on. The wait that would close such a circle raises instead, also when it has a timeout,

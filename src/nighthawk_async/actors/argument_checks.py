@@ -1,4 +1,4 @@
-"""Numbers that callers give: refused at once, and in the same words everywhere in the room. Floor 1."""
+"""Numbers that callers give: refused at once, and in the same words everywhere in the room."""
 
 __all__ = ["check_seconds", "check_whole_number"]
 

@@ -1,4 +1,4 @@
-"""A typed channel: a message goes from hand to hand. Floor 1.
+"""A typed channel: a message goes from hand to hand.
 
 A mailbox belongs to whoever reads it and holds messages; a channel joins tasks of equal rank and holds none.
 """

@@ -1,4 +1,4 @@
-"""The errors of actors. Floor 1.
+"""The errors of actors.
 
     ActorError
     ├── ChannelClosedError          nothing can be sent through the channel any more

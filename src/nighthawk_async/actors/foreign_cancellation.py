@@ -1,4 +1,4 @@
-"""Cancellations that nobody meant for the task that gets them. Floor 1.
+"""Cancellations that nobody meant for the task that gets them.
 
 On asyncio, whoever awaits a future or task that others cancel gets their `CancelledError`. It looks like a
 cancellation of the waiting task and would end that task, and all that it serves, without a word. Trio has no

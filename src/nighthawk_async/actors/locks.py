@@ -1,4 +1,4 @@
-"""Named mutexes, semaphores and gates. Floor 1.
+"""Named mutexes, semaphores and gates.
 
     async with mutex("customer-42"):                            # one task at a time
         ...

@@ -1,4 +1,4 @@
-"""One named lock: who holds how many of its permits, who waits, and who comes next. Floor 1.
+"""One named lock: who holds how many of its permits, who waits, and who comes next.
 
 Every method is synchronous: it decides, and never waits (`locks` adds the waiting). A mutex is a lock of one
 permit, a gate gives one permit at a time, a semaphore gives several at once; the rules are the same for all.

@@ -1,4 +1,4 @@
-"""A typed mailbox: the one way into an actor. Floor 1."""
+"""A typed mailbox: the one way into an actor."""
 
 from typing import Any, TypeVar
 

@@ -1,4 +1,4 @@
-"""Operations that mailboxes and channels share: receive, wait to send, close, count. Floor 1.
+"""Operations that mailboxes and channels share: receive, wait to send, close, count.
 
 Not for several threads: everything happens on one event loop.
 """

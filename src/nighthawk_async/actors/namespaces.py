@@ -1,4 +1,4 @@
-"""Scopes in which names stand for mailboxes, locks, cells and pools. Floor 1.
+"""Scopes in which names stand for mailboxes, locks, cells and pools.
 
 A namespace is the extent of a process, a run or a task group. Namespaces nest; what is named in an outer one
 is found from inside unless an inner one uses the same name. Everything named belongs to the event loop on

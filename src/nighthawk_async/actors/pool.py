@@ -1,4 +1,4 @@
-"""A pool: a bounded number of workers that many submitters share. Floor 1.
+"""A pool: a bounded number of workers that many submitters share.
 
     async with Pool(max_concurrent=8, name="crawl") as pool:
         handle = await pool.submit(fetch, "https://example.com/")

@@ -1,4 +1,4 @@
-"""One job of a pool from its submission to its end: plain state, and waiting for it. Floor 1.
+"""One job of a pool from its submission to its end: plain state, and waiting for it.
 
     blocked ──► queued ──► running ──► completed | failed | cancelled
        │           └─────────────────► cancelled | rejected

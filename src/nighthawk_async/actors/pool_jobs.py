@@ -1,4 +1,4 @@
-"""The jobs of one pool: which are taken, started, dropped, refused and counted. Floor 1.
+"""The jobs of one pool: which are taken, started, dropped, refused and counted.
 
 Nearly everything is synchronous: it changes plain state, and tells those who wait. Tasks and names are the
 business of `pool`.

@@ -1,4 +1,4 @@
-"""Admission of jobs to a pool: those that run, those that wait, and the policy for a full queue. Floor 1.
+"""Admission of jobs to a pool: those that run, those that wait, and the policy for a full queue.
 
 Every method is synchronous: it changes plain state and says what is to be done (`pool` does it). Two things
 are always true:

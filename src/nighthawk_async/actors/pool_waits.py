@@ -1,4 +1,4 @@
-"""Running jobs that wait for their own pool, and the detection of waits that can never end. Floor 1.
+"""Running jobs that wait for their own pool, and the detection of waits that can never end.
 
 A job that awaits the handle of another job of its pool, or submits to its pool and is blocked, holds a worker
 while it waits. When every worker is held so, none of them is ever free again; and jobs that wait for each

@@ -1,4 +1,4 @@
-"""The state of a mailbox or channel: who sends, who receives, and who is woken for what. Floor 1.
+"""The state of a mailbox or channel: who sends, who receives, and who is woken for what.
 
 Plain data that synchronous functions change; `message_queue` adds the waiting. Two rules keep every message
 safe, wherever a task is cancelled:

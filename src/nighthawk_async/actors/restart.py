@@ -1,4 +1,4 @@
-"""Whether and when children of a supervisor are started again. Floor 1.
+"""Whether and when children of a supervisor are started again.
 
 Plain values and arithmetic. What a supervisor makes of them is decided in `supervisor_state`.
 """

@@ -1,4 +1,4 @@
-"""Waiting for several mailboxes and channels at once; exactly one arm fires. Floor 1."""
+"""Waiting for several mailboxes and channels at once; exactly one arm fires."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

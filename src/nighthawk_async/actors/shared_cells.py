@@ -1,4 +1,4 @@
-"""A value that tasks share on purpose: snapshots with versions, and compare-and-set. Floor 1.
+"""A value that tasks share on purpose: snapshots with versions, and compare-and-set.
 
     budget = shared_cell("tokens", initial=0)
     budget.update(lambda tokens: tokens + 1)                # at once: no other task comes between

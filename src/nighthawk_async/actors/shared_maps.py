@@ -1,4 +1,4 @@
-"""A mapping that tasks share on purpose: a version for every key, and compare-and-set. Floor 1.
+"""A mapping that tasks share on purpose: a version for every key, and compare-and-set.
 
     memo = shared_map("memo", initial={"customer-42": "new"})
     snapshot = memo.snapshot("customer-42")

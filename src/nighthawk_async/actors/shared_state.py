@@ -1,4 +1,4 @@
-"""Common parts of shared cells and maps: versions, statistics, waits for a change. Floor 1.
+"""Common parts of shared cells and maps: versions, statistics, waits for a change.
 
 It knows nothing of the values.
 """

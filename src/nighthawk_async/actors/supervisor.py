@@ -1,4 +1,4 @@
-"""Supervisors: they start children, and restart those that fail. Floor 1.
+"""Supervisors: they start children, and restart those that fail.
 
 What becomes of the children is decided in `supervisor_state`, and carried out in `supervisor_driver`.
 """

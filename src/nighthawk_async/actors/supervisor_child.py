@@ -1,4 +1,4 @@
-"""State of one child of a supervisor. Floor 1.
+"""State of one child of a supervisor.
 
     waiting ─► running ─► to_stop ─► asked ─► cancelled        it runs in the last four
        ▲          │          └─────────┴──────────┤

@@ -1,4 +1,4 @@
-"""Carries out what `supervisor_state` decides: starts children, stops them, and says how they ended. Floor 1.
+"""Carries out what `supervisor_state` decides: starts children, stops them, and says how they ended.
 
 One task does it all, so that what is done to the children is done in one order. What is decided is carried
 out before anything else can happen: nothing is awaited in between.

@@ -1,4 +1,4 @@
-"""Children of a supervisor: functions and actors. Floor 1.
+"""Children of a supervisor: functions and actors.
 
 It does not decide when: `supervisor_state` does.
 """

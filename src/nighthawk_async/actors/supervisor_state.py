@@ -1,4 +1,4 @@
-"""Decisions of a supervisor: starting, stopping, giving up. Floor 1.
+"""Decisions of a supervisor: starting, stopping, giving up.
 
 Plain state without waiting: the supervisor says what happened and what time it is, `advance` says what is to
 be done, and `next_time` when to ask again. Where in doubt it decides as Erlang's supervisors do.

@@ -1,4 +1,4 @@
-"""A task group whose one error leaves as it is. Floor 1."""
+"""A task group whose one error leaves as it is."""
 
 from types import TracebackType
 from typing import cast

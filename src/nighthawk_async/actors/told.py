@@ -1,4 +1,4 @@
-"""Tells whoever watches of actors, supervised functions, pools and their jobs. Floor 1."""
+"""Tells whoever watches of actors, supervised functions, pools and their jobs."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Waiting for the first of several things: exactly one happens, and a cancelled wait undoes itself. Floor 1.
+"""Waiting for the first of several things: exactly one happens, and a cancelled wait undoes itself.
 
 It does not know what is waited for: queues of messages say that (`message_queue`).
 """

@@ -1,4 +1,4 @@
-"""Natural functions behind HTTP: a middleware for any ASGI application, on Trio or asyncio. Floor 5."""
+"""Natural functions behind HTTP: a middleware for any ASGI application, on Trio or asyncio. Floor 6."""
 
 from ..lazy_exports import attach_exports
 

@@ -1,4 +1,4 @@
-"""Admission of requests: running, waiting, refused. Floor 5.
+"""Admission of requests: running, waiting, refused.
 
 Deciding never waits; only a turn that was not given at once is waited for. Requests are let in in the order
 in which they came, or, where it is known which client they are from, one of each client in turn. When the

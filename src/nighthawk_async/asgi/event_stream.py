@@ -1,4 +1,4 @@
-"""`stream_response`, `stream_node`: what goes on and what comes of it as server-sent events. Floor 5."""
+"""`stream_response`, `stream_node`: what goes on and what comes of it as server-sent events."""
 
 from http import HTTPStatus
 from typing import Any, Protocol, cast

@@ -1,4 +1,4 @@
-"""The call whose progress a stream tells. Floor 5."""
+"""The call whose progress a stream tells."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""Events that lead from one view of a node to another. Floor 5. Pure.
+"""Events that lead from one view of a node to another. Pure.
 
 Whoever carries out the events on the older view has the newer one, but for its numbers of versions. So nobody
 has to keep events for a client that is slow: the newest view tells everything.

@@ -1,4 +1,4 @@
-"""One request for an event stream: what its client wants, and how it is answered. Floor 5."""
+"""One request for an event stream: what its client wants, and how it is answered."""
 
 from collections.abc import Sequence
 from http import HTTPStatus

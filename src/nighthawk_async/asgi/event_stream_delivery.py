@@ -1,4 +1,4 @@
-"""One client that reads an event stream, over one HTTP response. Floor 5."""
+"""One client that reads an event stream, over one HTTP response."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Events as the bytes of an event stream. Floor 5. Pure.
+"""Events as the bytes of an event stream. Pure.
 
 Source: the event stream format of the HTML standard, section "Server-sent events".
 """

@@ -1,4 +1,4 @@
-"""Attributes that frameworks expect of a response besides being an ASGI application. Floor 5.
+"""Attributes that frameworks expect of a response besides being an ASGI application.
 
 FastAPI takes an endpoint's value for a response only when it is one of Starlette's. This library depends on
 neither, so the class that is both is made when Starlette is there.

@@ -1,4 +1,4 @@
-"""The event streams that clients can come back to. Floor 5."""
+"""The event streams that clients can come back to."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Generator

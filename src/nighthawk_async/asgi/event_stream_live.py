@@ -1,4 +1,4 @@
-"""One event stream: what there is to tell, how far it was told, and to whom. Floor 5.
+"""One event stream: what there is to tell, how far it was told, and to whom.
 
 Nothing here waits for a client. What is new is the difference between the view that was told and the newest
 one, so that a client that is slow, or away, costs no queue. What was told last is kept, as far as it fits,

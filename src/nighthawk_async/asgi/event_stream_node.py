@@ -1,4 +1,4 @@
-"""Event stream of a node that something else has begun. Floor 5.
+"""Event stream of a node that something else has begun.
 
 It is told anew to each client, also to one that comes back: the tree has it, so nothing is kept here.
 """

@@ -1,4 +1,4 @@
-"""End of a call, as the last event of its stream. Floor 5."""
+"""End of a call, as the last event of its stream."""
 
 import json
 import logging

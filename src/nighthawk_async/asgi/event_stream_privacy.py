@@ -1,4 +1,4 @@
-"""Private parts of events, which stay in the service. Floor 5. Pure.
+"""Private parts of events, which stay in the service. Pure.
 
 A stream goes to the clients of a service. What steps work with and what comes of it is what they asked for;
 the words of errors, the programs of steps and notes about retries quote prompts, providers and files.
@@ -29,7 +29,7 @@ _SHOWN_OUTPUTS = frozenset({"model_request", "step", "tool_call"})
 _HIDDEN_TEXTS = ("message", "note")
 
 _FAILED_CALL = '{"value": null, "error": {'
-"""How the result of a tool call that has failed begins; see `runtime.tools.outcome`."""
+"""How the result of a tool call that has failed begins; see `runtime.tool_outcome`."""
 
 
 def without_internals(event: StreamEvent) -> StreamEvent:

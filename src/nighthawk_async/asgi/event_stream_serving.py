@@ -1,4 +1,4 @@
-"""Requests for the progress of a call: one begins it, others come back to it. Floor 5."""
+"""Requests for the progress of a call: one begins it, others come back to it."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

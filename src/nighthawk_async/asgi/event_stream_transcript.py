@@ -1,4 +1,4 @@
-"""Events that lead from one transcript to another. Floor 5. Pure.
+"""Events that lead from one transcript to another. Pure.
 
 A transcript goes on at its end. Long ones lose something in the middle too: then whole parts, and the
 beginning of the part after them, are left out.

@@ -1,4 +1,4 @@
-"""One HTTP request: carried out, ended before its time when need be, and answered. Floor 5."""
+"""One HTTP request: carried out, ended before its time when need be, and answered."""
 
 from collections.abc import Mapping
 from dataclasses import replace

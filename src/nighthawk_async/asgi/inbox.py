@@ -1,4 +1,4 @@
-"""Messages of a client, read ahead to notice when the client leaves. Floor 5.
+"""Messages of a client, read ahead to notice when the client leaves.
 
 A server says that a client has left to whoever asks for its next message. Applications seldom do that while
 they work, so it is done here, and what is read is kept for the application: no more than servers keep

@@ -1,4 +1,4 @@
-"""The lifespan of an application, from before it starts until after it has stopped. Floor 5.
+"""The lifespan of an application, from before it starts until after it has stopped.
 
 The application takes part when it can. One that knows no lifespan (it raises, or returns, without having
 asked for an event) is spoken for, so that the server tells of the end either way.

@@ -1,20 +1,16 @@
-"""`NighthawkMiddleware`: an ASGI application whose requests can call natural functions. Floor 5."""
+"""`NighthawkMiddleware`: an ASGI application whose requests can call natural functions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from ..errors import NighthawkError
 from ..observe.tree import TaskTree
-from ..runtime.attempts.resilience import StepBaseline
-from ..runtime.budgets.budget import Budget
-from ..runtime.hooks.registry import Hooks
-from ..runtime.human.handler import HumanHandler
-from ..runtime.mutation.report import ConcurrentMutation
+from ..policies.arguments import CommonPolicyArguments
+from ..policies.budgets.budget import Budget
+from ..runs import run
 from ..runtime.nesting import DEFAULT_MAX_DEPTH
-from ..runtime.oversight.verification import Verify
-from ..runtime.permissions.permissions import Permissions
-from ..runtime.run import Run, run
+from ..runtime.run import Run
 from ..runtime.run_state import SyncBackend
 from ..runtime.step_executor import StepExecutor
 from .admission import Admission
@@ -64,18 +60,13 @@ class NighthawkMiddleware:
             cancelled.
         retry_after_seconds: What `Retry-After` says when the service is busy; a day at most.
         sync_backend: As `nighthawk_async.run` takes it, like those that follow.
-        concurrent_mutation: The same.
         max_concurrent_steps: The same.
         max_depth: The same.
-        hooks: The same. Without a lifespan, those of the run's own beginning and end must be `def`.
-        verify: The same.
-        human: The same.
-        permissions: The same.
         run_budget: What all requests may spend together; what `nighthawk_async.run` takes as `budget`.
-        step_budget: As `nighthawk_async.run` takes it, like the next.
-        resilience: The same.
         tree: A task tree of `nighthawk_async.observe`, which records the requests, each as a root; None for
             what records where the requests are served anyway.
+        policies: As `nighthawk_async.run` takes them, without the budget. Without a lifespan, the hooks of
+            the run's own beginning and end must be `def`.
 
     Raises:
         NighthawkError: An argument has a bad value.
@@ -98,17 +89,11 @@ class NighthawkMiddleware:
         grace_seconds: float = 10.0,
         retry_after_seconds: float = 1.0,
         sync_backend: SyncBackend = "trio",
-        concurrent_mutation: ConcurrentMutation = "warn",
         max_concurrent_steps: int | None = None,
         max_depth: int = DEFAULT_MAX_DEPTH,
-        hooks: Hooks | Sequence[Hooks] = (),
-        verify: Verify = (),
-        human: HumanHandler | None = None,
-        permissions: Permissions | None = None,
         run_budget: Budget | None = None,
-        step_budget: Budget | None = None,
-        resilience: StepBaseline | None = None,
         tree: TaskTree | None = None,
+        **policies: Unpack[CommonPolicyArguments],
     ) -> None:
         if max_requests_per_client is not None and client_of is None:
             raise NighthawkError("max_requests_per_client needs client_of, which says whose a request is")
@@ -116,16 +101,10 @@ class NighthawkMiddleware:
             run,
             executor,
             sync_backend=sync_backend,
-            concurrent_mutation=concurrent_mutation,
             max_concurrent_steps=max_concurrent_steps,
             max_depth=max_depth,
-            hooks=hooks,
-            verify=verify,
-            human=human,
-            permissions=permissions,
             budget=run_budget,
-            step_budget=step_budget,
-            resilience=resilience,
+            **policies,
         )
         make_run()  # so that bad arguments are refused here
         self._app = app

@@ -1,4 +1,4 @@
-"""Messages of an application: its progress, and the id of the request added. Floor 5.
+"""Messages of an application: its progress, and the id of the request added.
 
 Some frameworks answer an error with a page of their own and let it out afterwards. So a short response of
 status 500 that is only text waits for a moment, or until the application has ended, and gives way to a better

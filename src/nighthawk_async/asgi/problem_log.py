@@ -1,4 +1,4 @@
-"""Log records for errors that only a client sees. Floor 5."""
+"""Log records for errors that only a client sees."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Errors for clients: problem details, in words that are fixed here. Floor 5. Pure.
+"""Errors for clients: problem details, in words that are fixed here. Pure.
 
 The words of the errors themselves stay inside: they quote prompts, providers, paths of files.
 

@@ -1,4 +1,4 @@
-"""The types of ASGI, and the little of its messages that more than one module reads. Floor 5. Pure.
+"""The types of ASGI, and the little of its messages that more than one module reads. Pure.
 
 Source: https://asgi.readthedocs.io/en/latest/specs/
 """

@@ -1,4 +1,4 @@
-"""The id of a request, from what the client says of it. Floor 5. Pure."""
+"""The id of a request, from what the client says of it. Pure."""
 
 import re
 import uuid

@@ -1,4 +1,4 @@
-"""The request that the caller belongs to, for what answers it in a way of its own. Floor 5."""
+"""The request that the caller belongs to, for what answers it in a way of its own."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

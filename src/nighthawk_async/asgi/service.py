@@ -1,4 +1,4 @@
-"""The run of an application, and its requests in progress. Floor 5.
+"""The run of an application, and its requests in progress.
 
 There is one run for the lifespan of the application. Where nobody tells of a lifespan (a server that was told
 not to, an application mounted in another, an HTTP client that calls the application directly), a run lasts
@@ -13,7 +13,7 @@ from contextvars import Context
 
 import anyio
 
-from ..runtime.human.stand_in import find_stand_in, standing_in
+from ..policies.people.stand_in import find_stand_in, standing_in
 from ..runtime.run import Run
 from .admission import Admission
 from .event_stream_keeping import KeptStreams

@@ -1,4 +1,4 @@
-"""The context of a connection: a slot, the run, and a scope of its own. Floor 5."""
+"""The context of a connection: a slot, the run, and a scope of its own."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 from ..actors import BareTaskGroup
 from ..observation import NodeWriter, observed
 from ..parallel.task_current import find_node
-from ..runtime.scope import scope
+from ..scopes import scope
 from .inbox import Inbox
 from .outbox import LastingFunction
 from .protocol import Application, AsgiScope, Receive

@@ -1,4 +1,4 @@
-"""Arguments of a middleware, checked. Floor 5."""
+"""Arguments of a middleware, checked."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import cast
 
 from ..errors import NighthawkError
 from ..observe.tree import TaskTree
-from ..runtime.budgets.budget import Budget
+from ..policies.budgets.budget import Budget
 from ..runtime.run import Run
 from .protocol import AsgiScope
 

@@ -1,4 +1,4 @@
-"""One WebSocket: let in, and carried out in a scope of its own. Floor 5.
+"""One WebSocket: let in, and carried out in a scope of its own.
 
 The application itself learns that its client has left: from the next message that it asks for or, where the
 server says so, when it sends something. That it lets this out is how most applications end. What else it

@@ -1,4 +1,4 @@
-"""OpenTelemetry's context of a request, continued from its headers. Floor 5."""
+"""OpenTelemetry's context of a request, continued from its headers."""
 
 from typing import Any
 

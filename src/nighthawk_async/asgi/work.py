@@ -1,4 +1,4 @@
-"""One request in progress, and how it is made to end before its time. Floor 5."""
+"""One request in progress, and how it is made to end before its time."""
 
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager

@@ -1,1 +1,1 @@
-"""Facts about providers and models: data without behaviour. Floor 1."""
+"""Facts about providers and models: data without behaviour."""

@@ -1,4 +1,4 @@
-"""Facts about models that run on this machine: what they can do and where their weights come from. Floor 1.
+"""Facts about models that run on this machine: what they can do and where their weights come from.
 
 Data only. `models.weights` fetches the weights, `models.local` serves them.
 """

@@ -1,4 +1,4 @@
-"""A row of the tables of models. Floor 1. Data only."""
+"""A row of the tables of models. Data only."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Facts about the models of all providers: what they can do and what their endpoint calls things. Floor 1.
+"""Facts about the models of all providers: what they can do and what their endpoint calls things.
 
 Models that run on this machine have their own table, `catalog.local`. Users correct a row by the model
 setting `capabilities`.

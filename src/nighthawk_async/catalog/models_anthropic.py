@@ -1,4 +1,4 @@
-"""Models of Anthropic: what they can do, how large they are, what they cost. Floor 1. Data only.
+"""Models of Anthropic: what they can do, how large they are, what they cost. Data only.
 
 Prices are Anthropic's own, for standard requests; writing to the cache is priced for a lifetime of five
 minutes. `minimal` stands among the words for reasoning, since the codec writes `low` for it.

@@ -1,4 +1,4 @@
-"""Models of Google's Gemini API: what they can do, how large they are, what they cost. Floor 1. Data only.
+"""Models of Google's Gemini API: what they can do, how large they are, what they cost. Data only.
 
 Prices are those of the paid tier of the Gemini API, for standard requests and text. Some models charge more
 for sound. Google caches prefixes of itself; a request cannot say which.

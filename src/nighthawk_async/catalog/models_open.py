@@ -1,4 +1,4 @@
-"""Open models behind servers compatible with Chat Completions. Floor 1. Data only.
+"""Open models behind servers compatible with Chat Completions. Data only.
 
 Who serves them decides what they can do: whether tools are parsed, whether a schema is kept to, how long the
 context is, what a token costs. So a row says no more than what the name of a model promises wherever it is

@@ -1,4 +1,4 @@
-"""Models of OpenAI: what they can do, how large they are, what they cost. Floor 1. Data only.
+"""Models of OpenAI: what they can do, how large they are, what they cost. Data only.
 
 A family is written once and becomes a row for each of the two protocols. They differ: Chat Completions calls
 the limit of a reasoning model's response `max_completion_tokens`; it does not reach every model; with some it

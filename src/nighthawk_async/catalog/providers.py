@@ -1,4 +1,4 @@
-"""Facts about providers: where they are, how they are spoken to, where their key comes from. Floor 1.
+"""Facts about providers: where they are, how they are spoken to, where their key comes from.
 
 Source: the official SDKs (`openai`, `anthropic`, `google-genai`), read in November 2026: their base URLs,
 environment variables, headers and retry rules.

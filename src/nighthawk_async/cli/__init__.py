@@ -1,4 +1,4 @@
-"""The command line, `nighthawk-async`. Floor 5.
+"""The command line, `nighthawk-async`.
 
 Only the console script and `python -m nighthawk_async` import this package: it brings typer and rich along.
 """

@@ -1,4 +1,4 @@
-"""The commands, and how they end: exit codes and one-line errors. Floor 5."""
+"""The commands, and how they end: exit codes and one-line errors."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, cast

@@ -1,4 +1,4 @@
-"""The capabilities of a model behind a server, for `models check --capabilities`. Floor 5.
+"""The capabilities of a model behind a server, for `models check --capabilities`.
 
 The statements of the server count (`server_facts`). Each thing that it leaves open is found by a small
 request, whose answer can only come from a server that does it. When a request gets no answer in time, no

@@ -1,4 +1,4 @@
-"""`models check --capabilities`: find what a model can do, and print the settings that say so. Floor 5."""
+"""`models check --capabilities`: find what a model can do, and print the settings that say so."""
 
 import json
 import os

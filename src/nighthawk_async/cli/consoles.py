@@ -1,4 +1,4 @@
-"""Consoles for tables. Floor 5."""
+"""Consoles for tables."""
 
 import os
 

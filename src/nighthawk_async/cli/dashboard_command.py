@@ -1,4 +1,4 @@
-"""`nighthawk-async dashboard`: serve an application with the dashboard beside it. Floor 5."""
+"""`nighthawk-async dashboard`: serve an application with the dashboard beside it."""
 
 import secrets
 import sys

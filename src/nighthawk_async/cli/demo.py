@@ -1,4 +1,4 @@
-"""The demonstration: natural functions on a real model, many at once, synchronous, and raising. Floor 5."""
+"""The demonstration: natural functions on a real model, many at once, synchronous, and raising."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`nighthawk-async demo`: prepare the model, run the demonstration, show the figures. Floor 5."""
+"""`nighthawk-async demo`: prepare the model, run the demonstration, show the figures."""
 
 from typing import Annotated
 

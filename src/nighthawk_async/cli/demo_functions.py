@@ -1,4 +1,4 @@
-"""The natural functions of the demonstration, and the reviews they work on. Floor 5.
+"""The natural functions of the demonstration, and the reviews they work on.
 
 They are written as any user would write them.
 """

@@ -1,4 +1,4 @@
-"""Counts of the running demonstration. Floor 5."""
+"""Counts of the running demonstration."""
 
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""View of the demonstration: live in a terminal, compact lines elsewhere. Floor 5."""
+"""View of the demonstration: live in a terminal, compact lines elsewhere."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""The endpoint of a provider, and the presence of a key for it. Floor 5. Pure."""
+"""The endpoint of a provider, and the presence of a key for it. Pure."""
 
 from collections.abc import Mapping
 from urllib.parse import SplitResult, parse_qsl

@@ -1,4 +1,4 @@
-"""Shows a tree while a program goes on, from a thread of its own. Floor 5.
+"""Shows a tree while a program goes on, from a thread of its own.
 
 The thread looks at the tree a few times a second. So it goes on when the program holds its event loop, and
 however much happens, the program is not slowed down by what is shown.

@@ -1,4 +1,4 @@
-"""Changes from one look at the tree to the next. Floor 5.
+"""Changes from one look at the tree to the next.
 
 A view of which nothing has changed is the same object, so only what has changed is walked through.
 """

@@ -1,4 +1,4 @@
-"""The tree as lines of JSON, one for each change of a node, for other programs. Floor 5."""
+"""The tree as lines of JSON, one for each change of a node, for other programs."""
 
 import json
 import time

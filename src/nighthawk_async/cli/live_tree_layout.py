@@ -1,4 +1,4 @@
-"""Choice of the rows of the tree that fit a screen. Floor 5. Pure.
+"""Choice of the rows of the tree that fit a screen. Pure.
 
 Everything while it fits. Then what has ended well is put on one line per subtree, then on one line for all
 its siblings; then texts are left out; then so many siblings are shown that it fits, the others are counted.

@@ -1,4 +1,4 @@
-"""The tree as plain lines, one for each beginning and end: for pipes, files and dumb terminals. Floor 5.
+"""The tree as plain lines, one for each beginning and end: for pipes, files and dumb terminals.
 
 Nothing is redrawn and nothing is coloured. What goes on for long is told from time to time.
 """

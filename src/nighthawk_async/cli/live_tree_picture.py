@@ -1,4 +1,4 @@
-"""Picture of the tree in a terminal: one line of text per row, and a line of figures below. Floor 5. Pure."""
+"""Picture of the tree in a terminal: one line of text per row, and a line of figures below. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A region at the bottom of a terminal, and what a program prints above it. Floor 5.
+"""A region at the bottom of a terminal, and what a program prints above it.
 
 What is printed comes through whole: lines go to the terminal as they are, at once, above the region. A line
 that has not ended yet is shown as the first line of the region until it has. The cursor is never hidden and

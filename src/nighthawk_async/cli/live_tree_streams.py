@@ -1,4 +1,4 @@
-"""Standard output and standard error of a program that prints above a region. Floor 5."""
+"""Standard output and standard error of a program that prints above a region."""
 
 import builtins
 import getpass

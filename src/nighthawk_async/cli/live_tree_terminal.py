@@ -1,4 +1,4 @@
-"""The tree in a terminal, redrawn below what the program prints. Floor 5."""
+"""The tree in a terminal, redrawn below what the program prints."""
 
 import time
 from collections.abc import Sequence

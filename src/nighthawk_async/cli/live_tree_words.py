@@ -1,4 +1,4 @@
-"""Words and figures for nodes of the tree in a terminal. Floor 5. Pure.
+"""Words and figures for nodes of the tree in a terminal. Pure.
 
 What a node says may come from a model. Here it becomes text on one line, without any character that could
 move the cursor or turn the reading direction around.

@@ -1,4 +1,4 @@
-"""`models check`: whether a model can be reached and does what the catalog says of it. Floor 5.
+"""`models check`: whether a model can be reached and does what the catalog says of it.
 
 connection ─ key ─ answer ─┬─ tool call          one request that offers a tool; for models without
                            ├─ structured output   tools a direct question; all three requests on demand

@@ -1,4 +1,4 @@
-"""`models check`: make the model, check it, and show each finding as soon as it is there. Floor 5."""
+"""`models check`: make the model, check it, and show each finding as soon as it is there."""
 
 import json
 import os

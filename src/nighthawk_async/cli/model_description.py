@@ -1,4 +1,4 @@
-"""`models show`: what is known of one model and how it would be reached. Floor 5. Nothing is sent."""
+"""`models show`: what is known of one model and how it would be reached. Nothing is sent."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`models list`: the providers, the families of models, and the models of this machine. Floor 5."""
+"""`models list`: the providers, the families of models, and the models of this machine."""
 
 import os
 from collections.abc import Mapping

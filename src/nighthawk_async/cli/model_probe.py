@@ -1,4 +1,4 @@
-"""The tiny requests that `models check` sends, and what comes back. Floor 5."""
+"""The tiny requests that `models check` sends, and what comes back."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Model settings on the command line. Floor 5. Pure."""
+"""Model settings on the command line. Pure."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Capabilities and prices of a model, in words and as JSON. Floor 5. Pure."""
+"""Capabilities and prices of a model, in words and as JSON. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""`nighthawk-async models`: what there is, what it can do, whether it works, and its weights. Floor 5."""
+"""`nighthawk-async models`: what there is, what it can do, whether it works, and its weights."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""View of a pull: a moving bar in a terminal, a few lines elsewhere. Floor 5."""
+"""View of a pull: a moving bar in a terminal, a few lines elsewhere."""
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager

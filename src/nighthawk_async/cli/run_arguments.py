@@ -1,4 +1,4 @@
-"""Arguments of the command line as arguments of a function, by its annotations. Floor 5. Pure."""
+"""Arguments of the command line as arguments of a function, by its annotations. Pure."""
 
 import inspect
 import json

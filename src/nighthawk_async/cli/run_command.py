@@ -1,4 +1,4 @@
-"""`nighthawk-async run`: a script, and a live view of what goes on in it. Floor 5."""
+"""`nighthawk-async run`: a script, and a live view of what goes on in it."""
 
 import json
 import os

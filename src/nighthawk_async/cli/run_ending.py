@@ -1,4 +1,4 @@
-"""End of a script: its exit status, and the report of an error that nobody caught. Floor 5.
+"""End of a script: its exit status, and the report of an error that nobody caught.
 
 As Python itself does it, except that an interrupted script needs no traceback.
 """

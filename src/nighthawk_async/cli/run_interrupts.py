@@ -1,4 +1,4 @@
-"""Counts Ctrl-C: the first is the program's own business, the second ends the process at once. Floor 5.
+"""Counts Ctrl-C: the first is the program's own business, the second ends the process at once.
 
 A handler in Python has to wait while the main thread is in a call into C, and then takes several signals for
 one. So a thread counts what the interpreter itself writes of each signal to its wakeup descriptor. Event

@@ -1,4 +1,4 @@
-"""The executor of a function that is called from the command line, made when a step needs it. Floor 5.
+"""The executor of a function that is called from the command line, made when a step needs it.
 
 The function may enter a run of its own; then no model is made, and no weights are pulled for nothing.
 """

@@ -1,4 +1,4 @@
-"""Carries out a script as Python would, or calls one of its functions. Floor 5."""
+"""Carries out a script as Python would, or calls one of its functions."""
 
 import builtins
 import importlib.machinery

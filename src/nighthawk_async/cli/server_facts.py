@@ -1,4 +1,4 @@
-"""Facts that a model server states of itself: llama.cpp, Ollama and vLLM have endpoints for that. Floor 5.
+"""Facts that a model server states of itself: llama.cpp, Ollama and vLLM have endpoints for that.
 
     /v1/models ── owned_by "llamacpp" ── /props
                ├─ owned_by "vllm" ────── /version

@@ -1,4 +1,4 @@
-"""A running service in the terminal: its tree, one node of it whole, and what can be done to it. Floor 5."""
+"""A running service in the terminal: its tree, one node of it whole, and what can be done to it."""
 
 import time
 from collections.abc import Generator, Mapping

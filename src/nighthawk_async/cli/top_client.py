@@ -1,4 +1,4 @@
-"""Reads a running service's dashboard, and acts through it. Floor 5."""
+"""Reads a running service's dashboard, and acts through it."""
 
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol, cast

@@ -1,4 +1,4 @@
-"""`nighthawk-async top`: a view of a running service in the terminal. Floor 5."""
+"""`nighthawk-async top`: a view of a running service in the terminal."""
 
 import sys
 from importlib.util import find_spec

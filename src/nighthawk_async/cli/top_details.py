@@ -1,4 +1,4 @@
-"""A node whole, as text for a terminal. Floor 5. Pure."""
+"""A node whole, as text for a terminal. Pure."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Nodes of a dashboard's tree, kept up to date. Floor 5. Pure.
+"""Nodes of a dashboard's tree, kept up to date. Pure.
 
 The same nodes as on the dashboard's page, as views: what is seen of each without opening it.
 """

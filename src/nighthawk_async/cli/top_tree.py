@@ -1,4 +1,4 @@
-"""The rows of the tree as a widget: only those that are seen are drawn. Floor 5."""
+"""The rows of the tree as a widget: only those that are seen are drawn."""
 
 from collections.abc import Sequence
 from typing import ClassVar

@@ -1,1 +1,1 @@
-"""Executors that run steps with a model. Floor 4."""
+"""Executors that run steps with a model."""

@@ -1,4 +1,4 @@
-"""The built-in step executor: asks a model (specification 14.2). Floor 4."""
+"""The built-in step executor: asks a model (specification 14.2)."""
 
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,8 +21,8 @@ from ..runtime.environment import Environment, get_current_step, get_environment
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
-from ..runtime.telemetry.doors import invoked_agent
-from ..runtime.tools.outcome import ToolResultRenderingPolicy
+from ..runtime.tool_outcome import ToolResultRenderingPolicy
+from ..telemetry.doors import invoked_agent
 from ..threads import thread_limiter
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
@@ -46,9 +46,9 @@ from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from ..runtime.telemetry import agent as agent_telemetry
+    from ..telemetry import agent as agent_telemetry
 else:
-    agent_telemetry = LazyModule("nighthawk_async.runtime.telemetry.agent")  # for annotations
+    agent_telemetry = LazyModule("nighthawk_async.telemetry.agent")  # for annotations
 
 __all__ = ["AgentStepExecutor"]
 
@@ -278,7 +278,7 @@ class AgentStepExecutor:
             return await self._answer_directly(environment, step, prompt, agent_span)
         task = self._task(environment, step, prompt, transport, agent_span)
         if not isinstance(self.agent, ModelAgent):  # each request of that one is told and budgeted
-            task = foreign_task(task, environment, step.actor.node)
+            task = foreign_task(task, step.actor.node)
         outcome = await self.agent.run(task)
         return outcome, step.context.changed_bindings()
 

@@ -1,4 +1,4 @@
-"""The model loop of one step as a state machine without I/O. Floor 4.
+"""The model loop of one step as a state machine without I/O.
 
     next_request() -> feed(model event) -> effects … -> tool_finished(…) … -> end_turn() -> what comes next
 
@@ -12,7 +12,8 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from ..errors import CorrectionCause, ErrorKind, ExecutionError, ModelError, NighthawkError, StepLimitError
-from ..runtime.tools.outcome import ToolError, project_error
+from ..runtime.tool_arguments import excess_of
+from ..runtime.tool_outcome import ToolError, project_error
 from ..types.content import UserContent
 from ..types.messages import (
     AssistantMessage,
@@ -43,7 +44,6 @@ from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
 from .quotation import quote
 from .refusals import ANSWER_AGAIN, CUT_OFF, cause_of, told_text
 from .request_usage import unreported_usage
-from .tool_arguments import excess_of
 
 __all__ = ["AgentLoop", "NextTurn", "ProposedOutcome", "RunToolCall"]
 

@@ -1,4 +1,4 @@
-"""The small protocol of agents behind `AgentStepExecutor.from_agent`. Floor 4."""
+"""The small protocol of agents behind `AgentStepExecutor.from_agent`."""
 
 import inspect
 import re

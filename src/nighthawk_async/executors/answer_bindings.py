@@ -1,4 +1,4 @@
-"""Sets the write bindings of an answer that came as data (specification 8.4). Floor 4.
+"""Sets the write bindings of an answer that came as data (specification 8.4).
 
 Each value passes what an `nh_assign` of it would pass: hooks, oversight, permissions, the guards of the
 step's actor, validation. It is part of an answer and no call: it counts against no limit or budget of calls,
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
 from ..runtime.environment import Environment
 from ..runtime.step_actor import Pending, StepActor
-from ..runtime.tools.outcome import (
+from ..runtime.tool_outcome import (
     ToolError,
     ToolOutcome,
     ToolResultRenderingPolicy,
@@ -22,6 +22,7 @@ from ..types.messages import ToolCall, ToolResult
 from .host_errors import find_host_error
 from .provided_tools import PROVIDED_TOOLS, describe_reply
 from .refusals import Refusals
+from .tool_gates import admitted_call, shown_result
 
 __all__ = ["AnswerBindings"]
 
@@ -81,22 +82,20 @@ class AnswerBindings:
         raise ExecutionError(message).without_content(what).caused_by(cause)
 
     async def _set_governed(self, name: str, value: object) -> tuple[ToolOutcome, str]:
-        from .tool_gates import gates_in_force, seen_by_hooks  # here, because of what policies.py says
-
         arguments = json.dumps({"target_path": name, "value": value})
-        call = passed = ToolCall(id=f"bindings.{name}", name=_ASSIGN, arguments=arguments)
+        policies = self._environment.policies
+        call = ToolCall(id=f"bindings.{name}", name=_ASSIGN, arguments=arguments)
         stub = ""
         try:
-            for gate in gates_in_force(self._environment, {}, are_calls_counted=False):
-                passed = await gate(passed)
+            passed = await admitted_call(policies, call, {}, is_counted=False)
             outcome, stub = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self._actor, passed.arguments))
         except ToolBoundaryError as error:
             outcome = outcome_of_failure(error)
-        if self._environment.policies.hooks:
+        if policies.that("after_tool_call"):
             content = render_outcome(outcome, self._policy)
             is_error = outcome.error is not None
-            await seen_by_hooks(
-                self._environment,
+            await shown_result(
+                policies,
                 ToolResult(call_id=call.id, name=call.name, content=content, is_error=is_error),
             )
         return outcome, stub

@@ -1,4 +1,4 @@
-"""The ways to answer a block: one description for every outcome transport, made once for a site. Floor 4.
+"""The ways to answer a block: one description for every outcome transport, made once for a site.
 
 A value travels as data, JSON under the JSON Schema of its type, wherever the type has one that the provider
 takes. Any other value is given by an expression; the prompt and a log record say for which variable, and why.

@@ -1,4 +1,4 @@
-"""The JSON Schemas of a block's answer, all made from its `AnswerForm`. Floor 4, no I/O."""
+"""The JSON Schemas of a block's answer, all made from its `AnswerForm`. No I/O."""
 
 from collections.abc import Mapping
 from functools import lru_cache

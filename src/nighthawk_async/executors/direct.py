@@ -1,4 +1,4 @@
-"""The direct outcome transport: no tools, the model answers with the values themselves. Floor 4.
+"""The direct outcome transport: no tools, the model answers with the values themselves.
 
 The model gets the full prompt and answers once, with the values of all write bindings and the outcome.
 `executors.piecemeal` asks small models.

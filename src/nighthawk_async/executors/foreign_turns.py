@@ -1,4 +1,4 @@
-"""Usage of the user's own agents, which reach models on their own: reported, and charged. Floor 4.
+"""Usage of the user's own agents, which reach models on their own: reported, and charged.
 
 Their requests cannot be measured before they are sent: a task or a turn is refused when a budget has nothing
 left, and what they report is charged afterwards, so that one turn can exceed a budget.
@@ -7,13 +7,13 @@ left, and what they report is charged afterwards, so that one turn can exceed a 
 import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 
 from msgspec import Struct
 
 from ..observation import NodeWriter
-from ..runtime.budgets.request import charge_foreign_usage
-from ..runtime.budgets.steps import begin_foreign_turn, check_foreign_turn
-from ..runtime.environment import Environment
+from ..runtime.environment import find_environment
+from ..runtime.policy import Position
 from ..types.content import UserContent
 from ..types.usage import Usage
 from .agent_protocol import AgentTask
@@ -25,11 +25,11 @@ class _BudgetedTurns(Struct, frozen=True, eq=False):
     """Begins turns that are charged."""
 
     plain: Callable[[], Awaitable[tuple[UserContent, ...]]]
-    environment: Environment
+    begin: Callable[[], Awaitable[None]]
 
     async def __call__(self) -> tuple[UserContent, ...]:
         messages = await self.plain()
-        await begin_foreign_turn(self.environment)
+        await self.begin()
         return messages
 
 
@@ -37,12 +37,12 @@ class _ChargedUsage(Struct, frozen=True, eq=False):
     """Counts usage and charges it."""
 
     plain: Callable[[str, Usage], None]
-    environment: Environment
+    charge: Callable[[str, Usage], Usage]
 
     def __call__(self, model_name: str, usage: Usage) -> None:
         counted = usage
         try:
-            counted = charge_foreign_usage(self.environment.policies.budgets, model_name, usage)
+            counted = self.charge(model_name, usage)
         finally:
             self.plain(model_name, counted)
 
@@ -63,12 +63,11 @@ class _ToldUsage:
             self._node.set_usage(self._usage)
 
 
-def foreign_task(task: AgentTask, environment: Environment, node: NodeWriter | None) -> AgentTask:
+def foreign_task(task: AgentTask, node: NodeWriter | None) -> AgentTask:
     """The task as an agent of the user's own gets it.
 
     Args:
         task: The task.
-        environment: The environment of the step.
         node: The node of the step; None when nobody watches it.
 
     Raises:
@@ -77,18 +76,26 @@ def foreign_task(task: AgentTask, environment: Environment, node: NodeWriter | N
     """
     if node is not None:
         task = replace(task, report_usage=_ToldUsage(task.report_usage, node))
-    return _budgeted_task(task, environment)
+    return _budgeted_task(task)
 
 
-def _budgeted_task(task: AgentTask, environment: Environment) -> AgentTask:
+def _budgeted_task(task: AgentTask) -> AgentTask:
     """The task, its turns and usage charged to the budgets in force; the same one without budgets."""
-    if not environment.policies.budgets:
+    environment = find_environment()
+    if environment is None or not environment.policies.has(Position.BUDGETS):
         return task
-    check_foreign_turn(environment)
+    from ..policies.budgets.policy import active_accounts  # here, because few programs have a budget
+    from ..policies.budgets.request import charge_foreign_usage
+    from ..policies.budgets.steps import begin_foreign_turn, check_foreign_turn
+
+    accounts = active_accounts()
+    if not accounts:
+        return task
+    check_foreign_turn(accounts)
     return replace(
         task,
-        turn_boundary=_BudgetedTurns(task.turn_boundary, environment),
-        report_usage=_ChargedUsage(task.report_usage, environment),
+        turn_boundary=_BudgetedTurns(task.turn_boundary, partial(begin_foreign_turn, accounts)),
+        report_usage=_ChargedUsage(task.report_usage, partial(charge_foreign_usage, accounts)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Sentences of the system prompt about tools and answers, the same for every outcome transport. Floor 4."""
+"""Sentences of the system prompt about tools and answers, the same for every outcome transport."""
 
 from collections.abc import Collection, Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Has the loop guard decide about the calls of a step, and tells the model, traces and hooks. Floor 4.
+"""Has the loop guard decide about the calls of a step, and tells the model, traces and hooks.
 
 The counting is `repeated_calls`.
 """
@@ -18,7 +18,7 @@ from .quotation import quote
 from .repeated_calls import RepeatedCalls, Repetition
 
 if TYPE_CHECKING:
-    from ..runtime.hooks.events import ToolLoopAction
+    from ..runtime.events import ToolLoopAction
 
 __all__ = ["GuardedCalls"]
 
@@ -108,9 +108,9 @@ class GuardedCalls:
                 "nighthawk.tool_loop.action": action,
             }
             span.add_event("nighthawk.tool_loop.suspected", attributes)
-        if self._environment.policies.hooks:
-            from ..runtime.hooks.calls import emit  # here, because of what policies.py says
-            from ..runtime.hooks.events import ToolLoopSuspected
+        policies = self._environment.policies
+        if policies.that("report"):
+            from ..runtime.events import ToolLoopSuspected  # here, because few programs are told of events
 
             event = ToolLoopSuspected(
                 execution_ref=self._environment.execution_ref,
@@ -118,4 +118,4 @@ class GuardedCalls:
                 repetitions=repetition.count,
                 action=action,
             )
-            await emit(self._environment, event)
+            await policies.report(event)

@@ -1,4 +1,4 @@
-"""Drives the model loop over a `Model`. Floor 4."""
+"""Drives the model loop over a `Model`."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -8,18 +8,17 @@ from anyio import CancelScope
 from ..actors import BareTaskGroup
 from ..errors import AnnotationError, ExecutionError, ModelError, StepRejectedError, VerificationError
 from ..ports import Model
-from ..runtime.conclude import done_note
-from ..runtime.corrections import count_correction
-from ..runtime.model_access import open_stream
-from ..runtime.oversight.verification import OutcomeRefusedError
+from ..runtime.conclude import OutcomeRefusedError, done_note
 from ..runtime.told_step import tell_note
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome
 from .agent_protocol import AgentTask
+from .corrections import count_correction
 from .foreign_turns import plain_task
 from .host_errors import find_host_error
+from .model_stream import open_stream
 from .outcome_codec import Answer
 from .partial_answer import find_partial_answer
 from .request_usage import usage_of_request

@@ -1,4 +1,4 @@
-"""The beginning of a JSON object: what it says so far, and what of it goes on. Floor 4."""
+"""The beginning of a JSON object: what it says so far, and what of it goes on."""
 
 import re
 from typing import Any, cast

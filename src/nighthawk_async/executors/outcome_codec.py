@@ -1,4 +1,4 @@
-"""Answers as JSON: an outcome (specification 8.4), and values of write bindings as data. Floor 4, no I/O.
+"""Answers as JSON: an outcome (specification 8.4), and values of write bindings as data. No I/O.
 
 An answer is a flat object with the fields of its kind and no others. Where a provider's schema subset forbids
 a union at the root it travels as `{"result": …}`; both forms are understood.

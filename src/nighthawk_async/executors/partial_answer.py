@@ -1,4 +1,4 @@
-"""The values of an answer while it streams, from the events of a response. Floor 4. No I/O.
+"""The values of an answer while it streams, from the events of a response. No I/O.
 
 An answer is the JSON object of an outcome with `bindings` and `return_value`: as the arguments of the call of
 `nh_outcome`, or, below `result` or by itself, as the text.

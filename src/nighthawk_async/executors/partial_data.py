@@ -1,4 +1,4 @@
-"""Parts of a value still arriving that may be shown already, by its type. Floor 4. Pure.
+"""Parts of a value still arriving that may be shown already, by its type. Pure.
 
 A text, a list, a set, a tuple, a dict and a TypedDict grow. Everything else is shown when it is whole: a
 number, a member of an enumeration, a date, an instance of a model or of a dataclass.

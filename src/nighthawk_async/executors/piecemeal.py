@@ -1,4 +1,4 @@
-"""Asks a small model one short thing at a time. Floor 4.
+"""Asks a small model one short thing at a time.
 
 The program is the system prompt, and the variables it reads are the user prompt. Write bindings come first,
 then the outcome when there is a choice left. `question_groups` says which bindings are asked together.
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ..errors import AnnotationError, ExecutionError, ToolValidationError
 from ..runtime.annotations import return_type
-from ..runtime.oversight.verification import OutcomeRefusedError
+from ..runtime.conclude import OutcomeRefusedError
 from ..runtime.plain_data import data_schemas, validate_data
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext

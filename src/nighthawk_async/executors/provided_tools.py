@@ -1,4 +1,4 @@
-"""The tools that every step offers: nh_eval, nh_assign, nh_exec (specification 8.3). Floor 4."""
+"""The tools that every step offers: nh_eval, nh_assign, nh_exec (specification 8.3)."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from msgspec import Struct
 from ..errors import ToolBoundaryError
 from ..runtime.commands import Assign, Command, Evaluate, Execute
 from ..runtime.step_actor import Pending, StepActor
-from ..runtime.tools.registry import OUTCOME_TOOL_NAME
+from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..runtime.validation import type_name
 from ..secret_names import HIDDEN
 from ..types.tools import ToolDefinition

@@ -1,4 +1,4 @@
-"""Asking a model for one JSON object, with corrections. Floor 4."""
+"""Asking a model for one JSON object, with corrections."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +14,7 @@ from ..errors import (
     VerificationError,
 )
 from ..ports import Model
-from ..runtime.corrections import count_correction
-from ..runtime.model_access import open_stream
-from ..runtime.oversight.verification import OutcomeRefusedError
+from ..runtime.conclude import OutcomeRefusedError
 from ..runtime.told_step import tell_note
 from ..types.content import UserContent
 from ..types.messages import AssistantMessage, Message, ProviderContent, UserMessage
@@ -30,6 +28,8 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
+from .corrections import count_correction
+from .model_stream import open_stream
 from .outcome_codec import parse_json_object
 from .partial_answer import find_partial_answer
 from .quotation import quote

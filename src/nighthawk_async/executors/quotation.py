@@ -1,4 +1,4 @@
-"""Quoting a model in an error. Floor 4."""
+"""Quoting a model in an error."""
 
 __all__ = ["quote"]
 

@@ -1,4 +1,4 @@
-"""Refusals as a model reads them: with the stub of the type that a value does not match. Floor 4.
+"""Refusals as a model reads them: with the stub of the type that a value does not match.
 
 `docs/refusals.md` lists what models are told.
 """
@@ -21,7 +21,7 @@ from ..errors import (
 from ..prompt.annotations import is_type_alias
 from ..prompt.stubs import TypeNames, fields_by_key, stub_of
 from ..runtime.conclude import INITIALIZE_IT
-from ..runtime.tools.outcome import ToolOutcome, outcome_of_failure
+from ..runtime.tool_outcome import ToolOutcome, outcome_of_failure
 
 __all__ = ["ANSWER_AGAIN", "CUT_OFF", "Refusals", "cause_of", "told_text"]
 

@@ -1,4 +1,4 @@
-"""The loop guard: the same tool call with the same result, turn after turn. Floor 4. No I/O.
+"""The loop guard: the same tool call with the same result, turn after turn. No I/O.
 
 A model that has seen what a call gives and makes it again learns nothing. The guard counts the turns in which
 that happens, not the calls: a model that asks for ten identical calls at once has not seen any result yet.
@@ -12,9 +12,9 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from ..configuration import LoopGuard
+from ..runtime.tool_arguments import canonical_arguments
 from ..types.content import UserContent
 from ..types.messages import ToolCall
-from .tool_arguments import canonical_arguments
 
 __all__ = ["RepeatedCalls", "Repetition"]
 

@@ -1,9 +1,9 @@
-"""Usage of a model request, however it ends. Floor 4."""
+"""Usage of a model request, however it ends."""
 
+from ..catalog.request_cost import priced
 from ..errors import ModelError
 from ..ports import Model
-from ..runtime.budgets.request_cost import priced
-from ..runtime.model_access import usage_so_far
+from ..runtime.told_usage import usage_so_far
 from ..types.usage import Usage
 
 __all__ = ["unreported_usage", "usage_of_request"]

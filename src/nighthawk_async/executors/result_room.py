@@ -1,11 +1,11 @@
-"""The room that a model has left for tool results. Floor 4."""
+"""The room that a model has left for tool results."""
 
 from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from ..prompt.room import MULTIMODAL_ITEM_TOKENS
-from ..runtime.tools.outcome import ToolOutcome, ToolResultRenderingPolicy, render_outcome
+from ..runtime.tool_outcome import ToolOutcome, ToolResultRenderingPolicy, render_outcome
 from ..types.content import UserContent
 from ..types.usage import Usage
 

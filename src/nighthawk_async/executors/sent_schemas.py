@@ -1,4 +1,4 @@
-"""JSON Schemas as they are sent: without what says nothing, and in the words an endpoint takes. Floor 4.
+"""JSON Schemas as they are sent: without what says nothing, and in the words an endpoint takes.
 
 Sources: the error messages of the endpoints, as in `tool_surface`; the structured outputs of OpenAI
 (`wire.strict_schema`) and Anthropic (`wire.anthropic_schema`).

@@ -1,4 +1,4 @@
-"""The prompts of one step (specification 8.2). Floor 4."""
+"""The prompts of one step (specification 8.2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

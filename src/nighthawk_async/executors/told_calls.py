@@ -1,4 +1,4 @@
-"""Tells whoever watches of a step's tool calls; what a call brings about is below it. Floor 4.
+"""Tells whoever watches of a step's tool calls; what a call brings about is below it.
 
 Only where somebody watches.
 """
@@ -10,8 +10,8 @@ from typing import TypeAlias
 from ..errors import ToolBoundaryError
 from ..observation import NodeState, NodeWriter, using_node_writer
 from ..runtime.step_actor import StepActor
+from ..runtime.tool_arguments import parsed_arguments
 from ..types.messages import ToolCall, ToolResult
-from .tool_arguments import parsed_arguments
 
 __all__ = ["begin_told"]
 

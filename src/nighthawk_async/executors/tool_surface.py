@@ -1,4 +1,4 @@
-"""Looking at the tools of a step before the first request, so that no provider has to refuse them. Floor 4.
+"""Looking at the tools of a step before the first request, so that no provider has to refuse them.
 
 What is wrong is told with the name of the tool and a remedy; nothing was sent. Only what a provider refuses
 for certain is an error. A tool is looked at once, not once for each step.
@@ -19,8 +19,7 @@ import msgspec
 from ..catalog.models_openai import OPENAI_MODELS
 from ..errors import ConfigurationError, ToolRegistrationError
 from ..ports import Model
-from ..runtime.tools.function import ToolFunction
-from ..runtime.tools.registry import PROVIDED_TOOL_NAMES
+from ..runtime.tool_function import PROVIDED_TOOL_NAMES, ToolFunction
 from ..types.tools import ToolDefinition
 
 __all__ = ["ProviderRules", "check_mentioned_tools", "check_tools", "provider_rules"]

@@ -1,30 +1,27 @@
-"""Carrying out the tool calls of one step (specification 8.3). Floor 4."""
+"""Carrying out the tool calls of one step (specification 8.3)."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import anyio
 
 from ..errors import ErrorKind, ExecutionError, NighthawkError, ToolBoundaryError
 from ..observation import NodeState, find_node_writer
-from ..runtime.corrections import count_correction
 from ..runtime.environment import Environment
 from ..runtime.step_actor import Pending, StepActor
-from ..runtime.tools.function import ToolFunction
-from ..runtime.tools.outcome import ToolOutcome
+from ..runtime.tool_arguments import check_size
+from ..runtime.tool_function import ToolFunction
+from ..runtime.tool_outcome import ToolOutcome
 from ..secret_names import hides_value
 from ..types.messages import ToolCall, ToolResult
 from ..types.tools import ToolDefinition
+from .corrections import count_correction
 from .host_errors import find_host_error
 from .loop_guard import GuardedCalls
 from .provided_tools import PROVIDED_TOOLS, describe_reply
 from .refusals import Refusals
 from .result_room import ResultRoom
-from .tool_arguments import check_size
-
-if TYPE_CHECKING:
-    from .tool_gates import ToolGate
+from .tool_gates import admitted_call, shown_result
 
 __all__ = ["Toolbox"]
 
@@ -32,10 +29,9 @@ __all__ = ["Toolbox"]
 class Toolbox:
     """The tools of one step.
 
-    A call passes, in this order: the limit on its size, the loop guard, the gates in force (hooks,
-    oversight, permissions, budgets). A call that waits at a gate holds back the later calls of its response,
-    because calls reach the step's state in the order in which they were begun. Where no gate is in force, a
-    call reaches it at once.
+    A call passes, in this order: the limit on its size, the loop guard, the active policies. A call that
+    waits for one of them holds back the later calls of its response, because calls reach the step's state in
+    the order in which they were begun. Where no policy looks at calls, a call reaches it at once.
 
     Args:
         actor: The actor of the step.
@@ -65,7 +61,6 @@ class Toolbox:
         note_failure: Callable[[ToolCall, ErrorKind], None] | None = None,
     ) -> None:
         self._actor = actor
-        self._environment = environment
         self._provided = {name: PROVIDED_TOOLS[name] for name in provided}
         self._functions = functions
         self._room = room
@@ -74,7 +69,8 @@ class Toolbox:
         self._guarded = guarded
         self._refusals = refusals
         self._note_failure = note_failure
-        self._gates = _gates_in_force(environment, functions)
+        self._policies = environment.policies
+        self._is_governed = self._policies.govern_tool_calls
         self._last_posted: anyio.Event | None = None
         self._failure: Exception | None = None
 
@@ -106,7 +102,7 @@ class Toolbox:
             return self._begin_checked(call)
         from .told_calls import begin_told  # here, because most steps are watched by nobody
 
-        state: NodeState = "waiting" if self._gates else "running"
+        state: NodeState = "waiting" if self._is_governed else "running"
         return begin_told(around, self._actor, call, self._begin_checked, state=state)
 
     def _begin_checked(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
@@ -119,7 +115,7 @@ class Toolbox:
         return self._guarded.begin(call, self._actor.progress.turns, self._begin_allowed, self._failed)
 
     def _begin_allowed(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
-        if self._gates:
+        if self._is_governed:
             posted = anyio.Event()
             previous, self._last_posted = self._last_posted, posted
             return partial(self._gated, call, previous, posted)
@@ -139,21 +135,14 @@ class Toolbox:
         node = find_node_writer()  # of the call, which waited so far
         if node is not None:
             node.change_state("running")
-        result = await finish()
-        if not self._environment.policies.hooks:
-            return result
-        from .tool_gates import seen_by_hooks  # here, because of what policies.py says
-
-        return await seen_by_hooks(self._environment, result)
+        return await shown_result(self._policies, await finish())
 
     async def _pass_gates(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
         """Let a call pass the gates and reach the step; once one failed the step, no later one may."""
         if self._failure is not None:
             raise self._failure
         try:
-            passed = call
-            for gate in self._gates:
-                passed = await gate(passed)
+            passed = await admitted_call(self._policies, call, self._functions)
             return partial(self._finish, call, self._post(passed))
         except ToolBoundaryError as error:
             return partial(self._failed, call, error)
@@ -207,13 +196,3 @@ class Toolbox:
             content=self._room.render(outcome),
             is_error=outcome.error is not None,
         )
-
-
-def _gates_in_force(
-    environment: Environment, functions: Mapping[str, ToolFunction]
-) -> "tuple[ToolGate, ...]":
-    if not environment.policies.govern_tool_calls:
-        return ()
-    from .tool_gates import gates_in_force  # here, because of what policies.py says
-
-    return gates_in_force(environment, functions)

@@ -1,1 +1,1 @@
-"""Implementations of the `Model` protocol: providers over HTTP, and models on this machine. Floor 4."""
+"""Implementations of the `Model` protocol: providers over HTTP, and models on this machine."""

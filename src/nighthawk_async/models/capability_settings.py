@@ -1,4 +1,4 @@
-"""The model setting `capabilities`, which corrects what the catalog says of a model. Floor 4."""
+"""The model setting `capabilities`, which corrects what the catalog says of a model."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields

@@ -1,4 +1,4 @@
-"""The codec of each protocol. Floor 4.
+"""The codec of each protocol.
 
 The codec of a protocol is `wire.<name>`, with underscores for hyphens, and is loaded on first use: most
 programs speak one protocol. So another provider is one codec there and one row in `catalog.providers`.

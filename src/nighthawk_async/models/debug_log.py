@@ -1,4 +1,4 @@
-"""The debug log: what is sent and what comes back, without secrets and normally without bodies. Floor 4.
+"""The debug log: what is sent and what comes back, without secrets and normally without bodies.
 
 The logger is `nighthawk`. The environment variable `NIGHTHAWK_LOG` (`debug`, `info`, `warning` or `error`)
 shows it on standard error in programs that do not set up logging themselves; `NIGHTHAWK_LOG_BODIES=1` adds

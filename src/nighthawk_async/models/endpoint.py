@@ -1,4 +1,4 @@
-"""The address of a model, and its authentication. Floor 4.
+"""The address of a model, and its authentication.
 
 An endpoint holds credentials and shows them nowhere: its `repr` leaves them out, and every error goes through
 `name_error`, which redacts them.

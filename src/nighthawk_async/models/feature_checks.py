@@ -1,4 +1,4 @@
-"""Refuses what a request asks for and its model lacks, before anything is sent. Floor 4.
+"""Refuses what a request asks for and its model lacks, before anything is sent.
 
 Looks at tools, schemas and settings; content is the business of `models.fitting`. Each error names the model
 setting that corrects what the catalog says, since the catalog cannot know every model.

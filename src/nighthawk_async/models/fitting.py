@@ -1,4 +1,4 @@
-"""Fits a request to what its model can do, before anything is sent. Floor 4.
+"""Fits a request to what its model can do, before anything is sent.
 
 Features that the model lacks are refused (`models.feature_checks`), but for a demand that it call some tool:
 where it cannot be made to, the choice is left to it. Content of the prompt that the model cannot take is an

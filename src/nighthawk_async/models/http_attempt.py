@@ -1,4 +1,4 @@
-"""One try at a request: its response as model events. Floor 4.
+"""One try at a request: its response as model events.
 
 Decides whether the response is a stream, a whole answer or an error, and drives the codec over it. It waits
 without limits and tries once; time and retries are the business of `http_stream`.
@@ -14,7 +14,6 @@ from typing import Self
 import anyio
 
 from ..errors import ModelConnectionError, ModelError, ModelProtocolError, ModelProviderError
-from ..runtime.telemetry.propagation import trace_headers
 from ..types.model import ModelEvent
 from ..wire.codec import ResponseDecoder
 from ..wire.provider_errors import find_bare_error, status_error
@@ -23,6 +22,7 @@ from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEvent, ServerSentEvent
 from .http_plan import HttpRequestPlan
 from .http_pool import HttpExchange, HttpPool, too_long
 from .loop_turns import LoopTurns, in_thread
+from .trace_headers import trace_headers
 
 __all__ = ["HttpAttempt"]
 

@@ -1,4 +1,4 @@
-"""Tries a request until its response begins: turns, retries, and what becomes of each attempt. Floor 4.
+"""Tries a request until its response begins: turns, retries, and what becomes of each attempt.
 
 A response has begun with its first event that is output. A report of usage is none: Anthropic's comes first,
 and an error right after it can be met with another attempt.
@@ -13,8 +13,8 @@ from types import TracebackType
 import anyio
 
 from ..errors import ModelError, ModelProviderError
-from ..runtime.budgets.resends import AttemptUsage, find_resend_check
 from ..runtime.environment import find_environment
+from ..runtime.resends import AttemptUsage, find_resend_check
 from ..runtime.told_step import tell_retry, told_waiting
 from ..runtime.tracing import record_failed_attempt
 from ..types.model import ModelEvent, ResponseFailed, UsageReported
@@ -217,10 +217,9 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
     async def _tell_hooks(self, error: ModelError, delay: float) -> None:
         """Tell hooks of an attempt that failed, and has another after it."""
         environment = find_environment()
-        if environment is None or not environment.policies.hooks:
+        if environment is None or not environment.policies.that("report"):
             return
-        # Here, because of what `runtime.policies` says.
-        from ..runtime.attempts.retry_report import RetryScheduled, tell_hooks_of_retry
+        from ..runtime.retry_report import RetryScheduled, tell_hooks_of_retry
 
         await tell_hooks_of_retry(
             RetryScheduled(

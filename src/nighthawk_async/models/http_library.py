@@ -1,4 +1,4 @@
-"""httpx without its command line. Floor 4; imported on first use, by what sends requests.
+"""httpx without its command line. Imported on first use, by what sends requests.
 
 `import httpx` also imports its command line, and with that click, rich and Pygments: 95 of the 155 ms of CPU
 that it takes, and a quarter of all that a program imports until its first request is sent. So the module of

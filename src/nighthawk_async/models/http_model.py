@@ -1,4 +1,4 @@
-"""A model over HTTP, whatever protocol it speaks. Floor 4."""
+"""A model over HTTP, whatever protocol it speaks."""
 
 from collections.abc import Mapping
 from dataclasses import replace

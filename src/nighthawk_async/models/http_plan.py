@@ -1,4 +1,4 @@
-"""Everything about one request that is decided before anything is sent. Floor 4. Data only."""
+"""Everything about one request that is decided before anything is sent. Data only."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass

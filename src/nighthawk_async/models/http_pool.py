@@ -1,4 +1,4 @@
-"""Connections of one run: who uses which, and which are free. Floor 4.
+"""Connections of one run: who uses which, and which are free.
 
 Each request in flight owns a connection. Finished ones go to a last-in-first-out free list; a connection
 whose request was cancelled or failed is closed and thrown away, so nothing can leak. The pool limits nothing:

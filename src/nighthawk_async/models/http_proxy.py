@@ -1,4 +1,4 @@
-"""The proxy of an origin, by the machine's settings. Floor 4.
+"""The proxy of an origin, by the machine's settings.
 
 Connections are made directly by httpx's transports, which know nothing of proxies; the client object that
 reads the environment is not used. The rules are those of the standard library (`HTTPS_PROXY`, `NO_PROXY`, …).

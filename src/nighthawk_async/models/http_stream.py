@@ -1,4 +1,4 @@
-"""A model's response over HTTP, event by event, with usage made up over all attempts. Floor 4.
+"""A model's response over HTTP, event by event, with usage made up over all attempts.
 
 Not a generator: no cancel scope is open while the caller holds the stream, only while it waits for something.
 """
@@ -43,7 +43,7 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
         self._response: BegunResponse | None = None
         self._events: Iterator[ModelEvent] = iter(())
         self.arrived_at = 0.0
-        """When the last piece of the response arrived; see `runtime.telemetry.responses`."""
+        """When the last piece of the response arrived; see `telemetry.responses`."""
         self._entered: list[AbstractAsyncContextManager[Any]] = []
 
     @property
@@ -53,7 +53,7 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
 
     @property
     def may_have_consumed(self) -> bool:
-        """Whether the provider may have worked on the request; see `runtime.budgets.told_usage`."""
+        """Whether the provider may have worked on the request; see `runtime.told_usage`."""
         return self._attempts is not None and self._attempts.may_have_consumed
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""One HTTP connection over httpx, and what its errors mean to a model. Floor 4; imported on first use.
+"""One HTTP connection over httpx, and what its errors mean to a model. Imported on first use.
 
 httpx's own pool is not used: its bookkeeping is quadratic in the requests in flight, and it loses a slot when
 a request is cancelled while it connects. A connection here is a transport that may hold one connection, one

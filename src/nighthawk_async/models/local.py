@@ -1,4 +1,4 @@
-"""Models that run on this machine: `local:NAME` and `local:/path/to/model.gguf`. Floor 4.
+"""Models that run on this machine: `local:NAME` and `local:/path/to/model.gguf`.
 
 Joins the parts: which weights, which server, and the HTTP client that speaks to it as to any other endpoint.
 A model object holds no process; the server belongs to the run, or to the single request where there is no
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..errors import ConfigurationError, UnknownModelError
 from ..runtime.model_access import needs_endpoint
-from ..runtime.mutation.sharing import shared_in_run
+from ..runtime.shared_resources import shared_in_run
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from ..wire.openai_chat import OpenAIChatCodec
 from .capability_settings import overridden_capabilities

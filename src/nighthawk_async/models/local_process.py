@@ -1,4 +1,4 @@
-"""The child process of an embedded model server, as its parent sees it: start, wait, stop. Floor 4.
+"""The child process of an embedded model server, as its parent sees it: start, wait, stop.
 
 Knows processes and nothing of models or of who shares the server; that is `local_sharing`.
 """

@@ -1,4 +1,4 @@
-"""Entry point of the child process that serves a GGUF file on loopback. Floor 4.
+"""Entry point of the child process that serves a GGUF file on loopback.
 
 A program of its own: `local_process` starts this file, the library never imports it, and it imports nothing
 of the library, so that it starts fast. It writes one line of JSON to its standard output, `{"address": …}`

@@ -1,4 +1,4 @@
-"""One embedded model server for all steps of a run. Floor 4.
+"""One embedded model server for all steps of a run.
 
 Decides who starts the server, who waits, and who is let in; the process itself is `local_process`'s business.
 """

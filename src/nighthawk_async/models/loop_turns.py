@@ -1,4 +1,4 @@
-"""Turns of the event loop for a response that takes time to decode and to hand on. Floor 4.
+"""Turns of the event loop for a response that takes time to decode and to hand on.
 
 A burst of bytes may hold thousands of events. Whoever decodes them all at once holds up every other task, and
 no time limit and no cancellation reaches the request meanwhile.

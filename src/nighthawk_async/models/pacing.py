@@ -1,4 +1,4 @@
-"""Waits until a request may be sent, fairly and cancellable at every point. Floor 4.
+"""Waits until a request may be sent, fairly and cancellable at every point.
 
 The pacer is shared by the requests of a run that go to one endpoint with one key, on one event loop. It holds
 no task: of the requests that wait, the oldest one keeps the time.

@@ -1,4 +1,4 @@
-"""Counts against the limits of the configuration. Floor 4. Pure.
+"""Counts against the limits of the configuration. Pure.
 
 A limit counts the requests that have it, to whichever model they go. Requests without it neither count nor
 wait, so that nobody waits for somebody who pays it no heed.

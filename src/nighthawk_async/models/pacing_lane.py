@@ -1,4 +1,4 @@
-"""The requests to one model that wait for their turn, and what its provider said of its rate limits. Floor 4.
+"""The requests to one model that wait for their turn, and what its provider said of its rate limits.
 
 Pure: nothing here waits or reads a clock.
 """

@@ -1,4 +1,4 @@
-"""Number of requests in flight to a model that refused some. Floor 4. Pure.
+"""Number of requests in flight to a model that refused some. Pure.
 
 Additive increase, multiplicative decrease: each refusal leaves half of what is in flight, and as many
 successes as there is room for make room for one more. So a crowd that was refused does not come back as a

@@ -1,4 +1,4 @@
-"""The pacers of a run, one for each endpoint and key. Floor 4.
+"""The pacers of a run, one for each endpoint and key.
 
 Those that nobody uses keep what they learned, but not all of them: a run may see any number of keys.
 """

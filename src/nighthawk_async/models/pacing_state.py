@@ -1,4 +1,4 @@
-"""Admission of requests, now and next. Floor 4. Pure: nothing here waits or reads a clock.
+"""Admission of requests, now and next. Pure: nothing here waits or reads a clock.
 
 Requests wait in lanes, one for each model, because providers limit each model by itself. What the
 configuration limits (requests in flight, requests and tokens within a minute) and a delay that the server

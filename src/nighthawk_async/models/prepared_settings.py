@@ -1,4 +1,4 @@
-"""The settings of a request, merged and checked once for all requests that bring the same ones. Floor 4.
+"""The settings of a request, merged and checked once for all requests that bring the same ones.
 
 The executor passes the same settings with every request of every step, so only the first one pays.
 """

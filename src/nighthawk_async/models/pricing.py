@@ -1,9 +1,9 @@
-"""The usage and the cost of a request over all its attempts. Floor 4. Pure."""
+"""The usage and the cost of a request over all its attempts. Pure."""
 
 from dataclasses import replace
 
-from ..runtime.budgets.request_cost import cost_of
-from ..runtime.budgets.resends import AttemptUsage
+from ..catalog.request_cost import cost_of
+from ..runtime.resends import AttemptUsage
 from ..types.model import ModelPrice
 from ..types.usage import Usage
 

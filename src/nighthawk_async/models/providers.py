@@ -1,4 +1,4 @@
-"""From a model id to a model: the provider, its endpoint, its key, what the model can do. Floor 4."""
+"""From a model id to a model: the provider, its endpoint, its key, what the model can do."""
 
 import os
 from collections.abc import Mapping

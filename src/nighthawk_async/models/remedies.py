@@ -1,4 +1,4 @@
-"""The end of an error about what a model lacks: what its reader can do. Floor 4.
+"""The end of an error about what a model lacks: what its reader can do.
 
 The catalog cannot know every model, so whoever knows better can say so; and some models lack a thing only
 because of the protocol through which they were asked.

@@ -1,4 +1,4 @@
-"""Retries of failed requests, and their delays. Floor 4.
+"""Retries of failed requests, and their delays.
 
 The rules of each provider are in `catalog.providers`; how often is a model setting.
 """

@@ -1,10 +1,10 @@
-"""Shared state of a run's requests: the HTTP connection pool, and the pacers. Floor 4."""
+"""Shared state of a run's requests: the HTTP connection pool, and the pacers."""
 
 from collections.abc import AsyncGenerator, Hashable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
 
-from ..runtime.mutation.sharing import shared_in_run
+from ..runtime.shared_resources import shared_in_run
 from .http_pool import HttpPool, open_http_pool
 from .pacing import Pacer
 from .pacing_shelf import PacerShelf

@@ -1,4 +1,4 @@
-"""The model settings that steer the transport, checked. Floor 4.
+"""The model settings that steer the transport, checked.
 
 All other settings go into the request's body; `wire.transport_settings` names those that do not.
 """

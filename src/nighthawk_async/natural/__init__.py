@@ -1,4 +1,4 @@
-"""Natural blocks as text and as syntax. Floor 1: pure, imports `errors` and `types` only.
+"""Natural blocks as text and as syntax. Pure.
 
 From the text of one block to the code of one function:
 

@@ -1,4 +1,4 @@
-"""Everything static about one natural block. Floor 1.
+"""Everything static about one natural block.
 
 Made once, when the function is decorated; the runtime reads it at every step.
 """

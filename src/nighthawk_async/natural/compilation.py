@@ -1,4 +1,4 @@
-"""From a rewritten definition to a code object that fits the closure of the original. Floor 1.
+"""From a rewritten definition to a code object that fits the closure of the original.
 
 The definition is compiled inside a skeleton of the scopes around it, so that Python itself mangles private
 names, finds `__class__` for `super()`, gives nested functions their qualified names, and makes free variables

@@ -1,4 +1,4 @@
-"""The deny-only YAML head of a natural program. Floor 1.
+"""The deny-only YAML head of a natural program.
 
 Splits it from the program and says which outcome kinds it denies (specification 8.4). What the syntax around
 a block allows is not its business.

@@ -1,4 +1,4 @@
-"""The statements that run one block, in place of its literal. Floor 1.
+"""The statements that run one block, in place of its literal.
 
 They speak to the runtime through three closure variables and one local variable:
 

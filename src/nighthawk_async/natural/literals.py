@@ -1,4 +1,4 @@
-"""Natural blocks among the statements of a syntax tree. Floor 1.
+"""Natural blocks among the statements of a syntax tree.
 
 A block is an expression statement that is a string literal or an f-string starting with the sentinel
 (specification 6). Where such a statement may stand is decided by whoever walks the tree.

@@ -1,4 +1,4 @@
-"""Functions and classes inside a natural function that hold natural blocks of their own. Floor 1.
+"""Functions and classes inside a natural function that hold natural blocks of their own.
 
 Their blocks run when they are natural functions too, which only their decorators can tell, and those are
 values. This module says by which names they can be looked up.

@@ -1,4 +1,4 @@
-"""From a literal to a natural program. Floor 1.
+"""From a literal to a natural program.
 
 A program is the text a model reads, and what can be known from that text alone (specification sections 6, 7,
 8.2.3 and 8.4). Where the block stands, and which bindings its author wrote, is in `blocks`.

@@ -1,4 +1,4 @@
-"""From the definition of a natural function to one whose blocks run. Floor 1.
+"""From the definition of a natural function to one whose blocks run.
 
 Blocks of the function itself become statements. Functions defined inside it keep their blocks, which their
 own decorator transforms when it runs; they only learn which variables their blocks mention, so that Python

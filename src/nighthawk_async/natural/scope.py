@@ -1,4 +1,4 @@
-"""Names that a function binds. Floor 1.
+"""Names that a function binds.
 
 Python's own answer, `co_varnames`, also lists the variables of comprehensions since they are inlined (PEP
 709), so it cannot say whether a name that a block mentions is a local variable. This module asks the syntax

@@ -1,4 +1,4 @@
-"""From a function to its node in the syntax tree of its file. Floor 1.
+"""From a function to its node in the syntax tree of its file.
 
 A file is read through `linecache`, so that zip imports, notebooks and doctests work, and parsed once. The
 trees are shared: whoever changes a function makes new nodes.

@@ -1,4 +1,4 @@
-r"""Bindings and references in the text of a natural program. Floor 1.
+r"""Bindings and references in the text of a natural program.
 
 Knows what `<name>`, `<name.field>`, `<:name>` and an escaped `\<name>` are (specification sections 7 and
 8.2.3). It does not know what the names stand for.

@@ -1,4 +1,4 @@
-"""From a function with natural blocks to one that runs them: the door of this room. Floor 1.
+"""From a function with natural blocks to one that runs them: the door of this room.
 
 The work is done once per code object. A nested natural function is decorated at every call of the function
 around it, and only bound to its new closure then.

@@ -1,4 +1,4 @@
-"""Walking and rebuilding statements. Floor 1.
+"""Walking and rebuilding statements.
 
 Syntax trees of files are shared between functions, so nodes are never changed: a changed statement is a new
 node that shares its unchanged parts.

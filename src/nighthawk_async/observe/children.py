@@ -1,4 +1,4 @@
-"""The children of a node, in chunks, so that a change of one child among thousands costs little. Floor 4."""
+"""The children of a node, in chunks, so that a change of one child among thousands costs little."""
 
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar

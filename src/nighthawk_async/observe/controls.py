@@ -1,4 +1,4 @@
-"""Influencing a node from any thread, on the event loop of the node. Floor 4.
+"""Influencing a node from any thread, on the event loop of the node.
 
 What a control offers besides ending the node is found by its methods: `steer`, `suspend` and `resume`, as
 `parallel.TaskControl` has them.

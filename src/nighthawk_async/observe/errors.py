@@ -1,4 +1,4 @@
-"""The errors of watching what goes on. Floor 4.
+"""The errors of watching what goes on.
 
 NighthawkError
 └── ObserveError

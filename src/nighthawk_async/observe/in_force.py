@@ -1,4 +1,4 @@
-"""The tree into which is recorded where the caller is. Floor 4."""
+"""The tree into which is recorded where the caller is."""
 
 from contextlib import AbstractContextManager
 

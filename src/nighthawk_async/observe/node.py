@@ -1,4 +1,4 @@
-"""One node while it is recorded: plain state that changes. Floor 4.
+"""One node while it is recorded: plain state that changes.
 
 It knows its place in the tree and makes its view; which change is allowed when, and what it means to others,
 is the business of `tree_state`.

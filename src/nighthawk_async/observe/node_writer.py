@@ -1,4 +1,4 @@
-"""Reports about one node, on their way into the tree. Floor 4.
+"""Reports about one node, on their way into the tree.
 
 Whatever takes long, above all looking at values, happens here, before the tree is touched.
 """

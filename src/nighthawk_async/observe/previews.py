@@ -1,4 +1,4 @@
-"""Values as short texts, at the moment when they are told. Floor 4.
+"""Values as short texts, at the moment when they are told.
 
 No code of the values runs, and no more of a value is looked at than can be shown. The one exception is the
 `__str__` that the class of an error defines: nothing else knows what the error says. What is told stays text:

@@ -1,4 +1,4 @@
-"""Retention of finished subtrees. Floor 4.
+"""Retention of finished subtrees.
 
 A subtree is finished when nothing in it goes on. Kept are those that belong to no larger finished one, in the
 order of finishing.

@@ -1,4 +1,4 @@
-"""The tree's state, shared by threads: one change at a time, and views between two changes. Floor 4."""
+"""The tree's state, shared by threads: one change at a time, and views between two changes."""
 
 import threading
 from collections import deque

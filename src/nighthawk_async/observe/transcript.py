@@ -1,4 +1,4 @@
-"""Transcript of a node: its beginning and its end within a number of characters. Floor 4.
+"""Transcript of a node: its beginning and its end within a number of characters.
 
 Nodes below may speak in it too: what the requests of a step say is in the transcript of the step, and they
 show their parts of it.

@@ -1,4 +1,4 @@
-"""Some text of one kind in a transcript, while more of it comes. Floor 4."""
+"""Some text of one kind in a transcript, while more of it comes."""
 
 from collections import deque
 

@@ -1,4 +1,4 @@
-"""The transcripts of a tree, within a number of characters in all. Floor 4.
+"""The transcripts of a tree, within a number of characters in all.
 
 What has ended says least to those who look: the transcripts of nodes that have ended are left out first, in
 the order of their ends; then others are shortened, those first to which nothing was added for longest.

@@ -1,4 +1,4 @@
-"""Recording what goes on as a tree, looking at it, and influencing it. Floor 4."""
+"""Recording what goes on as a tree, looking at it, and influencing it."""
 
 import time
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""The tree as plain state: what each thing that is told changes, and at which version. Floor 4.
+"""The tree as plain state: what each thing that is told changes, and at which version.
 
 Nothing here waits, locks or wakes anybody; one change is made at a time. A change visits the node and those
 above it, never those beside it.

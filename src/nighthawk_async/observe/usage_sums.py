@@ -1,4 +1,4 @@
-"""Adding up usage that is told again and again, and may become less incomplete. Floor 4.
+"""Adding up usage that is told again and again, and may become less incomplete.
 
 Amounts are usage as plain numbers in a row, the last of them telling how many parts are incomplete: so what
 was told before can be taken back.

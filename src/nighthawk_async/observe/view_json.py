@@ -1,4 +1,4 @@
-"""Views as JSON values, for pages, event streams and files. Floor 4."""
+"""Views as JSON values, for pages, event streams and files."""
 
 import math
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Views of a node and of everything below it, at one moment. Floor 4.
+"""Views of a node and of everything below it, at one moment.
 
 Values only: a view never changes, and parts of which nothing has changed are the same objects in the next
 one.

@@ -1,4 +1,4 @@
-"""Shared state of the watchers of one node, and the pace of new views. Floor 4.
+"""Shared state of the watchers of one node, and the pace of new views.
 
 To put a view together takes time of the event loop, the more, the more has changed. So the next one of a node
 comes the later, the longer the last one took: views take a small share of the time, however much goes on and

@@ -1,4 +1,4 @@
-"""Newer views of a node as they come to be, for somebody who may be slow. Floor 4.
+"""Newer views of a node as they come to be, for somebody who may be slow.
 
 Who watches holds no queue: a change only wakes, and what is seen then is the newest view.
 """

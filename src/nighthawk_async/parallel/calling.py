@@ -1,4 +1,4 @@
-"""Calling a function whatever it is: async, or synchronous in a worker thread. Floor 1.
+"""Calling a function whatever it is: async, or synchronous in a worker thread.
 
 A function counts as async when it is `async def`, however wrapped in `functools.partial`, bound to an object,
 or the `__call__` of one. Every other callable is called in a worker thread, because it may block; when it

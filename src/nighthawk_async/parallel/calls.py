@@ -1,4 +1,4 @@
-"""Calling one function for every item of a source, a bounded number at a time. Floor 1.
+"""Calling one function for every item of a source, a bounded number at a time.
 
 What comes of the calls is not known here: whoever makes them takes the outcomes, and says when to stop.
 """

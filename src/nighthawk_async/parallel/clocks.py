@@ -1,4 +1,4 @@
-"""The event loop that the present thread runs or works for, and its clock. Floor 1."""
+"""The event loop that the present thread runs or works for, and its clock."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""`map`, `settle` and `race`: the common shapes of calling one function many times. Floor 1."""
+"""`map`, `settle` and `race`: the common shapes of calling one function many times."""
 
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from typing import Any, TypeVar, overload

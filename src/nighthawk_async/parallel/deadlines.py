@@ -1,4 +1,4 @@
-"""A time limit for a block or a function, on an event loop or in a thread. Floor 1.
+"""A time limit for a block or a function, on an event loop or in a thread.
 
 On an event loop a deadline is a cancel scope, so it reaches everything that the block waits for: tools, child
 steps, functions bridged from worker threads. In a thread nothing can interrupt the code itself: there a

@@ -1,4 +1,4 @@
-"""Reporting of ends to observers. Floor 1. Light, because every natural function loads it."""
+"""Reporting of ends to observers. Light, because every natural function loads it."""
 
 from ..observation import NodeState
 from .task_errors import TaskCancelledError

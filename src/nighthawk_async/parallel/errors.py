@@ -1,4 +1,4 @@
-"""The errors of running things in parallel. Floor 1.
+"""The errors of running things in parallel.
 
     ParallelError
     ├── CallCancelledError          a call was cancelled by somebody other than its owner

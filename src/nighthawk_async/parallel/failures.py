@@ -1,4 +1,4 @@
-"""Raising what went wrong in several calls. Floor 1."""
+"""Raising what went wrong in several calls."""
 
 from typing import cast
 

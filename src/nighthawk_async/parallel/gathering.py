@@ -1,4 +1,4 @@
-"""`gather`: waiting for several awaitables at once, on every event loop. Floor 1."""
+"""`gather`: waiting for several awaitables at once, on every event loop."""
 
 import inspect
 from collections.abc import Awaitable, Coroutine

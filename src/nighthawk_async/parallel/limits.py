@@ -1,4 +1,4 @@
-"""Checking limits before anything starts. Floor 1."""
+"""Checking limits before anything starts."""
 
 from typing import cast
 

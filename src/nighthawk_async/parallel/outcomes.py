@@ -1,4 +1,4 @@
-"""Outcomes of calls: values without behaviour. Floor 1."""
+"""Outcomes of calls: values without behaviour."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

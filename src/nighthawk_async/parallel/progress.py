@@ -1,4 +1,4 @@
-"""Progress of calls in parallel. Floor 1.
+"""Progress of calls in parallel.
 
 The room knows nothing of models, so what was used is read from a source that the runtime sets.
 """

@@ -1,4 +1,4 @@
-"""Items, one at a time, from an iterable or an async iterable. Floor 1."""
+"""Items, one at a time, from an iterable or an async iterable."""
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Iterator, Sized
 from enum import Enum

@@ -1,4 +1,4 @@
-"""`stream`: results in the order in which the calls end. Floor 1."""
+"""`stream`: results in the order in which the calls end."""
 
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable

@@ -1,4 +1,4 @@
-"""Work of a task that can be steered, suspended and stopped from its handle. Floor 1.
+"""Work of a task that can be steered, suspended and stopped from its handle.
 
 It does not know what such a thing is: a natural step, for instance, says so by registering a control.
 """

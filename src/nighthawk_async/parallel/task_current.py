@@ -1,4 +1,4 @@
-"""The task that the caller is part of: who it is, and whether it shall end. Floor 1.
+"""The task that the caller is part of: who it is, and whether it shall end.
 
 A task is what a block of tasks started, or a root: a run, or without one everything on an event loop. Plain
 AnyIO tasks, worker threads and combinators are part of the task around them; an item of a combinator is a

@@ -1,4 +1,4 @@
-"""The errors of tasks with handles. Floor 1.
+"""The errors of tasks with handles.
 
 ParallelError
 └── TaskError

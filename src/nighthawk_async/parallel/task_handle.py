@@ -1,4 +1,4 @@
-"""The handle of a task: its result, its status, and the ways to steer and end it. Floor 1."""
+"""The handle of a task: its result, its status, and the ways to steer and end it."""
 
 from collections.abc import Generator
 from typing import Any, Generic, TypeVar

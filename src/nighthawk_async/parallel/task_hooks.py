@@ -1,4 +1,4 @@
-"""Additions of other rooms to tasks: mailboxes, names, and the identity of the work. Floor 1.
+"""Additions of other rooms to tasks: mailboxes, names, and the identity of the work.
 
 Tasks know nothing of mailboxes, namespaces or runs. Whoever joins them installs hooks, once, when it is
 imported. Without hooks tasks have no mailbox, and run, scope and step are unknown.

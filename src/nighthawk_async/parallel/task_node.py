@@ -1,4 +1,4 @@
-"""State of a living task: its identity, its cancellation, its control. Floor 1.
+"""State of a living task: its identity, its cancellation, its control.
 
 It neither runs nor cancels anything (`task_state`, `tasks`).
 """

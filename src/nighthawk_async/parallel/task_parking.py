@@ -1,4 +1,4 @@
-"""Parking of suspended work: the machine behind suspend and resume. Floor 1.
+"""Parking of suspended work: the machine behind suspend and resume.
 
     running ── suspend ──► suspending ── boundary ──► suspended ── resume ──► resuming ── goes on ──► running
 

@@ -1,4 +1,4 @@
-"""Running one task to its end, whatever that is. Floor 1."""
+"""Running one task to its end, whatever that is."""
 
 import math
 from collections.abc import Callable

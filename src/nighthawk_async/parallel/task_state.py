@@ -1,4 +1,4 @@
-"""One task from pending to its end: plain state, and waiting for its end. Floor 1.
+"""One task from pending to its end: plain state, and waiting for its end.
 
     pending ──► running ──► completed | failed | cancelled
        └──────────────────────────────────────► cancelled

@@ -1,4 +1,4 @@
-"""Task-local values: names and values that flow into the tasks that a task starts. Floor 1.
+"""Task-local values: names and values that flow into the tasks that a task starts.
 
 Values are values: setting stores a copy and getting gives a copy, so no two tasks ever hold the same
 container. A task begins with what was set where it was started. What it sets is seen by nobody else but the

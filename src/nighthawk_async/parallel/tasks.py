@@ -1,4 +1,4 @@
-"""Blocks of tasks with handles. Floor 1.
+"""Blocks of tasks with handles.
 
     async with open_tasks() as tasks:
         page = tasks.start(fetch, url)

@@ -1,4 +1,4 @@
-"""Tells whoever watches of parallel calls and of tasks. Floor 1. Only where somebody watches."""
+"""Tells whoever watches of parallel calls and of tasks. Only where somebody watches."""
 
 from collections.abc import Awaitable
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Type annotations and default values as text, without running the code of either. Floor 1.
+"""Type annotations and default values as text, without running the code of either.
 
 For ordinary annotations the text is the one `inspect` prints; `repr` is called only on objects whose class
 belongs to the standard library. What cannot be shown that way is `...`, as in a stub file.

@@ -1,4 +1,4 @@
-"""Callables as one line each: signature, first line of the docstring, metadata. Floor 1.
+"""Callables as one line each: signature, first line of the docstring, metadata.
 
 Specification 8.2.2, callable values.
 """

@@ -1,4 +1,4 @@
-"""Bounded conversion of any Python value into JSON values. Floor 1.
+"""Bounded conversion of any Python value into JSON values.
 
 Not a serializer: what it gives is only ever shown. No more of a value is visited than a number of cells (a
 value is a cell, and every few characters of a text another), whatever the value's size, depth or shape, and

@@ -1,4 +1,4 @@
-"""The top-level entries of a section, each of the kind that decides its rendering. Floor 1.
+"""The top-level entries of a section, each of the kind that decides its rendering.
 
 Specification 8.2.2.
 """

@@ -1,4 +1,4 @@
-"""Enumeration classes: the names of their members say more than the signature of their call. Floor 1.
+"""Enumeration classes: the names of their members say more than the signature of their call.
 
 Members themselves are values, see `scalars`.
 """

@@ -1,4 +1,4 @@
-"""The public fields of an object, from sources that can be read without running its code. Floor 1.
+"""The public fields of an object, from sources that can be read without running its code.
 
 Specification 8.2.2, object capability values: the instance's `__dict__` (which holds dataclass and pydantic
 fields), slots, and class attributes that are plain values. Properties and other descriptors are never

@@ -1,4 +1,4 @@
-"""Tables and arrays of pandas, polars and numpy, where the program has imported these. Floor 1.
+"""Tables and arrays of pandas, polars and numpy, where the program has imported these.
 
 Only objects of exactly the libraries' own types are read, by the libraries' own methods; nothing is imported
 here.

@@ -1,4 +1,4 @@
-"""Looking at Python objects without running any of their code. Floor 1.
+"""Looking at Python objects without running any of their code.
 
 `isinstance`, `getattr`, `len` and `iter` may all call user code (`__class__`, `__getattribute__`,
 descriptors, metaclasses). The functions here read types, instance dictionaries and slots through the

@@ -1,4 +1,4 @@
-"""Showing as much of a value as there is room for, and saying how much there is. Floor 1.
+"""Showing as much of a value as there is room for, and saying how much there is.
 
 Small parts are shown whole and large ones share what is left, as water finds its level. Of a container whose
 items do not all fit, the first are shown, so many that each is more than a stump.

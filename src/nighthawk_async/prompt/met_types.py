@@ -1,4 +1,4 @@
-"""The classes of the values that a section shows. Floor 1."""
+"""The classes of the values that a section shows."""
 
 import types
 import typing

@@ -1,4 +1,4 @@
-"""Multimodal values as prompt content, and as text where only text can travel. Floor 1.
+"""Multimodal values as prompt content, and as text where only text can travel.
 
 Specification 8.2.2 and 8.3.
 """

@@ -1,4 +1,4 @@
-"""Object capability blocks: what an object can do and what it holds (specification 8.2.2). Floor 1."""
+"""Object capability blocks: what an object can do and what it holds (specification 8.2.2)."""
 
 import functools
 import types

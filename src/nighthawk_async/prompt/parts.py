@@ -1,4 +1,4 @@
-"""Values made ready to be shown, whole or in part. Floor 1.
+"""Values made ready to be shown, whole or in part.
 
 A part is a JSON value, or one of the classes here where something was left out or where there is a shorter
 form than JSON.

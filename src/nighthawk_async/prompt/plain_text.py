@@ -1,4 +1,4 @@
-"""Making text from values fit to stand in a prompt. Floor 1.
+"""Making text from values fit to stand in a prompt.
 
 Data must never look like the library's own structure: a section delimiter inside a value is broken up, and
 what belongs on one line stays on one line.

@@ -1,4 +1,4 @@
-"""Bounded JSON previews of any Python value (specification 8.2.2 and 8.3). Floor 1.
+"""Bounded JSON previews of any Python value (specification 8.2.2 and 8.3).
 
 What fits is shown whole. Of what does not, as much is laid out as has room, and what is left out is counted.
 """

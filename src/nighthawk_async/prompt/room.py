@@ -1,4 +1,4 @@
-"""The room of a section: its budget of tokens, and who gets how much of it. Floor 1.
+"""The room of a section: its budget of tokens, and who gets how much of it.
 
 First every value gets its small share, so that as many names as possible stay visible; what is left then goes
 to the values that did not fit into theirs. Charges are bytes, which are never fewer than tokens, until these

@@ -1,4 +1,4 @@
-"""Values without parts, as JSON values. Floor 1.
+"""Values without parts, as JSON values.
 
 A scalar is rendered by methods of the standard library type that it is or inherits from, called on that type
 itself, so that a subclass's own methods never run.

@@ -1,4 +1,4 @@
-"""Selection of the step's locals for a prompt (specification 8.2.2). Floor 1."""
+"""Selection of the step's locals for a prompt (specification 8.2.2)."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Signatures of callables, found without calling user code. Floor 1.
+"""Signatures of callables, found without calling user code.
 
 `inspect.signature` looks attributes up on whatever it is given, which may run properties and `__getattr__`.
 Here it only ever gets functions, classes with an ordinary metaclass, and callables written in C; wrappers and

@@ -1,4 +1,4 @@
-"""The LOCALS and GLOBALS sections of a prompt, within their budgets. Floor 1.
+"""The LOCALS and GLOBALS sections of a prompt, within their budgets.
 
 Specification 8.2.2 and 8.2.3.
 """

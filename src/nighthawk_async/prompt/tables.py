@@ -1,4 +1,4 @@
-"""Lists of like records as tables, which name their columns once. Floor 1."""
+"""Lists of like records as tables, which name their columns once."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Filling prompt templates (specification 8.2.1). Floor 1.
+"""Filling prompt templates (specification 8.2.1).
 
 Each known placeholder is replaced in one pass; what is inserted is never looked at again.
 """

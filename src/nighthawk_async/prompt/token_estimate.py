@@ -1,4 +1,4 @@
-"""An estimate of token counts for when no tokenizer is at hand. Floor 1.
+"""An estimate of token counts for when no tokenizer is at hand.
 
 It is calibrated to err upwards on prose, source code and JSON in the vocabularies of current models. It is
 not a bound: only the number of UTF-8 bytes is one.

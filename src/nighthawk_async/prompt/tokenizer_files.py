@@ -1,4 +1,4 @@
-"""Finding a tokenizer that works without a network. Floor 1.
+"""Finding a tokenizer that works without a network.
 
 `tiktoken.get_encoding` downloads whatever its cache directory lacks, so this module looks there first and
 asks tiktoken only for encodings whose files are present and whole. Which files those are is data, kept here.

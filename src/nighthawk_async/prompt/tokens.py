@@ -1,4 +1,4 @@
-"""Counting tokens, as seldom as possible. Floor 1.
+"""Counting tokens, as seldom as possible.
 
 A text of n UTF-8 bytes has at most n tokens, so most questions about small texts need no tokenizer at all;
 and a text is read window by window, so most questions about huge texts are answered by their beginning.

@@ -1,4 +1,4 @@
-"""Types written by the names that the expressions of one block can use. Floor 1."""
+"""Types written by the names that the expressions of one block can use."""
 
 import builtins
 import re

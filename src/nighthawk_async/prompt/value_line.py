@@ -1,4 +1,4 @@
-"""A line of a section that shows a value, before it is known how much of it has room. Floor 1."""
+"""A line of a section that shows a value, before it is known how much of it has room."""
 
 from msgspec import Struct
 

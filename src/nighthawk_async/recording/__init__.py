@@ -1,1 +1,1 @@
-"""Recorded exchanges with models, and their replay. Floor 4. Cassettes of tests are made of it."""
+"""Recorded exchanges with models, and their replay. Cassettes of tests are made of it."""

@@ -1,4 +1,4 @@
-"""Errors of cassettes. Floor 4.
+"""Errors of cassettes.
 
 Both leave natural functions bare: no model is told of them, and nothing is asked again.
 """

@@ -1,4 +1,4 @@
-"""One recorded exchange with a model, and the events it stands for. Floor 4.
+"""One recorded exchange with a model, and the events it stands for.
 
 How a text was cut into deltas is not kept: a replay gives each run of deltas as one. A tool call is kept
 whole, at the place where it was complete.

@@ -1,4 +1,4 @@
-"""The file of a cassette: YAML that people can read and compare. Floor 4.
+"""The file of a cassette: YAML that people can read and compare.
 
 Texts of several lines stand as blocks. What several exchanges share (prompts, tools, earlier messages) stands
 once, where it comes first, and is referred to by a YAML alias whose name is its digest, so that a change in

@@ -1,4 +1,4 @@
-"""Answers requests from recordings, and records what is missing. Floor 4. Knows no files.
+"""Answers requests from recordings, and records what is missing. Knows no files.
 
 Steps on several event loops and threads may ask at the same time.
 """

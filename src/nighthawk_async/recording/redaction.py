@@ -1,4 +1,4 @@
-"""Keeping secrets out of cassettes. Floor 4.
+"""Keeping secrets out of cassettes.
 
 Which names say that their value is a secret, `wire.redaction` knows, as for errors and logs. A cassette takes
 for secrets only what such a name says: whatever else it replaced would change what a replay does.

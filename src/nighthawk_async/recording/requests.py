@@ -1,4 +1,4 @@
-"""Model requests as a cassette shows and compares them. Floor 4.
+"""Model requests as a cassette shows and compares them.
 
 The canonical form holds what reaches the model and nothing else: no key, no time limit. Tool calls are
 numbered in the order in which they appear, because their identifiers may be others at every run; bytes and

@@ -1,4 +1,4 @@
-"""Responses that are recorded, and responses that are replayed. Floor 4.
+"""Responses that are recorded, and responses that are replayed.
 
 Neither is a generator: no cancel scope is open while the caller holds the stream.
 """
@@ -14,8 +14,8 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from ..errors import ConfigurationError, ModelError
-from ..runtime.model_access import usage_so_far
 from ..runtime.noted_stream import NotedStream
+from ..runtime.told_usage import usage_so_far
 from ..types.model import ModelEvent, ResponseFinished
 from ..types.usage import Usage
 from .errors import CassetteMissError
@@ -137,7 +137,7 @@ class ReplayStream(AbstractAsyncContextManager["ReplayStream"], AsyncIterator[Mo
     """
 
     is_replay = True
-    """No model is asked; see `runtime.telemetry.responses`."""
+    """No model is asked; see `telemetry.responses`."""
 
     def __init__(self, exchange: RecordedExchange) -> None:
         self._exchange = exchange

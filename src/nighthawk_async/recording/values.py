@@ -1,4 +1,4 @@
-"""Values as a cassette holds them: what JSON knows, and digests. Floor 4. Pure."""
+"""Values as a cassette holds them: what JSON knows, and digests. Pure."""
 
 import hashlib
 import json

@@ -1,11 +1,11 @@
-"""Function transformers: each takes a callable and gives one with the same signature. Floor 5.
+"""Function transformers: each takes a callable and gives one with the same signature. Floor 6.
 
 `Baseline` is for steps: it is what `run` and `scope` are told.
 """
 
-from ..runtime.attempts.retry_policy import ExponentialWait
-from ..runtime.attempts.retry_report import RetryScheduled
-from ..runtime.budgets.budget import budget
+from ..policies.attempts.retry_policy import ExponentialWait
+from ..policies.budgets.budget import budget
+from ..runtime.retry_report import RetryScheduled
 from .baseline import Baseline
 from .circuit_breaker import CircuitBreaker, CircuitStatistics, circuit_breaker
 from .circuit_state import CircuitStatus

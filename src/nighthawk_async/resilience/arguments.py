@@ -1,10 +1,10 @@
-"""Checking the arguments of transformers before anything is called. Floor 5."""
+"""Checking the arguments of transformers before anything is called."""
 
 import math
 from typing import TypeAlias, cast
 
 from ..parallel import is_async_callable
-from ..runtime.attempts.retry_policy import FINAL_ERRORS
+from ..policies.attempts.retry_policy import FINAL_ERRORS
 from .errors import InvalidPolicyError
 from .transforming import function_name
 

@@ -1,6 +1,6 @@
-"""`Baseline`: what gives each step of a run or a scope another chance. Floor 5.
+"""`Baseline`: what gives each step of a run or a scope another chance.
 
-`runtime.attempts.attempts` carries it out.
+`policies.attempts.attempts` carries it out.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ..configuration import parse_model_id
-from ..runtime.attempts.resilience import StepBaseline
+from ..policies.attempts.resilience import StepBaseline
 from .arguments import checked_seconds
 from .errors import InvalidPolicyError
 from .retrying import Retrying

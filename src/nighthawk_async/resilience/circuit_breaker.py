@@ -1,4 +1,4 @@
-"""`circuit_breaker`: call nothing for a while that keeps failing. Floor 5."""
+"""`circuit_breaker`: call nothing for a while that keeps failing."""
 
 import threading
 from collections.abc import Awaitable, Callable, Generator
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, overload
 
 from ..parallel.deadlines import find_deadline_error
-from ..runtime.attempts.retry_policy import leaves_of, may_be_retried
-from ..runtime.budgets.stopwatch import shared_time
+from ..parallel.stopwatch import shared_time
+from ..policies.attempts.retry_policy import leaves_of, may_be_retried
 from .arguments import Errors, checked_count, checked_errors, checked_seconds
 from .circuit_state import CircuitChange, CircuitState, CircuitStatus, Passage
 from .errors import CircuitOpenError

@@ -1,4 +1,4 @@
-"""Whether a circuit breaker lets calls through. Floor 5. Pure: nothing here waits, locks or reads a clock.
+"""Whether a circuit breaker lets calls through. Pure: nothing here waits, locks or reads a clock.
 
     closed ── `fail_threshold` failures in a row ──► open ── `reset_timeout` seconds ──► half_open
       ▲                                               ▲                                      │

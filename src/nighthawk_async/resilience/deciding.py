@@ -1,4 +1,4 @@
-"""Types of decorators that change the result of a function. Floor 5.
+"""Types of decorators that change the result of a function.
 
 `vote(decide=…)` and `ensemble(reconcile=…)` give such decorators.
 """

@@ -1,4 +1,4 @@
-"""`ensemble`: run a function on several models at once, and make one answer of theirs. Floor 5."""
+"""`ensemble`: run a function on several models at once, and make one answer of theirs."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 from ..configuration import parse_model_id
 from ..parallel import call_any, is_async_callable
-from ..runtime.attempts.other_models import executors_for
+from ..policies.attempts.other_models import executors_for
 from ..runtime.environment import get_step_executor
 from ..runtime.error_text import describe_error
-from ..runtime.scope import scope
+from ..scopes import scope
 from .arguments import checked_callable, checked_count
 from .deciding import Deciding
 from .errors import EnsembleError, InvalidPolicyError

@@ -1,4 +1,4 @@
-"""The errors of function transformers. Floor 5.
+"""The errors of function transformers.
 
     ResilienceError
     ├── CircuitOpenError            a circuit breaker lets nothing through at present

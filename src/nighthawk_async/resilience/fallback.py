@@ -1,12 +1,12 @@
-"""`fallback`: when one function fails, call another. Floor 5."""
+"""`fallback`: when one function fails, call another."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
 from ..errors import ExecutionError, ModelError
 from ..parallel import DeadlineExceededError, is_async_callable
-from ..runtime.attempts.error_notes import note_earlier_errors
-from ..runtime.attempts.retry_policy import leaves_of, may_be_retried
+from ..policies.attempts.error_notes import note_earlier_errors
+from ..policies.attempts.retry_policy import leaves_of, may_be_retried
 from ..runtime.error_text import describe_error
 from ..types.unset import UNSET, Unset
 from .arguments import Errors, checked_errors

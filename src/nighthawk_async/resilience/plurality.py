@@ -1,4 +1,4 @@
-"""The most frequent value. Floor 5. Pure."""
+"""The most frequent value. Pure."""
 
 from collections.abc import Iterable
 from typing import Generic, TypeVar

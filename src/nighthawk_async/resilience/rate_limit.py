@@ -1,4 +1,4 @@
-"""`rate_limit`: so many calls, or so many tokens, within any minute. Floor 5."""
+"""`rate_limit`: so many calls, or so many tokens, within any minute."""
 
 import threading
 from collections.abc import Awaitable, Callable, Generator
@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..models.pacing_counts import Start
 from ..models.pacing_lane import PacingLimits
 from ..parallel.clocks import is_loop_thread, is_worker_thread
-from ..runtime.budgets.stopwatch import shared_time
+from ..parallel.stopwatch import shared_time
 from ..runtime.environment import find_environment, get_environment, using_environment
 from ..runtime.usage_meter import UsageMeter
 from .arguments import checked_callable, checked_count

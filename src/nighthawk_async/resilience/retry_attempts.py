@@ -1,4 +1,4 @@
-"""The attempts of one call, or of one loop, carried out by tenacity. Floor 5.
+"""The attempts of one call, or of one loop, carried out by tenacity.
 
 Tenacity is imported when a function needs it: it is not small, and not every program tries again.
 """
@@ -10,11 +10,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..lazy_exports import LazyModule
-from ..runtime.attempts.error_notes import note_earlier_errors
-from ..runtime.attempts.retry_policy import RetryPolicy
-from ..runtime.attempts.retry_report import RetryScheduled, report_retry, report_retry_async
+from ..policies.attempts.error_notes import note_earlier_errors
+from ..policies.attempts.retry_policy import RetryPolicy
 from ..runtime.awaitable import is_awaitable
 from ..runtime.error_text import describe_error
+from ..runtime.retry_report import RetryScheduled, report_retry, report_retry_async
 from .waiting import raise_if_ending, raise_if_ending_async, sleep_from_sync, sleep_unless_ending
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
-"""`retrying`: try again when something fails. Floor 5.
+"""`retrying`: try again when something fails.
 
-When, and after how long, is decided by `runtime.attempts.retry_policy`; tenacity does the rest. It is loaded
+When, and after how long, is decided by `policies.attempts.retry_policy`; tenacity does the rest. It is loaded
 when the first function is retried, because not every program does.
 """
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar, Union, cas
 
 from ..lazy_exports import LazyModule
 from ..parallel import is_async_callable
-from ..runtime.attempts.retry_policy import ExponentialWait, RetryPolicy, asked_wait_seconds, leaves_of
-from ..runtime.attempts.retry_report import RetryScheduled
+from ..policies.attempts.retry_policy import ExponentialWait, RetryPolicy, asked_wait_seconds, leaves_of
+from ..runtime.retry_report import RetryScheduled
 from .arguments import Errors, checked_callable, checked_count, checked_errors, checked_seconds
 from .errors import CircuitOpenError
 from .retry_attempts import Attempt, Attempts, is_tenacity_wait, tenacity_wait

@@ -1,4 +1,4 @@
-"""The calls that share one rate limit: who goes now, who is next, what they took. Floor 5.
+"""The calls that share one rate limit: who goes now, who is next, what they took.
 
 What counts against the limits is decided by `models.pacing_counts`, as for the requests to a model. Here is
 only the queue: calls go in the order in which they came, from whichever thread or event loop. The first one
@@ -15,8 +15,8 @@ import anyio
 from ..models.pacing_counts import LimitCounts, Start
 from ..models.pacing_lane import Demand, PacingLimits
 from ..parallel import raise_if_cancel_requested
+from ..parallel.stopwatch import shared_time
 from ..parallel.task_current import told_to_end
-from ..runtime.budgets.stopwatch import shared_time
 from ..runtime.loop_event import LoopEvent
 
 __all__ = ["RateLimitStatistics", "SharedLimit"]

@@ -1,4 +1,4 @@
-"""Showing in a trace what a transformer did. Floor 5."""
+"""Showing in a trace what a transformer did."""
 
 from collections.abc import Mapping
 

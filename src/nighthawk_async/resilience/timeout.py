@@ -1,4 +1,4 @@
-"""`timeout`: a deadline as one of the transformers. Floor 5."""
+"""`timeout`: a deadline as one of the transformers."""
 
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast, overload

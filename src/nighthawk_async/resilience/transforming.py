@@ -1,4 +1,4 @@
-"""The one way to make a function from a function. Floor 5.
+"""The one way to make a function from a function.
 
 A transformer says how a call is carried out, once for each world: `run` for synchronous functions and
 `run_async` for asynchronous ones. The function that comes of it has the signature of the one that went in;

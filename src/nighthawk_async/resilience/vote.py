@@ -1,4 +1,4 @@
-"""`vote`: call a function several times at once, and take what most calls return. Floor 5."""
+"""`vote`: call a function several times at once, and take what most calls return."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload

@@ -1,4 +1,4 @@
-"""Making many calls at once until their rest makes no difference. Floor 5."""
+"""Making many calls at once until their rest makes no difference."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial

@@ -1,9 +1,9 @@
-"""Progress of a vote, and the weight of the calls that are left. Floor 5. Pure."""
+"""Progress of a vote, and the weight of the calls that are left. Pure."""
 
 from typing import Generic, TypeVar
 
 from ..parallel import Failed, Outcome
-from ..runtime.attempts.retry_policy import may_be_retried
+from ..policies.attempts.retry_policy import may_be_retried
 from ..runtime.model_access import find_interception_error
 from .errors import VoteError
 from .plurality import Votes

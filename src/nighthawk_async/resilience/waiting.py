@@ -1,4 +1,4 @@
-"""Waiting in synchronous code as asynchronous code does: within deadlines, cancellable. Floor 5.
+"""Waiting in synchronous code as asynchronous code does: within deadlines, cancellable.
 
 In a worker thread of an event loop the waiting is done on that loop, so the cancellation of whoever waits
 for the thread reaches it. Any other thread gets an event loop for as long as it waits. A thread that runs an

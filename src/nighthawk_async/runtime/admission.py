@@ -1,4 +1,4 @@
-"""Admission of a run's steps: the number in flight at once, and their order. Floor 3.
+"""Admission of a run's steps: the number in flight at once, and their order.
 
 Steps are admitted in the order in which they ask, whichever event loop of the run they are on. A step that a
 step in flight brings about is not asked to wait: it joins the place of that one, which would otherwise wait

@@ -1,4 +1,4 @@
-"""Resolving annotations when they are needed. Floor 3."""
+"""Resolving annotations when they are needed."""
 
 import operator
 from collections.abc import Generator, Iterator, Mapping

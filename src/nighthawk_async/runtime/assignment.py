@@ -1,4 +1,4 @@
-"""Assignments of `nh_assign` to a step's state (specification 8.3). Floor 3."""
+"""Assignments of `nh_assign` to a step's state (specification 8.3)."""
 
 import re
 from collections.abc import Callable, Generator
@@ -13,8 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from ..errors import ToolBoundaryError, ToolValidationError
 from .error_text import describe_error, describe_validation_error
-from .mutation.snapshot import Snapshot
 from .plain_data import validate_data
+from .snapshot import Snapshot
 from .step_context import StepContext
 from .validation import can_validate, validate_value
 

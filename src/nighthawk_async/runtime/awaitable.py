@@ -1,4 +1,4 @@
-"""Awaitable values of user code, and awaiting them. Floor 3."""
+"""Awaitable values of user code, and awaiting them."""
 
 import inspect
 from collections.abc import Awaitable

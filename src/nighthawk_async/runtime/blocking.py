@@ -1,13 +1,13 @@
-"""Sending a synchronous function to a worker thread. Floor 3."""
+"""What the code of a step waits for outside of its actor: worker threads, and people."""
 
 import functools
 import inspect
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..threads import call_in_thread
 
-__all__ = ["BlockingCall", "blocking"]
+__all__ = ["BlockingCall", "PausedCode", "blocking"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -23,6 +23,18 @@ class BlockingCall(Generic[Result]):
 
     def __await__(self) -> Generator[Any, Any, Result]:
         return call_in_thread(self._call).__await__()
+
+
+class PausedCode:
+    """Guarded code that has to wait for people. Await it, outside of the actor, to go on with it."""
+
+    __slots__ = ("_coroutine",)
+
+    def __init__(self, coroutine: Coroutine[Any, Any, object]) -> None:
+        self._coroutine = coroutine
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        return self._coroutine.__await__()
 
 
 def blocking(function: Callable[Parameters, Result]) -> Callable[Parameters, BlockingCall[Result]]:

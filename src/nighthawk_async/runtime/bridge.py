@@ -1,4 +1,4 @@
-"""From synchronous code into the one async implementation. Floor 3."""
+"""From synchronous code into the one async implementation."""
 
 import warnings
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-"""Calls of natural functions: a scope for tools, a node for observers. Floor 3."""
+"""Calls of natural functions: a scope for tools, a node for observers."""
 
 import inspect
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from ..observation import NodeWriter, find_node_writer, observed, using_node_wri
 from ..parallel.endings import state_after
 from .environment import find_environment, using_environment
 from .returns import ReturnCheck
-from .tools.registry import ToolScope
+from .tool_function import ToolScope
 
 __all__ = ["CallDoor", "GeneratorExtent"]
 

@@ -1,8 +1,8 @@
-"""Objects of write bindings that the code of a step has changed in place (specification 8.3). Floor 3."""
+"""Objects of write bindings that the code of a step has changed in place (specification 8.3)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from .mutation.snapshot import Snapshot
+from .snapshot import Snapshot
 
 __all__ = ["ChangedRoots"]
 

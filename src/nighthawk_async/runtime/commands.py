@@ -1,4 +1,4 @@
-"""The messages of a step actor and what each decides: functions of a step's state that do not wait. Floor 3.
+"""The messages of a step actor and what each decides: functions of a step's state that do not wait.
 
 A command gives its reply, or an `Awaited`: what its sender is to await, and what to do in the actor's turn
 once that has a value.
@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,15 +20,13 @@ from ..errors import ToolEvaluationError
 from ..types.unset import UNSET
 from .assignment import AssignmentTarget, assign
 from .awaitable import is_awaitable
+from .blocking import PausedCode
+from .call_guard import CallGuard
 from .error_text import describe_error
 from .expression import StepNamespace, bound_names, compile_expression, compile_statements, mentioned_names
-from .permissions.paused_code import PausedCode
 from .slow_calls import SlowCall, Stretch, slow_code, slow_tool
 from .step_code import statements_filename
 from .step_context import StepContext
-
-if TYPE_CHECKING:
-    from .permissions.guarded_calls import CallGuard
 
 __all__ = ["Assign", "Awaited", "Call", "Command", "Evaluate", "Execute", "Resume", "StepState"]
 
@@ -44,18 +42,16 @@ class StepState(Struct, kw_only=True, eq=False):
 
     context: StepContext
     namespace: StepNamespace
-    call_guard: "CallGuard | None" = None
+    call_guard: CallGuard | None = None
     executed_statements: int = 0
 
     def run(self, code: types.CodeType, text: str, mode: Literal["eval", "exec"]) -> object:
-        """Run code, guarded when there is a guard; see `StepNamespace.run` and `run_guarded`."""
+        """Run code, guarded when there is a guard; see `StepNamespace.run` and `CallGuard.run`."""
         self.context.changes.remember(mentioned_names(code))
         self.context.checked.clear()  # code may reach them by other names
         if self.call_guard is None:
             return self.namespace.run(code)
-        from .permissions.guarded_calls import run_guarded  # here, because of what policies.py says
-
-        return run_guarded(self.namespace, self.call_guard, code, text, mode)
+        return self.call_guard.run(self.namespace, code, text, mode)
 
 
 Continuation: TypeAlias = Callable[[StepState, object], object]

@@ -1,4 +1,4 @@
-"""Validating how a step ends (specification 8.4, 8.5 and 9). Floor 3."""
+"""Validating how a step ends (specification 8.4, 8.5 and 9)."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +14,7 @@ from ..errors import (
     ToolBoundaryError,
     ToolEvaluationError,
     ToolValidationError,
+    VerificationError,
 )
 from ..pickling import reduced_with_mappings
 from ..types.outcomes import (
@@ -36,6 +37,7 @@ from .validation import type_name, validate_value
 
 __all__ = [
     "INITIALIZE_IT",
+    "OutcomeRefusedError",
     "Rewriter",
     "StepResult",
     "done_note",
@@ -45,8 +47,8 @@ __all__ = [
     "rewritten",
 ]
 
-Rewriter: TypeAlias = Literal["BeforeCommit", "inspect_step_commit"]
-"""What can change a commit: hooks or oversight, as errors name them."""
+Rewriter: TypeAlias = str
+"""What has changed a commit, as errors name it: `BeforeCommit`, `inspect_step_commit`, or a policy."""
 
 INITIALIZE_IT = "; initialize it in Python if the block may leave it alone"
 """What an error says to the programmer, and not to the model."""
@@ -58,6 +60,10 @@ _OUTCOME_TYPES = (
     ContinueStepOutcome,
     RaiseStepOutcome,
 )
+
+
+class OutcomeRefusedError(VerificationError):
+    """A check refused an outcome, and the step may go on. Never leaves the step."""
 
 
 class StepResult(Struct, frozen=True, kw_only=True):

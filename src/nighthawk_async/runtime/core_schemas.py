@@ -1,4 +1,4 @@
-"""pydantic's core schema of a type, with what pydantic leaves out. Floor 3.
+"""pydantic's core schema of a type, with what pydantic leaves out.
 
 Instances of attrs classes and msgspec structs may be given as dicts of their fields, and a member of an
 enumeration by its name.

@@ -1,4 +1,4 @@
-"""The JSON Schema of values that are given as data, from pydantic's core schemas. Floor 3.
+"""The JSON Schema of values that are given as data, from pydantic's core schemas.
 
 It allows nothing that validation refuses, as far as JSON Schema can say it: pydantic's own is about what it
 writes, too, and leaves out the keys of dicts and the digits of decimals.

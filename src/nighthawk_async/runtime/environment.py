@@ -1,14 +1,13 @@
-"""The environment of a step: one frozen value in one context variable (specification 10). Floor 3."""
+"""The environment of a step: one frozen value in one context variable (specification 10)."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from ..errors import NighthawkError
-from ..lazy_exports import LazyModule
 from ..types.execution import ExecutionRef
+from ..types.partial_values import PartialSink
 from .nesting import DEFAULT_MAX_DEPTH
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState
@@ -16,13 +15,8 @@ from .step import Step
 from .step_actor import StepActor
 from .step_context import StepContext
 from .step_executor import StepExecutor
-from .tools.registry import GLOBAL_TOOLS, ToolScope
+from .tool_function import GLOBAL_TOOLS, ToolScope
 from .usage_meter import UsageMeter
-
-if TYPE_CHECKING:
-    from .oversight import inspection
-else:
-    inspection = LazyModule("nighthawk_async.runtime.oversight.inspection")  # for annotations
 
 __all__ = [
     "Environment",
@@ -34,7 +28,6 @@ __all__ = [
     "get_environment",
     "get_execution_ref",
     "get_implicit_references",
-    "get_oversight",
     "get_step_executor",
     "get_system_prompt_suffix_fragments",
     "get_usage_meter",
@@ -56,7 +49,8 @@ class Environment:
         system_prompt_suffix_fragments: Texts appended to system prompts in this extent.
         user_prompt_suffix_fragments: Texts appended to user prompts in this extent.
         implicit_references: Names and values that every block in this extent can use.
-        policies: What governs the steps in this extent.
+        policies: The active policies.
+        partial_sinks: The receivers of the values of steps while answers stream.
         step: The step in progress; None between steps.
         step_path: The addresses of the blocks in progress in this run, outermost first.
         max_depth: How many steps may be within each other, those around this extent included.
@@ -71,14 +65,10 @@ class Environment:
     user_prompt_suffix_fragments: tuple[str, ...] = ()
     implicit_references: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
     policies: Policies = NO_POLICIES
+    partial_sinks: tuple[PartialSink, ...] = ()
     step: Step | None = None
     step_path: tuple[str, ...] = ()
     max_depth: int = DEFAULT_MAX_DEPTH
-
-    @property
-    def oversight(self) -> "inspection.Oversight | None":
-        """The inspector of tool calls and commits; None for none."""
-        return self.policies.oversight
 
 
 _environment: ContextVar[Environment | None] = ContextVar("nighthawk_async_environment", default=None)
@@ -210,12 +200,3 @@ def get_implicit_references() -> Mapping[str, object]:
         NighthawkError: No run is active.
     """
     return get_environment().implicit_references
-
-
-def get_oversight() -> "inspection.Oversight | None":
-    """Return the active inspector of tool calls and commits; None for none.
-
-    Raises:
-        NighthawkError: No run is active.
-    """
-    return get_environment().oversight

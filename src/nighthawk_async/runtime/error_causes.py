@@ -1,4 +1,4 @@
-"""An error with what caused it. Floor 3."""
+"""An error with what caused it."""
 
 from collections.abc import Iterator
 from typing import cast

@@ -1,12 +1,16 @@
-"""An error as a text: for the model, and for where no content may be shown. Floor 3."""
+"""Errors and functions as texts: for the model, and for where no content may be shown."""
 
 import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from pydantic import ValidationError
 
 from ..errors import NighthawkError, ToolBoundaryError
 
 __all__ = [
+    "callable_name",
     "describe_error",
     "describe_validation_error",
     "message_without_content",
@@ -84,3 +88,10 @@ def _message(error: BaseException) -> str:
         return str(error)
     except Exception:  # `__str__` of the user's exception may raise anything, and nothing else is lost
         return "its message cannot be shown"
+
+
+def callable_name(function: Callable[..., Any]) -> str:
+    """Return the name of a function of the program for errors and traces."""
+    function = function.func if isinstance(function, partial) else function
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) else type(function).__qualname__

@@ -1,4 +1,4 @@
-"""Marks of executions on errors and log records. Floor 3."""
+"""Marks of executions on errors and log records."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Python expressions and statements over a step's names. Floor 3.
+"""Python expressions and statements over a step's names.
 
 The names resolve as in Python: step locals, then step globals, then builtins. Code runs as a module would
 whose variables are the step locals, so functions, classes, lambdas, comprehensions and `global` statements

@@ -1,4 +1,4 @@
-"""Checking the models and dataclasses that a value is made of, as pydantic would check new ones. Floor 3.
+"""Checking the models and dataclasses that a value is made of, as pydantic would check new ones.
 
 pydantic takes an instance for valid, whatever happened to it since it was made, and `revalidate_instances`
 would replace it by a copy without its private attributes. Here an instance is checked on a copy, with the
@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, cast
 from pydantic import BaseModel
 
 from .core_schemas import adapted_core_schema, changed, schema_validator, with_inner
-from .mutation.mutable_state import copy_attributes
+from .mutable_state import copy_attributes
 from .unchanged import kept
 
 __all__ = ["Validator", "compiled"]

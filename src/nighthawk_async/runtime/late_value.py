@@ -1,4 +1,4 @@
-"""The return value of a commit that is inspected before its return expression is evaluated. Floor 3.
+"""The return value of a commit that is inspected before its return expression is evaluated.
 
 What hooks and oversight are shown of such a commit has no return value yet. Whoever reads it all the same
 wants to decide about the value: what it answers does not count, and it is asked again once there is one. So
@@ -13,7 +13,16 @@ from typing import Any, NoReturn, TypeVar, cast
 from ..errors import NighthawkError
 from ..types.unset import UNSET, Unset
 
-__all__ = ["ask_early", "described", "raise_unknown", "reveal", "shown", "wants_value", "with_changes"]
+__all__ = [
+    "ask_early",
+    "described",
+    "raise_unknown",
+    "reveal",
+    "shown",
+    "value_of",
+    "wants_value",
+    "with_changes",
+]
 
 Answer = TypeVar("Answer")
 Subject = TypeVar("Subject")
@@ -90,6 +99,11 @@ def raise_unknown(subject: object, name: str) -> NoReturn:
     raise NighthawkError(
         "The return expression of this commit is not evaluated; see commit.outcome.return_expression."
     )
+
+
+def value_of(subject: object) -> object:
+    """Return the return value of what shows a commit; UNSET while it has none."""
+    return object.__getattribute__(subject, _FIELD) if _has_value(subject) else UNSET
 
 
 def described(subject: object) -> str:

@@ -1,4 +1,4 @@
-"""Calls and events for an event loop, from any thread. Floor 3."""
+"""Calls and events for an event loop, from any thread."""
 
 from collections.abc import Callable
 from contextlib import suppress

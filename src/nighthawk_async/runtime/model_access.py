@@ -1,8 +1,7 @@
-"""Access of executors to a model, and interception by recorders. Floor 3.
+"""The source of a response: a model, or an interceptor such as a recorder.
 
-Executors open every response here. An interceptor in force answers in the model's place, or asks the model
-itself and looks on. It is a context variable, so it flows into steps, threads and nested runs. Budgets and
-hooks come before it.
+An active interceptor answers in the model's place, or asks the model itself and looks on. It is a context
+variable, so it flows into steps, threads and nested runs. Policies come before it.
 """
 
 from collections.abc import AsyncIterator
@@ -11,21 +10,16 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from ..errors import NighthawkError
-from ..observation import find_node_writer
 from ..ports import Model
 from ..types.model import ModelEvent, ModelRequest
-from .budgets.told_usage import TellsUsage, usage_so_far
 from .environment import find_environment
-from .telemetry.doors import traced_response
 
 __all__ = [
     "InterceptionError",
     "ModelInterceptor",
-    "TellsUsage",
+    "ask_source",
     "find_interception_error",
     "needs_endpoint",
-    "open_stream",
-    "usage_so_far",
     "using_interceptor",
     "using_interceptor_everywhere",
 ]
@@ -71,36 +65,23 @@ _interceptor: ContextVar[ModelInterceptor | None] = ContextVar(
 _everywhere: list[ModelInterceptor] = []
 
 
-def open_stream(
-    model: Model, request: ModelRequest
-) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-    """Send a request and stream its response; see `ports.Model.stream`.
+def ask_source(model: Model, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
+    """Send a request to the model, or to the active interceptor; see `ports.Model.stream`.
 
     Args:
         model: The model to ask.
         request: The request.
 
     Raises:
-        InterceptionError: An interceptor is in force and has no answer.
-        BudgetExceededError: A budget has no room for it, on entering.
-        ExecutionError: A hook vetoed it, on entering.
-        ConfigurationError: The request asks for what the model lacks, or a budget cannot be kept.
+        InterceptionError: The interceptor has no answer.
+        ConfigurationError: The request asks for what the model lacks.
         ModelError: The request failed.
     """
+    interceptor = _find_interceptor()
+    if interceptor is None:
+        return model.stream(request)
     environment = find_environment()
-    if environment is None or not (environment.policies.budgets or environment.policies.hooks):
-        stream = _open(model, request)
-    else:
-        from .governed_stream import GovernedStream  # here, because of what policies.py says
-
-        stream = GovernedStream(model, request, environment, open_stream=_open)
-    node = find_node_writer()
-    if node is None:
-        return stream
-    from .told_stream import ToldStream  # here, because most requests are watched by nobody
-
-    step = None if environment is None else environment.step
-    return ToldStream(stream, model, request, around=node, step=step)
+    return interceptor.stream(model, request, () if environment is None else environment.step_path)
 
 
 def needs_endpoint() -> bool:
@@ -152,20 +133,6 @@ class using_interceptor_everywhere:  # noqa: N801
 
     def __exit__(self, *exc_details: object) -> None:
         _everywhere.remove(self._interceptor)
-
-
-def _open(model: Model, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-    return traced_response(_open_response(model, request), model, request)
-
-
-def _open_response(
-    model: Model, request: ModelRequest
-) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-    interceptor = _find_interceptor()
-    if interceptor is None:
-        return model.stream(request)
-    environment = find_environment()
-    return interceptor.stream(model, request, () if environment is None else environment.step_path)
 
 
 def _find_interceptor() -> ModelInterceptor | None:

@@ -1,4 +1,4 @@
-"""Depth of nested steps: its limit, and cancellation at any depth. Floor 3.
+"""Depth of nested steps: its limit, and cancellation at any depth.
 
 A step that a model brings about within a step, through a tool, keeps everything around it waiting. Where a
 model calls the function that it works for, that would go on for ever; so a run has a limit.

@@ -1,4 +1,4 @@
-"""A response that is handed on, event by event, by who takes note of it. Floor 3."""
+"""A response that is handed on, event by event, by who takes note of it."""
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator

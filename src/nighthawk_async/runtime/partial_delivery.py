@@ -1,12 +1,11 @@
-"""Delivery of the values of a step to listeners, while its model's answer streams. Floor 3.
+"""Delivery of the values of a step to listeners, while its model's answer streams.
 
 Nobody holds the stream up, and nothing piles up: who is slow gets the latest values, and not those between.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from anyio.abc import TaskGroup
 
@@ -14,12 +13,11 @@ from ..actors import BareTaskGroup
 from ..types.partial_values import RETURN_NAME, PartialSink, PartialValues
 from .conclude import StepResult
 from .environment import Environment
+from .policies import tell_all
+from .policy import Listener
 from .step import Step
 
-if TYPE_CHECKING:
-    from .hooks.registry import Hooks
-
-__all__ = ["PartialDelivery"]
+__all__ = ["PartialDelivery", "delivery_of"]
 
 Result = TypeVar("Result")
 
@@ -27,12 +25,12 @@ Result = TypeVar("Result")
 class PartialDelivery:
     """Delivers the values of one step; see `step.PartialListeners`.
 
-    Hooks are called in a task of their own, one call at a time.
+    Listeners are told in a task of their own, one at a time.
 
     Args:
         environment: What is in force in the step.
         step: The step.
-        on_partial: The callback of the function, as a hook; None for none.
+        on_partial: Who is told for the function; None for nobody.
     """
 
     __slots__ = (
@@ -41,20 +39,19 @@ class PartialDelivery:
         "_environment",
         "_is_closed",
         "_latest",
+        "_listeners",
         "_sinks",
         "_step",
         "_task_group",
         "_to_call_with",
     )
 
-    def __init__(self, environment: Environment, step: Step, on_partial: "Hooks | None") -> None:
-        if on_partial is not None:
-            policies = environment.policies
-            policies = replace(policies, hooks=(*policies.hooks, on_partial))
-            environment = replace(environment, policies=policies)  # for what is delivered here, alone
+    def __init__(self, environment: Environment, step: Step, on_partial: Listener | None) -> None:
+        listeners = environment.policies.listeners
+        self._listeners = listeners if on_partial is None else (*listeners, on_partial)
         self._environment = environment
         self._step = step
-        self._sinks: list[PartialSink] = [*environment.policies.partial_sinks]
+        self._sinks: list[PartialSink] = [*environment.partial_sinks]
         self._attempts = 0
         self._latest: PartialValues | None = None
         self._task_group: TaskGroup | None = None
@@ -70,7 +67,7 @@ class PartialDelivery:
 
     @property
     def _has_calls(self) -> bool:
-        return any(hooks.functions_for(PartialValues) for hooks in self._environment.policies.hooks)
+        return any(listener.listens_to(PartialValues) for listener in self._listeners)
 
     def add_sink(self, sink: PartialSink) -> None:
         """Deliver to somebody else too, beginning with the latest values."""
@@ -112,7 +109,7 @@ class PartialDelivery:
             sink.step_ended(self._step.execution.id)
 
     async def calling_while(self, carry_out: Callable[[], Awaitable[Result]]) -> Result:
-        """Call hooks while something is carried out; returns after the last call.
+        """Tell listeners while something is carried out; returns after the last call.
 
         Args:
             carry_out: Carries the step out, up to `end`.
@@ -120,7 +117,7 @@ class PartialDelivery:
         Raises:
             HookError: One of them failed. What is carried out is cancelled.
         """
-        if not self._environment.policies.hooks:
+        if not self._listeners:
             return await carry_out()
         async with BareTaskGroup() as self._task_group:
             return await carry_out()
@@ -145,9 +142,21 @@ class PartialDelivery:
                 self._task_group.start_soon(self._call)
 
     async def _call(self) -> None:
-        from .hooks.calls import tell  # here, because of what policies.py says
-
         while (partial := self._to_call_with) is not None:
             self._to_call_with = None
-            await tell(self._environment, partial)
+            await tell_all(self._listeners, partial)
         self._calls_at_present = False
+
+
+def delivery_of(environment: Environment, step: Step, on_partial: Listener | None) -> PartialDelivery | None:
+    """The delivery of the values of a step; None when nobody can want them.
+
+    Args:
+        environment: What is active in the step.
+        step: The step.
+        on_partial: Who is told for the function; None for nobody.
+    """
+    is_wanted = on_partial is not None or step.actor.node is not None or environment.partial_sinks
+    if not (is_wanted or environment.policies.listeners):
+        return None
+    return PartialDelivery(environment, step, on_partial)

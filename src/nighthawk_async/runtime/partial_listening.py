@@ -1,4 +1,4 @@
-"""`partial_values`: the values of steps as they come, to iterate over. Floor 3."""
+"""`partial_values`: the values of steps as they come, to iterate over."""
 
 import threading
 from collections import OrderedDict
@@ -96,9 +96,9 @@ class PartialValuesStream(AsyncIterator[PartialValues]):
             event.set()
 
     def _listen_below(self) -> None:
-        policies = get_environment().policies
-        policies = replace(policies, partial_sinks=(*policies.partial_sinks, self))
-        self._stack.enter_context(using_environment(replace(get_environment(), policies=policies)))
+        environment = get_environment()
+        sinks = (*environment.partial_sinks, self)
+        self._stack.enter_context(using_environment(replace(environment, partial_sinks=sinks)))
 
     def _listen_to_step(self, environment: Environment) -> None:
         step = environment.step

@@ -1,4 +1,4 @@
-"""Values given as plain data: the JSON Schema of what is allowed, and the way back to objects. Floor 3.
+"""Values given as plain data: the JSON Schema of what is allowed, and the way back to objects.
 
 A value of JSON is validated by pydantic's rules for JSON: the text of a date is one, in strict models too. So
 more is accepted than the schema says, "5" for a number for example, but never less.

@@ -1,79 +1,173 @@
-"""The policies for the steps of a scope, in one frozen value. Floor 3.
+"""The active policies of a run, scope or step, as one frozen value."""
 
-Each policy's own module holds its type and its decisions; here stands only what is in force. A run begins
-with what must hold in every run inside; a scope changes what it is told to.
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Literal, TypeVar
 
-A policy is loaded where one of its kind is in force, and not before: together they are a quarter of the
-library's own modules that a first step would load. So whoever asks a policy imports it there and then, once
-it is known that there is one.
-"""
+from ..errors import HookError
+from .policy import ExtentEvents, Listener, Policy, PolicyMethod, Position
 
-from __future__ import annotations
+__all__ = ["NO_POLICIES", "Policies", "active_policies", "extent_events", "tell_all"]
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
-
-from .budgets.account import BudgetAccount, Payer
-
-if TYPE_CHECKING:
-    from ..types.partial_values import PartialSink
-    from .attempts.resilience import StepResilience
-    from .budgets.terms import BudgetTerms
-    from .hooks.registry import Hooks
-    from .human.handler import HumanHandler
-    from .oversight.inspection import Oversight
-    from .oversight.verification import Verification
-    from .permissions.permissions import Permissions
-
-__all__ = ["NO_POLICIES", "Policies"]
+Kind = TypeVar("Kind", bound=Policy)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Policies:
-    """The policies in force.
+    """The active policies.
 
     Args:
-        oversight: What inspects tool calls and commits; None for nothing.
-        hooks: What is called for events, those of outer scopes first.
-        outer_hooks: The hooks of the runs around this one, which are told of their budgets.
-        human: What asks people; None for nobody.
-        permissions: What calls are permitted; all of them hold.
-        budgets: The accounts that everything is charged to, outermost first.
-        step_budgets: What each step may spend, by an account of its own.
-        payers: The steps in progress that are charged to budgets, outermost first.
-        verifications: The checks that say whether a step is done, those of outer scopes first.
-        resilience: What gives each step another chance; None for nothing.
-        partial_sinks: The receivers of values while answers stream.
-        is_verifying: Whether the steps belong to such a check, so that they are not checked themselves.
+        policies: The policies, in any order.
+        outer_listeners: The listeners of the runs around this one, which are told of what concerns these.
+
+    Attributes:
+        active: The policies, outermost first.
+        outer_listeners: As given.
     """
 
-    oversight: Oversight | None = None
-    hooks: tuple[Hooks, ...] = ()
-    outer_hooks: tuple[Hooks, ...] = ()
-    human: HumanHandler | None = None
-    permissions: tuple[Permissions, ...] = ()
-    budgets: tuple[BudgetAccount, ...] = ()
-    step_budgets: tuple[BudgetTerms, ...] = ()
-    payers: tuple[Payer, ...] = ()
-    verifications: tuple[Verification, ...] = ()
-    resilience: StepResilience | None = None
-    partial_sinks: tuple[PartialSink, ...] = ()
-    is_verifying: bool = False
+    __slots__ = ("_with_method", "active", "outer_listeners")
+
+    def __init__(self, policies: Iterable[Policy] = (), *, outer_listeners: Sequence[Listener] = ()) -> None:
+        self.active: tuple[Policy, ...] = tuple(sorted(policies, key=_position_of))
+        self.outer_listeners: tuple[Listener, ...] = tuple(outer_listeners)
+        self._with_method: dict[PolicyMethod, tuple[Policy, ...]] = {}
+
+    def that(self, method: PolicyMethod) -> tuple[Policy, ...]:
+        """The policies that override a method, outermost first."""
+        found = self._with_method.get(method)
+        if found is None:
+            found = tuple(policy for policy in self.active if method in policy.overridden)
+            self._with_method[method] = found
+        return found
+
+    def has(self, position: Position) -> bool:
+        """Whether a policy is active at a position."""
+        return any(policy.position is position for policy in self.active)
+
+    def find(self, kind: type[Kind]) -> Kind | None:
+        """The policy of a class of which one at most is active; None for none."""
+        return next((policy for policy in self.active if type(policy) is kind), None)
+
+    def with_policy(self, policy: Policy) -> "Policies":
+        """The same with a policy in place of the one of its class."""
+        return self._replaced((*self._others(type(policy)), policy))
+
+    def without(self, kind: type[Policy]) -> "Policies":
+        """The same without the policy of a class."""
+        return self._replaced(self._others(kind))
+
+    def with_only(self, position: Position, policy: Policy | None) -> "Policies":
+        """The same with one policy, or none, at a position."""
+        others = [each for each in self.active if each.position is not position]
+        if policy is None:
+            return self if len(others) == len(self.active) else self._replaced(others)
+        return self._replaced((*others, policy))
+
+    def adding(self, policies: Iterable[Policy]) -> "Policies":
+        """The same with a program's own policies, each object once."""
+        return self._replaced(dict.fromkeys((*self.active, *policies)))
+
+    def without_own(self) -> "Policies":
+        """The same without the program's own policies."""
+        return self.with_only(Position.OWN, None)
+
+    def of_function(self, policies: Iterable[Policy]) -> "Policies":
+        """The same with the policies of a function, which is about to be called."""
+        inside = self
+        for policy in policies:
+            outer = inside.find(type(policy))
+            inside = inside.with_policy(policy if outer is None else policy.within(outer))
+        return inside
+
+    def of_step(self) -> "Policies":
+        """The same for one step."""
+        if not self.that("for_step"):
+            return self
+        return self._replaced(policy.for_step() for policy in self.active)
+
+    def of_inner_run(self) -> "Policies":
+        """Those that stay active in a run inside."""
+        return Policies(
+            (policy for policy in self.active if policy.holds_in_inner_runs),
+            outer_listeners=(*self.outer_listeners, *self.listeners),
+        )
 
     @property
     def govern_tool_calls(self) -> bool:
         """Whether any of them looks at tool calls."""
-        return bool(self.hooks or self.permissions or self.budgets) or self.oversight is not None
+        return bool(self.that("guard_tool_call") or self.that("after_tool_call"))
 
-    def with_budgets(self, *accounts: BudgetAccount) -> Policies:
-        """The same with further budgets, those that are in force already left out."""
-        new = tuple(account for account in accounts if account not in self.budgets)
-        return replace(self, budgets=(*self.budgets, *new)) if new else self
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Those who are told of events."""
+        return tuple(listener for policy in self.that("listeners") for listener in policy.listeners())
 
-    def of_step(self) -> Policies:
-        """The same for one step, which has accounts of its own."""
-        within = self.with_budgets(*map(BudgetAccount, self.step_budgets)) if self.step_budgets else self
-        return replace(within, payers=(*within.payers, Payer())) if within.budgets else within
+    async def report(self, event: object) -> None:
+        """Tell of an event; see `Policy.report`.
+
+        Raises:
+            StepAbortedError: Somebody who was told ends the step.
+            HookError: Somebody who was told failed.
+        """
+        for policy in self.that("report"):
+            await policy.report(event)
+
+    def report_at_once(self, event: object) -> None:
+        """Tell of an event where nothing can be awaited; see `Policy.report_at_once`."""
+        for policy in self.that("report"):
+            policy.report_at_once(event)
+
+    def report_end(self, event: object, error: BaseException | None) -> None:
+        """Tell of an end where nothing can be awaited; see `Policy.report_end`."""
+        for policy in self.that("report"):
+            policy.report_end(event, error)
+
+    def _others(self, kind: type[Policy]) -> list[Policy]:
+        return [policy for policy in self.active if type(policy) is not kind]
+
+    def _replaced(self, policies: Iterable[Policy]) -> "Policies":
+        return Policies(policies, outer_listeners=self.outer_listeners)
+
+
+async def tell_all(listeners: Iterable[Listener], event: object) -> None:
+    """Tell every listener of an event, also when others fail.
+
+    Raises:
+        HookError: Some failed: the first one, with notes on the others.
+    """
+    failure: HookError | None = None
+    for listener in listeners:
+        try:
+            await listener.tell(event)
+        except HookError as error:
+            if failure is None:
+                failure = error
+            else:
+                failure.add_note(str(error))
+    if failure is not None:
+        raise failure
+
+
+@contextmanager
+def active_policies(policies: Policies) -> Generator[None, None, None]:
+    """The extent of a run or scope, as policies have it; see `Policy.active`."""
+    with ExitStack() as stack:
+        for policy in policies.that("active"):
+            extent = policy.active()
+            if extent is not None:
+                stack.enter_context(extent)
+        yield
+
+
+def extent_events(policies: Policies, kind: Literal["run", "scope"]) -> Iterator[ExtentEvents]:
+    """What policies do at the beginning and the end of a run or scope; see `Policy.extent_events`."""
+    for policy in policies.that("extent_events"):
+        events = policy.extent_events(kind)
+        if events is not None:
+            yield events
+
+
+def _position_of(policy: Policy) -> int:
+    return policy.position
 
 
 NO_POLICIES = Policies()

@@ -1,4 +1,4 @@
-"""Threads with an event loop of their own, for synchronous natural functions. Floor 3."""
+"""Threads with an event loop of their own, for synchronous natural functions."""
 
 import threading
 from collections.abc import Awaitable, Callable

@@ -1,9 +1,9 @@
-"""Making the state of a step from a block and the variables around it (specification 7, 8.1). Floor 3."""
+"""Making the state of a step from a block and the variables around it (specification 7, 8.1)."""
 
 import builtins
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from msgspec import Struct, field
 
@@ -13,13 +13,10 @@ from ..natural.program import NaturalProgram, permitted_kinds
 from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
 from .annotations import resolve_annotation, return_type
+from .policy import Listener, Policy
 from .returns import ReturnCheck
 from .step_context import StepContext
 from .validation import can_validate, check_type, type_name
-
-if TYPE_CHECKING:
-    from .hooks.registry import Hooks
-    from .oversight.verification import Verification
 
 __all__ = ["NaturalSite", "prepare_step", "step_id_of"]
 
@@ -32,18 +29,18 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
         annotations: Gives the function's annotations; called at a step, since they may name what comes later.
         is_generator: Whether the function is a generator or async generator.
         captured: Values of enclosing variables that only block texts mention, seen at decoration.
-        verifications: The checks that say whether the function's steps are done.
+        policies: The function's own policies, for its steps alone and not for what they bring about.
         return_check: Knows what the function may return; None when anything.
-        on_partial: The hook that gets the values of the function's steps while answers stream; None for none.
+        on_partial: Who is told the values of the function's steps while answers stream; None for nobody.
     """
 
     module_globals: dict[str, object]
     annotations: Callable[[], Mapping[str, object]]
     is_generator: bool = False
     captured: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
-    verifications: "tuple[Verification, ...]" = ()
+    policies: tuple[Policy, ...] = ()
     return_check: ReturnCheck | None = None
-    on_partial: "Hooks | None" = None
+    on_partial: Listener | None = None
 
 
 def step_id_of(block: NaturalBlock) -> str:

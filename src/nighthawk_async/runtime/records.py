@@ -1,4 +1,4 @@
-"""The fields of attrs classes and msgspec structs, of which pydantic knows nothing. Floor 3.
+"""The fields of attrs classes and msgspec structs, of which pydantic knows nothing.
 
 attrs is an optional library of the user's: it is never imported here.
 """

@@ -1,4 +1,4 @@
-"""Resources of a run, opened once and closed at its end: connection pools, embedded model servers. Floor 3.
+"""Resources of a run, opened once and closed at its end: connection pools, embedded model servers.
 
 Resources belong to one event loop, and are closed when nobody on that loop uses them any more: neither the
 run that was entered there with `async with`, nor the portal thread, nor a step in progress.

@@ -1,4 +1,4 @@
-"""Validation of returned values against annotations, whichever way a function returns. Floor 3.
+"""Validation of returned values against annotations, whichever way a function returns.
 
 What a block returns is validated when its step ends, what Python code returns by the `ReturnCheck` of the
 function; both come to `validated_return`.

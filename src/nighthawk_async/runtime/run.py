@@ -1,12 +1,11 @@
-"""`run`: the extent in which an executor carries steps out (specification 10). Floor 3."""
+"""A run: the extent in which an executor carries steps out (specification 10)."""
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from contextvars import copy_context
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, cast, get_args
 
 import anyio
 import anyio.to_thread
@@ -15,33 +14,22 @@ from anyio.abc import TaskGroup
 from ..actors import BareTaskGroup
 from ..errors import NighthawkError
 from ..executions import find_execution
-from ..lazy_exports import LazyModule
 from ..observation import observed
 from ..parallel import open_task_root
 from ..types.execution import ExecutionRef
-from .admission import checked_max_concurrent_steps
-from .budgets.account import in_force
 from .environment import Environment, current_tool_scope, find_environment, using_environment
 from .execution_marks import mark_log_records
-from .human.stand_in import find_stand_in
-from .mutation.report import ConcurrentMutation
-from .nesting import DEFAULT_MAX_DEPTH, inner_max_depth
-from .policies import NO_POLICIES, Policies
+from .nesting import inner_max_depth
+from .policies import Policies, active_policies, extent_events
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
 from .step_executor import StepExecutor, check_executor
 from .surroundings import Surroundings
-from .tools.registry import ToolScope
+from .tool_function import ToolScope
 from .tracing import identity_attributes, span
 from .usage_meter import UsageMeter
 
-if TYPE_CHECKING:
-    from . import run_policies
-    from .hooks.extents import ExtentEvents
-else:
-    run_policies = LazyModule("nighthawk_async.runtime.run_policies")  # because of what policies.py says
-
-__all__ = ["Run", "run"]
+__all__ = ["Run"]
 
 mark_log_records()
 
@@ -53,6 +41,8 @@ class Run:
     asynchronous steps share theirs as long as any of them is in progress; synchronous steps share those of
     the run's portal thread.
 
+    `nighthawk_async.run` makes it.
+
     Leaving the run waits for the tasks of its task group. Steps that other threads or tasks still carry out
     under it are not waited for: synchronous ones are cancelled, further ones are refused.
     """
@@ -63,7 +53,6 @@ class Run:
         *,
         run_id: str | None,
         sync_backend: SyncBackend,
-        concurrent_mutation: ConcurrentMutation,
         max_concurrent_steps: int | None,
         max_depth: int,
         resolve_policies: Callable[[], Policies],
@@ -74,7 +63,6 @@ class Run:
         self._outer = outer = find_environment()
         self._state = RunState(
             sync_backend=sync_backend,
-            concurrent_mutation=concurrent_mutation,
             max_concurrent_steps=max_concurrent_steps,
         )
         self._environment = Environment(
@@ -143,8 +131,8 @@ class Run:
         with ExitStack() as stack:
             stack.callback(self._state.portals.close)
             stack.enter_context(self._extent())
-            if self._environment.policies.hooks:
-                stack.enter_context(self._events())
+            for events in extent_events(self._environment.policies, "run"):
+                stack.enter_context(events)
             self._stack = stack.pop_all()
         return self
 
@@ -159,8 +147,8 @@ class Run:
             stack.push_async_callback(self._close_portals)
             await stack.enter_async_context(self._state.using_resources())
             stack.enter_context(self._extent())
-            if self._environment.policies.hooks:
-                await stack.enter_async_context(self._events())
+            for events in extent_events(self._environment.policies, "run"):
+                await stack.enter_async_context(events)
             self._task_group = await stack.enter_async_context(BareTaskGroup())
             self._async_stack = stack.pop_all()
         return self
@@ -188,9 +176,8 @@ class Run:
     @contextmanager
     def _extent(self) -> Generator[None, None, None]:
         run_span = span("nighthawk.run", identity_attributes(self.execution_ref))
-        budgets = self._environment.policies.budgets
         told = observed("run", "run", attributes=lambda: identity_attributes(self.execution_ref))
-        with run_span, in_force(budgets), told:
+        with run_span, active_policies(self._environment.policies), told:
             before = copy_context()
             with using_environment(self._environment), open_run_extent():
                 self._surroundings = Surroundings(before)
@@ -199,11 +186,6 @@ class Run:
                 finally:
                     self._task_group = self._surroundings = None
                     self._state.end()
-
-    def _events(self) -> "ExtentEvents":
-        from .hooks.extents import run_events  # here, because of what policies.py says
-
-        return run_events(self._environment)
 
     async def _close_portals(self) -> None:
         """Stop the portal threads. Shielded; what is in progress on them is cancelled, so it ends soon."""
@@ -217,96 +199,3 @@ class Run:
 def _find_execution_id() -> str | None:
     execution = find_execution()
     return None if execution is None else execution.id
-
-
-def run(
-    step_executor: StepExecutor,
-    *,
-    run_id: str | None = None,
-    sync_backend: SyncBackend = "trio",
-    concurrent_mutation: ConcurrentMutation = "warn",
-    max_concurrent_steps: int | None = None,
-    max_depth: int = DEFAULT_MAX_DEPTH,
-    hooks: "run_policies.Hooks | Sequence[run_policies.Hooks]" = (),
-    verify: "run_policies.Verify" = (),
-    human: "run_policies.HumanHandler | None" = None,
-    permissions: "run_policies.Permissions | None" = None,
-    budget: "run_policies.Budget | None" = None,
-    step_budget: "run_policies.Budget | None" = None,
-    resilience: "run_policies.StepBaseline | None" = None,
-) -> Run:
-    """Carry out the steps inside with an executor.
-
-    Works inside another run too, whose executor and scopes it replaces.
-
-    Args:
-        step_executor: What carries the steps out.
-        run_id: The id of the run; None makes a new one.
-        sync_backend: The AnyIO backend of the thread that carries out synchronous natural functions.
-        concurrent_mutation: What happens when a step changes, through its tools, an object that another step
-            in flight has bound: `warn` gives a `ConcurrentMutationWarning`; `error` makes the tool call fail
-            and puts the object back; `ignore` does not look.
-        max_concurrent_steps: How many places for steps in flight there are; None for any number. Further
-            steps wait and are admitted in the order in which they came. A step that a step in flight brings
-            about, in its tools or their tasks, joins its place: it never waits and does not count. The place
-            is free when the last step at it has ended. A run inside a run counts its own steps.
-        max_depth: How many steps may be within each other, as when a block calls a natural function whose
-            block calls another: 1 for none within another. A further one raises `NestedStepLimitError`, which
-            a calling model is told as the error of its call. In a run inside a run, the outer limit holds
-            as well.
-        hooks: What is called for events. When the run is entered with `with`, the hooks of its own beginning
-            and end must be `def`. A run inside a run has the hooks that it is given, and no others.
-        verify: What says whether a step inside is done, as for `scope`. A run inside a run has the checks
-            that it is given, and no others.
-        human: What asks people, for `ask_user` and `request_approval`; None for nobody, or for the people at
-            the dashboard that an application is served with (`Dashboard.beside`). A run inside a run asks
-            nobody unless it is given a handler.
-        permissions: Which calls are permitted; see `nighthawk_async.permissions`. In a run inside a run,
-            those around it hold as well.
-        budget: What all steps inside may spend together; see `nighthawk_async.budget`. The budgets of a run
-            around this one hold in it as well.
-        step_budget: What each step inside may spend, by an account of its own.
-        resilience: What gives each step inside another chance: a `nighthawk_async.resilience.Baseline`. A run
-            inside a run has the one that it is given, or none.
-
-    Returns:
-        A context manager, for `async with` and for `with`.
-
-    Raises:
-        NighthawkError: The object is no step executor, or another argument has a bad value.
-        ConfigurationError: A model to fall back to cannot be had.
-    """
-    if sync_backend not in get_args(SyncBackend):
-        raise NighthawkError(f"sync_backend must be one of {get_args(SyncBackend)}, not {sync_backend!r}")
-    if concurrent_mutation not in get_args(ConcurrentMutation):
-        raise NighthawkError(
-            f"concurrent_mutation must be one of {get_args(ConcurrentMutation)}, not {concurrent_mutation!r}"
-        )
-    if run_id is not None and not isinstance(cast("object", run_id), str):
-        raise NighthawkError(f"run_id must be a text, not {run_id!r}")
-
-    def resolve_policies() -> Policies:
-        asked = find_stand_in() if human is None and find_environment() is None else human
-        told = (asked, permissions, budget, step_budget, resilience)
-        if find_environment() is None and hooks == () and verify == () and all(each is None for each in told):
-            return NO_POLICIES
-        return run_policies.policies_of_run(
-            step_executor,
-            hooks=hooks,
-            verify=verify,
-            human=asked,
-            permissions=permissions,
-            budget=budget,
-            step_budget=step_budget,
-            resilience=resilience,
-        )
-
-    return Run(
-        step_executor,
-        run_id=run_id,
-        sync_backend=sync_backend,
-        concurrent_mutation=concurrent_mutation,
-        max_concurrent_steps=checked_max_concurrent_steps(max_concurrent_steps),
-        max_depth=max_depth,
-        resolve_policies=resolve_policies,
-    )

@@ -1,4 +1,4 @@
-"""State of one run: resources by event loop, and portal threads for synchronous code. Floor 3."""
+"""State of one run: resources by event loop, and portal threads for synchronous code."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Literal
@@ -7,7 +7,6 @@ from anyio.lowlevel import current_token
 
 from ..errors import NighthawkError
 from .admission import StepAdmission
-from .mutation.report import ConcurrentMutation
 from .portals import PortalPool
 from .resources import RunResources
 
@@ -21,7 +20,6 @@ class RunState:
 
     Args:
         sync_backend: The AnyIO backend of the portal threads that carry out synchronous natural functions.
-        concurrent_mutation: What to do about a step that changes what another step in flight has bound.
         max_concurrent_steps: How many steps may be in flight at once; None for any number.
     """
 
@@ -29,11 +27,9 @@ class RunState:
         self,
         *,
         sync_backend: SyncBackend,
-        concurrent_mutation: ConcurrentMutation = "warn",
         max_concurrent_steps: int | None = None,
     ) -> None:
         self.admission = None if max_concurrent_steps is None else StepAdmission(max_concurrent_steps)
-        self.concurrent_mutation: ConcurrentMutation = concurrent_mutation
         self._resources: dict[object, RunResources] = {}
         self._warned: set[str] = set()
         self._has_ended = False

@@ -1,4 +1,4 @@
-"""Additions of runs to tasks, mailboxes and progress reports, which know nothing of runs. Floor 3."""
+"""Additions of runs to tasks, mailboxes and progress reports, which know nothing of runs."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

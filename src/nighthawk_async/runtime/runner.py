@@ -1,20 +1,20 @@
-"""One step from its block to its result (specification 8). Floor 3.
+"""One step from its block to its result (specification 8).
 
     prepare -> be admitted -> step task group [ step actor | executor ]
         -> conclude [ validate -> hooks -> oversight -> evaluate what is returned -> checks ] -> result
 
 The generated code of the natural function commits the result. Until then nothing has reached a Python
-variable. Under a resilience baseline, all of this is one attempt of several (`attempts.attempts`).
+variable. Where a policy retries, all of this is one attempt of several.
 """
 
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TypeAlias, cast
 
 from ..actors import BareTaskGroup
-from ..errors import ExecutionError, NaturalParseError
+from ..errors import ExecutionError, HookError, NaturalParseError
 from ..executions import Execution, find_execution
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
@@ -23,32 +23,27 @@ from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
-from .budgets.steps import begin_in_time, carry_out_in_time, carry_out_within
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
 from .execution_marks import mark_with_execution
-from .mutation.guard import MutationGuard
+from .inspection import make_inspector
 from .nesting import begins_stretch, current_depth, in_own_task, too_deep
-from .policy_doors import (
-    call_guard_of,
-    carry_out_with_events,
-    carry_out_within_timeout,
-    commit_inspector_of,
-    partial_delivery_of,
-    verifier_of,
-)
+from .partial_delivery import delivery_of
+from .policies import Policies
+from .policy import Policy
 from .prepare import NaturalSite, prepare_step, step_id_of
-from .step import Step
+from .step import Step, Verify
 from .step_actor import StepActor
+from .step_attempt import CarryOutAttempt, StepAttempt
 from .step_control import SteerableStep, admitted
-from .step_executor import StepExecutor, is_async_executor, shows_named_only
+from .step_executor import StepExecutor, is_async_executor
 from .told_step import ToldStep
 from .tracing import identity_attributes, record_corrections, record_failed, record_outcome, span
 
-if TYPE_CHECKING:
-    from .attempts.attempts import StepAttempt
-
 __all__ = ["run_step", "run_step_from_sync"]
+
+_StepEnd: TypeAlias = tuple[StepOutcome, StepResult]
+"""The outcome of a step, and what it comes to."""
 
 
 def run_step_from_sync(
@@ -85,22 +80,16 @@ async def run_step(
         NestedStepLimitError: It would be within too many steps.
     """
     depth = current_depth()
-    carry_out = partial(_carry_out_once, block, site, python_locals, literal, depth)
-    if begins_stretch(depth):
-        return await in_own_task(partial(_carry_out_attempts, block, carry_out))
-    return await _carry_out_attempts(block, carry_out)
+    carry_out = partial(
+        _carry_out_attempts, block, partial(_carry_out_once, block, site, python_locals, literal, depth)
+    )
+    return await in_own_task(carry_out) if begins_stretch(depth) else await carry_out()
 
 
-def _carry_out_attempts(
-    block: NaturalBlock, carry_out: Callable[..., Awaitable[StepResult]]
-) -> Awaitable[StepResult]:
-    outer = get_environment()
-    resilience = outer.policies.resilience
-    if resilience is None:
-        return carry_out(outer)
-    from .attempts.attempts import carry_out_attempts  # here, because of what policies.py says
-
-    return carry_out_attempts(outer, step_id_of(block), resilience, carry_out)
+def _carry_out_attempts(block: NaturalBlock, carry_out: CarryOutAttempt) -> Awaitable[StepResult]:
+    for policy in get_environment().policies.that("around_attempts"):  # one at most
+        return policy.around_attempts(step_id_of(block), carry_out)
+    return carry_out()
 
 
 async def _carry_out_once(
@@ -109,10 +98,10 @@ async def _carry_out_once(
     python_locals: Mapping[str, object],
     literal: str | None,
     depth: int,
-    outer: Environment,
-    attempt: "StepAttempt | None" = None,
+    attempt: StepAttempt | None = None,
 ) -> StepResult:
     """Carry out a block that has so many steps around it; an attempt is one of several."""
+    outer = get_environment()
     execution_ref = _identity(outer, block)
     step_extent = span("nighthawk.step", identity_attributes(execution_ref), has_own_status=True)
     with step_extent as step_span, ToldStep(execution_ref) as told:
@@ -123,8 +112,8 @@ async def _carry_out_once(
             told.begin(step, attempt)
             if attempt is not None:
                 attempt.prepare(step.actor, step_span)
-            run_in_task_group = partial(_run_in_task_group, outer, step, block.address, attempt, site)
-            outcome, result = await told.carry_out(begin_in_time(outer.policies.budgets, run_in_task_group))
+            work = partial(_run_in_task_group, outer, step, block.address, attempt, site)
+            outcome, result = await told.carry_out(_around_waiting(outer.policies, work))
         except Exception as error:
             mark_with_execution(error, execution_ref)
             record_failed(step_span, error)
@@ -133,6 +122,18 @@ async def _carry_out_once(
         record_outcome(step_span, outcome)
         told.end(outcome, result)
         return result
+
+
+def _around_waiting(
+    policies: Policies, work: Callable[[Callable[[], None]], Awaitable[_StepEnd]]
+) -> Awaitable[_StepEnd]:
+    for policy in reversed(policies.that("around_waiting")):
+        work = partial(policy.around_waiting, work)
+    return work(_note_nothing)
+
+
+def _note_nothing() -> None:
+    """Do nothing: nobody wants to know that it begins."""
 
 
 def _identity(outer: Environment, block: NaturalBlock) -> ExecutionRef:
@@ -166,21 +167,35 @@ def _prepare(
         implicit_references=outer.implicit_references,
         execution_ref=execution_ref,
     )
-    if shows_named_only(outer.step_executor):
-        from .visible_names import hide_unnamed  # here, because few programs want it
-
-        hide_unnamed(context, block, site, outer.implicit_references)
-    guard = MutationGuard(
-        context, mode=outer.run_state.concurrent_mutation, filename=block.filename, line=block.line
-    )
-    outer_actor = None if outer.step is None else outer.step.actor
+    policies = outer.policies
+    for policy in policies.that("prepare"):
+        policy.prepare(context, block)
+    guards = [
+        guard
+        for policy in policies.that("guard_commands")
+        if (guard := policy.guard_commands(context, block))
+    ]
+    call_guards = [guard for policy in policies.that("guard_calls") if (guard := policy.guard_calls(context))]
     return Step(
-        actor=StepActor(context, guard=guard, call_guard=call_guard_of(outer, context), outer=outer_actor),
+        actor=StepActor(
+            context,
+            guard=guards[0] if guards else None,
+            call_guard=call_guards[0] if call_guards else None,
+            outer=None if outer.step is None else outer.step.actor,
+        ),
         program=program.text,
         is_interpolated=block.program is None,
-        verify=verifier_of(outer, site.verifications, step_id=context.step_id, program=program.text),
+        verify=_verifier(policies, site, step_id=context.step_id, program=program.text),
         execution=Execution(cast("str", execution_ref.execution_id)),
     )
+
+
+def _verifier(policies: Policies, site: NaturalSite, *, step_id: str, program: str) -> Verify | None:
+    if site.policies:
+        policies = policies.of_function(site.policies)
+    for policy in policies.that("verifier"):
+        return policy.verifier(step_id=step_id, program=program)
+    return None
 
 
 def _parse_rendered(block: NaturalBlock, literal: str) -> NaturalProgram:
@@ -196,10 +211,10 @@ async def _run_in_task_group(
     outer: Environment,
     step: Step,
     block_address: str,
-    attempt: "StepAttempt | None",
+    attempt: StepAttempt | None,
     site: NaturalSite,
     begin: Callable[[], None],
-) -> tuple[StepOutcome, StepResult]:
+) -> _StepEnd:
     """Once the step is admitted, and so begins, serve the actor while the executor works."""
     run_state, actor = outer.run_state, step.actor
     around = None if outer.step is None else outer.step.actor.place
@@ -210,8 +225,8 @@ async def _run_in_task_group(
         step_path=(*outer.step_path, block_address),
         policies=outer.policies.of_step(),
     )
-    step.inspect = commit_inspector_of(environment, step)
-    delivery = step.partial_listeners = partial_delivery_of(environment, step, site.on_partial)
+    step.inspect = make_inspector(environment.policies, step)
+    delivery = step.partial_listeners = delivery_of(environment, step, site.on_partial)
     async with BareTaskGroup() as task_group:
         with SteerableStep(actor) as steerable:
             if attempt is not None:
@@ -220,17 +235,13 @@ async def _run_in_task_group(
                 environment.usage_meter.count_step()
                 actor.tell_admitted()
                 with using_environment(environment), step.execution, actor.in_flight():
-                    actor.serve_in(task_group)
                     try:
                         carry_out = partial(_carry_out, environment, step, steerable)
                         if delivery is not None:
                             carry_out = partial(delivery.calling_while, carry_out)
-                        if attempt is not None:
-                            carry_out = partial(carry_out_within_timeout, environment, carry_out)
-                        in_budgets = partial(carry_out_within, environment, carry_out)
                         begin()
-                        in_time = partial(carry_out_in_time, environment.policies.budgets)
-                        return await carry_out_with_events(environment, step, in_budgets, in_time=in_time)
+                        serve = partial(actor.serve_in, task_group)
+                        return await _carry_out_governed(environment.policies, serve, carry_out)
                     finally:
                         record_corrections(actor.progress.corrections)
                         actor.close()
@@ -238,9 +249,95 @@ async def _run_in_task_group(
                             step.partial_listeners.close()
 
 
-async def _carry_out(
-    environment: Environment, step: Step, steerable: SteerableStep
-) -> tuple[StepOutcome, StepResult]:
+async def _carry_out_governed(
+    policies: Policies, serve: Callable[[], None], carry_out: Callable[[], Awaitable[_StepEnd]]
+) -> _StepEnd:
+    """Carry out an admitted step: each active policy before, around and after it.
+
+    Args:
+        policies: The active policies.
+        serve: Makes the step's actor serve, in the present context.
+        carry_out: Carries the step out.
+    """
+    proceed = _Proceed(policies.that("before_step"), serve, carry_out)
+    around = policies.that("around_step")
+    work: Callable[[], Awaitable[_StepEnd]] = proceed
+    for policy in reversed(around):
+        work = partial(policy.around_step, work)
+    after = policies.that("after_step")
+    end = await (_carry_out_and_end(after, proceed, work) if after else work())
+    if end is not proceed.end:
+        names = ", ".join(f"{type(each).__qualname__}.around_step" for each in around)
+        raise HookError(f"{names} must return what `proceed()` gave, not {end!r}", hook=names)
+    return end
+
+
+class _Proceed:
+    """Carries a step out, once.
+
+    Args:
+        before: The policies that are called before it.
+        serve: Makes the step's actor serve.
+        carry_out: Carries the step out.
+
+    Attributes:
+        begun: The policies that were called before it.
+        end: How the step ended; None when it did not.
+    """
+
+    __slots__ = ("_carry_out", "_has_begun", "_serve", "before", "begun", "end")
+
+    def __init__(
+        self,
+        before: Sequence[Policy],
+        serve: Callable[[], None],
+        carry_out: Callable[[], Awaitable[_StepEnd]],
+    ) -> None:
+        self.before = before
+        self.begun: list[Policy] = []
+        self.end: _StepEnd | None = None
+        self._serve = serve
+        self._carry_out = carry_out
+        self._has_begun = False
+
+    async def __call__(self) -> _StepEnd:
+        if self._has_begun:
+            raise HookError("A policy can call `proceed` once: it carries out one step.", hook="proceed")
+        self._has_begun = True
+        self._serve()
+        for policy in self.before:
+            self.begun.append(policy)
+            await policy.before_step()
+        self.end = await self._carry_out()
+        return self.end
+
+
+async def _carry_out_and_end(
+    after: Sequence[Policy], proceed: _Proceed, work: Callable[[], Awaitable[_StepEnd]]
+) -> _StepEnd:
+    """Carry out, and tell each policy of the end whose beginning was told, innermost first."""
+    end: _StepEnd | None = None
+    ending: BaseException | None = None
+    try:
+        end = await work()
+    except BaseException as error:
+        ending = error
+    for policy in reversed(after):
+        if policy in proceed.before and policy not in proceed.begun:
+            continue
+        try:
+            await policy.after_step(None if end is None else end[0], ending)
+        except BaseException as error:
+            end, ending = None, error
+    try:
+        if ending is not None:
+            raise ending
+        return cast("_StepEnd", end)
+    finally:
+        del ending  # so that the error and this frame do not hold each other
+
+
+async def _carry_out(environment: Environment, step: Step, steerable: SteerableStep) -> _StepEnd:
     with span("nighthawk.step_executor", identity_attributes(environment.execution_ref)):
         answer = await _call_executor(environment.step_executor, step)
         await steerable.end()

@@ -1,4 +1,4 @@
-"""Telling of code that holds the event loop, with advice that fits what was called. Floor 3."""
+"""Telling of code that holds the event loop, with advice that fits what was called."""
 
 import gc
 import logging

@@ -1,4 +1,4 @@
-"""Steering of a running step: messages for its model, suspending, stopping, ending. Floor 3.
+"""Steering of a running step: messages for its model, suspending, stopping, ending.
 
 It is plain state that changes at once; the step looks at it at its turn boundaries:
 

@@ -1,4 +1,4 @@
-"""One step in progress: its actor, its program, and how it ended. Floor 3."""
+"""One step in progress: its actor, its program, and how it ended."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -11,8 +11,7 @@ from ..errors import ExecutionError
 from ..executions import Execution
 from ..types.outcomes import RaiseStepOutcome, ReturnStepOutcome, StepOutcome
 from ..types.unset import UNSET
-from .conclude import StepResult, done_note, evaluated_value, exception_of, propose
-from .oversight.verification import OutcomeRefusedError
+from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_value, exception_of, propose
 from .step_actor import StepActor
 from .step_context import StepContext
 

@@ -1,4 +1,4 @@
-"""The task that owns a StepContext and serves its mailbox. Floor 3.
+"""The task that owns a StepContext and serves its mailbox.
 
 Every change of a running step's state goes through here, one message at a time and in the order of posting.
 Awaitables that messages give are awaited outside, in the task of whoever asked, so that they run in
@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from contextvars import Context, copy_context
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -21,32 +21,27 @@ from msgspec import Struct
 
 from ..actors import Mailbox
 from ..errors import ExecutionError, NighthawkError, StepEndedError, ToolEvaluationError
-from ..lazy_exports import LazyModule
 from ..observation import NodeWriter
 from ..parallel import TaskEndedError
 from ..types.content import UserContent
 from ..types.unset import UNSET
 from .admission import Place
 from .assignment import parse_target_path
-from .blocking import BlockingCall
+from .blocking import BlockingCall, PausedCode
+from .call_guard import CallGuard
+from .command_guard import CommandGuard
 from .commands import Assign, Awaited, Call, Command, Evaluate, Execute, Resume, StepState
 from .expression import StepNamespace
-from .mutation.guard import MutationGuard
-from .mutation.report import ConcurrentMutationError, ConcurrentMutationWarning
-from .permissions.paused_code import PausedCode
 from .steering import Steering
 from .step_context import StepContext
 from .step_progress import StepProgress, StepSnapshot, preview_values
 from .watchers import Watchers, find_watchers
 
-if TYPE_CHECKING:
-    from .permissions import guarded_calls
-else:
-    guarded_calls = LazyModule("nighthawk_async.runtime.permissions.guarded_calls")  # for an annotation
-
 __all__ = ["Pending", "StepActor", "StepSnapshot"]
 
 Result = TypeVar("Result")
+
+_PLAIN = CommandGuard()
 
 
 class Pending(Generic[Result]):
@@ -106,7 +101,7 @@ class StepActor(Steering):
 
     Args:
         context: The state to own.
-        guard: What watches the commands for changes of what other steps bind; None for nothing.
+        guard: What carries the commands out; None for nothing in particular.
         call_guard: What decides about the calls of the step's code; None for nothing.
         outer: The actor of the step around it; None for none.
 
@@ -119,12 +114,12 @@ class StepActor(Steering):
         self,
         context: StepContext,
         *,
-        guard: MutationGuard | None = None,
-        call_guard: "guarded_calls.CallGuard | None" = None,
+        guard: CommandGuard | None = None,
+        call_guard: CallGuard | None = None,
         outer: "StepActor | None" = None,
     ) -> None:
         super().__init__(context.step_id)
-        self._guard = guard or MutationGuard(context, mode="ignore")
+        self._guard = guard or _PLAIN
         self._context = context
         self._call_guard = call_guard
         self._is_over = False
@@ -306,7 +301,7 @@ class StepActor(Steering):
             )
         try:
             return await self._guard.await_value(reply.awaitable)
-        except (ConcurrentMutationError, ConcurrentMutationWarning):
+        except self._guard.verdicts:
             raise
         except (Exception, SystemExit) as error:  # as for what is called in the actor's turn
             message = reply.describe(error)

@@ -1,4 +1,4 @@
-"""Code that a step's model wrote, known by its file name. Floor 3."""
+"""Code that a step's model wrote, known by its file name."""
 
 import functools
 import re

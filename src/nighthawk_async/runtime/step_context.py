@@ -1,4 +1,4 @@
-"""The mutable state of one step (specification 4 and 8.1). Floor 3."""
+"""The mutable state of one step (specification 4 and 8.1)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Control of a step by handles, from its beginning to its end. Floor 3.
+"""Control of a step by handles, from its beginning to its end.
 
 From the moment it waits to be admitted, a step can be steered from the handle of the task it runs in; when
 its executor has its outcome, the step is past its last turn boundary.

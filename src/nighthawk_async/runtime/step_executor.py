@@ -1,4 +1,4 @@
-"""Step executors (specification 14.1). Floor 3."""
+"""Step executors (specification 14.1)."""
 
 from typing import Protocol, TypeAlias, runtime_checkable
 

@@ -1,4 +1,4 @@
-"""Progress of a step: turns, tool calls in flight, usage; a snapshot of it. Floor 3."""
+"""Progress of a step: turns, tool calls in flight, usage; a snapshot of it."""
 
 import reprlib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The context of a run, for tasks that were not started in it. Floor 3.
+"""The context of a run, for tasks that were not started in it.
 
 Context variables reach the tasks that are started below, and no others. A server starts the tasks of requests
 beside the task in which an application's run was entered.

@@ -1,4 +1,4 @@
-"""Previews of a model request and of its response, for observers. Floor 3. Pure.
+"""Previews of a model request and of its response, for observers. Pure.
 
 The whole conversation would be told again with every request, so only its last message is shown.
 """

@@ -1,11 +1,11 @@
-"""Tells whoever watches of a step: what it works with, where it stands, what came of it. Floor 3.
+"""Tells whoever watches of a step: what it works with, where it stands, what came of it.
 
 Nobody watches by default, and then this looks once whether somebody does.
 """
 
 from collections.abc import Awaitable, Mapping
 from types import NoneType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import anyio
 
@@ -19,11 +19,9 @@ from .conclude import StepResult
 from .environment import find_environment
 from .step import Step
 from .step_actor import StepActor
+from .step_attempt import StepAttempt
 from .step_context import StepContext
 from .tracing import identity_attributes
-
-if TYPE_CHECKING:
-    from .attempts.attempts import StepAttempt
 
 __all__ = ["ToldStep", "find_step_node", "tell_note", "tell_retry", "told_waiting"]
 
@@ -113,7 +111,7 @@ class ToldStep:
         )
         node.end(state_after(exc), error=exc)
 
-    def begin(self, step: Step, attempt: "StepAttempt | None") -> None:
+    def begin(self, step: Step, attempt: StepAttempt | None) -> None:
         """It waits to be admitted, and what it brings about is below it.
 
         Args:

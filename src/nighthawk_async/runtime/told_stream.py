@@ -1,4 +1,4 @@
-"""Tells whoever watches of a model request, event by event, as they stream. Floor 3.
+"""Tells whoever watches of a model request, event by event, as they stream.
 
 Only where somebody watches.
 """
@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Self
 
+from ..catalog.request_cost import priced
 from ..errors import ModelError
 from ..observation import NodeWriter, using_node_writer
 from ..ports import Model
@@ -23,11 +24,10 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
-from .budgets.request_cost import priced
-from .budgets.told_usage import usage_so_far
 from .noted_stream import NotedStream
 from .step import Step
 from .told_request import ResponseGlance, request_inputs
+from .told_usage import usage_so_far
 
 __all__ = ["ToldStream"]
 

@@ -1,6 +1,9 @@
-"""OpenTelemetry spans and events of specification 10.1. Floor 3."""
+"""OpenTelemetry spans and events of specification 10.1."""
 
+import sys
 from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
@@ -24,13 +27,19 @@ from ..types.execution import ExecutionRef
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
 from .environment import find_environment
 from .error_text import message_without_content, stacktrace_without_content
-from .telemetry.endings import end_span, error_type_of
-from .telemetry.library import LIBRARY, library_version
 
 __all__ = [
+    "CANCELLED",
+    "LIBRARY",
     "correction_attributes",
+    "end_span",
+    "error_type_of",
     "execution_attributes",
     "identity_attributes",
+    "is_logged",
+    "is_measured",
+    "is_traced",
+    "library_version",
     "record_corrections",
     "record_failed",
     "record_failed_attempt",
@@ -40,6 +49,75 @@ __all__ = [
     "start_span",
     "using_span",
 ]
+
+CANCELLED = "cancelled"
+"""The `error.type` of what was cancelled, or given up before its end. The status of its span stays unset."""
+
+
+def error_type_of(error: BaseException | None) -> str | None:
+    """The class of an error, for `error.type`; `cancelled` for what is no error; None for None.
+
+    Args:
+        error: What ended it.
+    """
+    if error is None:
+        return None
+    return type(error).__name__ if isinstance(error, Exception) else CANCELLED
+
+
+def end_span(span: Span, attribute: str, error_type: str | None, *, has_own_status: bool = False) -> None:
+    """End a span. It holds no text of an error, which may quote data.
+
+    Args:
+        span: The span.
+        attribute: The name of `error.type`.
+        error_type: The class of the error that ended it; None when all went well.
+        has_own_status: Whether it has its status already.
+    """
+    if error_type is not None and span.is_recording():
+        span.set_attribute(attribute, error_type)
+        if error_type != CANCELLED and not has_own_status:
+            span.set_status(Status(StatusCode.ERROR))
+    span.end()
+
+
+LIBRARY = "nighthawk_async"
+
+
+@cache
+def library_version() -> str | None:
+    """The version of the library; None where it is not installed but imported from its source."""
+    try:
+        return version("nighthawk-async")
+    except PackageNotFoundError:
+        return None
+
+
+def is_traced() -> bool:
+    """Whether there are spans: what a step does is below that of the step, sampled or not.
+
+    Where nobody makes spans, the one that a client has named may be the current one.
+    """
+    context = trace.get_current_span().get_span_context()
+    return context.is_valid and not context.is_remote
+
+
+def is_measured() -> bool:
+    """Whether somebody collects metrics."""
+    metrics = sys.modules.get("opentelemetry.metrics")  # which nobody has set up who has not loaded it
+    return metrics is not None and _is_set_up(metrics.get_meter_provider())
+
+
+def is_logged() -> bool:
+    """Whether somebody collects log records."""
+    logs = sys.modules.get("opentelemetry._logs")
+    return logs is not None and _is_set_up(logs.get_logger_provider())
+
+
+def _is_set_up(provider: object) -> bool:
+    """Whether it is none of the providers of the API itself, which are no-ops."""
+    return not type(provider).__module__.startswith(("opentelemetry.metrics.", "opentelemetry._logs."))
+
 
 _TRACER = trace.get_tracer(LIBRARY, library_version())
 
@@ -175,7 +253,7 @@ def record_failed(step_span: Span, error: Exception) -> None:
 
 def shows_content() -> bool:
     """Whether spans hold content, and so texts that may quote it."""
-    from .telemetry.settings import get_settings  # here, because most programs record nothing
+    from .telemetry_settings import get_settings  # here, because most programs record nothing
 
     return get_settings().spans_hold_content
 

@@ -1,4 +1,4 @@
-"""Whether validating a value changed it. Floor 3.
+"""Whether validating a value changed it.
 
 pydantic makes new containers of what it validates, also where everything in them is as it was.
 """

@@ -1,4 +1,4 @@
-"""Adding up what model requests consume. Floor 3."""
+"""Adding up what model requests consume."""
 
 import threading
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Values against types, with pydantic, every adapter built once. Floor 3."""
+"""Values against types, with pydantic, every adapter built once."""
 
 from collections.abc import Hashable
 from functools import lru_cache

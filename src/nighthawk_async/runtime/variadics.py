@@ -1,4 +1,4 @@
-"""Types of `*args` and `**options`, and of tuples with an unpacked tuple inside. Floor 3."""
+"""Types of `*args` and `**options`, and of tuples with an unpacked tuple inside."""
 
 import types
 import typing

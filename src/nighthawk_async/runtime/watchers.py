@@ -1,4 +1,4 @@
-"""Observers: the active node and trace context, carried to the place of the work. Floor 3.
+"""Observers: the active node and trace context, carried to the place of the work.
 
 A step actor carries commands out in a task of its own, whose context variables are those of its step. What a
 command brings about belongs below the tool call that posted it.

@@ -1,4 +1,4 @@
-"""Testing natural functions without a network, a key or a wait. Floor 5; no other room imports it."""
+"""Testing natural functions without a network, a key or a wait. Floor 6; no other room imports it."""
 
 from ..recording.errors import CassetteError, CassetteMissError
 from ..recording.exchange import RecordedExchange

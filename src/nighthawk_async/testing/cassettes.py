@@ -1,4 +1,4 @@
-"""Cassettes: exchanges with models that are recorded once and replayed offline. Floor 5."""
+"""Cassettes: exchanges with models that are recorded once and replayed offline."""
 
 import os
 import threading

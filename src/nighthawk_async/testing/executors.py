@@ -1,4 +1,4 @@
-"""Step executors that answer from a script or a function. Floor 5."""
+"""Step executors that answer from a script or a function."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Requests that a `ModelServer` receives, and its replies. Floor 5. Data only."""
+"""Requests that a `ModelServer` receives, and its replies. Data only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

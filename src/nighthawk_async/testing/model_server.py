@@ -1,4 +1,4 @@
-"""A model server on loopback that answers from a script, and misbehaves on request. Floor 5.
+"""A model server on loopback that answers from a script, and misbehaves on request.
 
 It is a real HTTP/1.1 server: what it is for is testing whatever sits between a program and a real endpoint,
 that is time limits, retries, cancellation, broken streams and many connections at once. It speaks Chat

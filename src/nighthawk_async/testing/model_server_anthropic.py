@@ -1,4 +1,4 @@
-"""Replies of a `ModelServer` in Anthropic Messages. Floor 5.
+"""Replies of a `ModelServer` in Anthropic Messages.
 
 Reasoning becomes a thinking block whose signature fits its text. What a real endpoint refuses is in
 `model_server_anthropic_checks`.

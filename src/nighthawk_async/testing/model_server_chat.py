@@ -1,4 +1,4 @@
-"""Replies of a `ModelServer` in Chat Completions. Floor 5."""
+"""Replies of a `ModelServer` in Chat Completions."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""One connection of a `ModelServer`: reads requests, writes replies, and breaks off as told. Floor 5."""
+"""One connection of a `ModelServer`: reads requests, writes replies, and breaks off as told."""
 
 import json
 from collections.abc import Awaitable, Callable

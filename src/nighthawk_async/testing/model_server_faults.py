@@ -1,4 +1,4 @@
-"""Effects of a reply's faults on the events and bodies of a `ModelServer`. Floor 5. Pure.
+"""Effects of a reply's faults on the events and bodies of a `ModelServer`. Pure.
 
 Faults in what a protocol says are the protocols' business, and faults of HTTP are in `model_server_http`.
 """

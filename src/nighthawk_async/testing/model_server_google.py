@@ -1,4 +1,4 @@
-"""Replies of a `ModelServer` in the Gemini API. Floor 5.
+"""Replies of a `ModelServer` in the Gemini API.
 
 After reasoning, the first function call carries a thought signature, or the last part where there is no
 call. What a real endpoint refuses is in `model_server_google_checks`.

@@ -1,4 +1,4 @@
-"""Replies of a `ModelServer` as the bytes of an HTTP/1.1 response. Floor 5. Pure.
+"""Replies of a `ModelServer` as the bytes of an HTTP/1.1 response. Pure.
 
 Written by hand, since an HTTP library refuses to write what is wrong.
 """

@@ -1,4 +1,4 @@
-"""The interface of a `ModelServer`'s protocols, and their common parts. Floor 5.
+"""The interface of a `ModelServer`'s protocols, and their common parts.
 
 The protocols are written from their descriptions and not with the library's codecs, so that the two check
 each other.

@@ -1,4 +1,4 @@
-"""Replies of a `ModelServer` in OpenAI Responses. Floor 5.
+"""Replies of a `ModelServer` in OpenAI Responses.
 
 Reasoning becomes a reasoning item, sealed when the request asks for `reasoning.encrypted_content`. What a
 real endpoint refuses is in `model_server_responses_checks`.

@@ -1,4 +1,4 @@
-"""Conversations that OpenAI Responses refuses. Floor 5.
+"""Conversations that OpenAI Responses refuses.
 
 Source: the error messages of the real endpoint; only what a client can get wrong in sending a conversation
 back is checked.

@@ -1,4 +1,4 @@
-"""The sockets of a `ModelServer`. Floor 5.
+"""The sockets of a `ModelServer`.
 
 AnyIO's own streams close in good order, whatever one asks of them; a server that misbehaves must also be able
 to reset a connection.

@@ -1,4 +1,4 @@
-"""The pytest plugin that gives each test a cassette. Floor 5. Imported by pytest alone.
+"""The pytest plugin that gives each test a cassette. Imported by pytest alone.
 
 Opt in, in the topmost `conftest.py`:
 

@@ -1,4 +1,4 @@
-"""A model that answers from a script, for tests of the agent executor. Floor 5."""
+"""A model that answers from a script, for tests of the agent executor."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable

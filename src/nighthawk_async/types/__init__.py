@@ -1,1 +1,1 @@
-"""Frozen vocabulary without behaviour. Floor 0: no await, no I/O, imports nothing of the house."""
+"""Frozen vocabulary without behaviour. No await, no I/O."""

@@ -1,4 +1,4 @@
-"""Content that goes to a model: text, bytes and references to media. Floor 0.
+"""Content that goes to a model: text, bytes and references to media.
 
 The names are those of specification 8.2.2 and 8.3.
 """

@@ -1,4 +1,4 @@
-"""The identity of what is running. Floor 0."""
+"""The identity of what is running."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""JSON as Python values. Floor 0."""
+"""JSON as Python values."""
 
 from typing import TypeAlias, Union
 

@@ -1,4 +1,4 @@
-"""The messages of a conversation with a model. Floor 0."""
+"""The messages of a conversation with a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Model requests, the events of a response, and what a model can do. Floor 0."""
+"""Model requests, the events of a response, and what a model can do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

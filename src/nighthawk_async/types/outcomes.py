@@ -1,4 +1,4 @@
-"""Outcomes of a step (specification 8.4). Floor 0."""
+"""Outcomes of a step (specification 8.4)."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -7,6 +7,7 @@ from .unset import UNSET
 
 __all__ = [
     "OUTCOME_KINDS",
+    "Abort",
     "BreakStepOutcome",
     "ContinueStepOutcome",
     "OutcomeKind",
@@ -96,3 +97,14 @@ StepOutcome: TypeAlias = (
     PassStepOutcome | ReturnStepOutcome | BreakStepOutcome | ContinueStepOutcome | RaiseStepOutcome
 )
 """The single, unambiguous result of executing a natural block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Abort:
+    """End the step with `StepAbortedError`. Its model is not told, and nothing retries it.
+
+    Args:
+        reason: Why, for whoever reads the error.
+    """
+
+    reason: str

@@ -1,4 +1,4 @@
-"""The values of a step while its model's answer streams. Floor 0."""
+"""The values of a step while its model's answer streams."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Model settings as typed dictionaries, one per protocol. Floor 0.
+"""Model settings as typed dictionaries, one per protocol.
 
 A plain dictionary serves as well; these let a type checker see the names. What is not named here goes through
 the setting `extra_body`, or, in a plain dictionary, by its name: unknown names travel in the request's body

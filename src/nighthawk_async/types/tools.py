@@ -1,4 +1,4 @@
-"""Tools as a model sees them. Floor 0."""
+"""Tools as a model sees them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The value of an argument that was not given, where None means something else. Floor 0."""
+"""The value of an argument that was not given, where None means something else."""
 
 from enum import Enum
 from typing import Final

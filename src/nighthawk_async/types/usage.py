@@ -1,4 +1,4 @@
-"""Usage of model requests. Floor 0."""
+"""Usage of model requests."""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation

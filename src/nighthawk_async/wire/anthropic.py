@@ -1,4 +1,4 @@
-"""The codec of Anthropic Messages. Floor 1.
+"""The codec of Anthropic Messages.
 
 Compatible servers, llama.cpp among them, speak it as well.
 """

@@ -1,4 +1,4 @@
-"""Puts the content blocks of an Anthropic answer together, and hands out what they say. Floor 1.
+"""Puts the content blocks of an Anthropic answer together, and hands out what they say.
 
 A call is handed out at the end of its block, where the arguments that came in pieces are a complete JSON
 object. Otherwise it is kept back: the block may have been cut off, which the stop reason tells later, and

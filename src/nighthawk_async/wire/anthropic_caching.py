@@ -1,4 +1,4 @@
-"""Breakpoints that tell the provider which prefixes of a request to cache. Floor 1.
+"""Breakpoints that tell the provider which prefixes of a request to cache.
 
 The prompt runs from the tools over the system prompt to the messages. A breakpoint is a mark on a block; the
 prefix up to it is cached, and read by a later request whose prefix has the same content. The mark itself is

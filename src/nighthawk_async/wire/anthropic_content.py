@@ -1,4 +1,4 @@
-"""Content items as blocks of an Anthropic message. Floor 1.
+"""Content items as blocks of an Anthropic message.
 
 The protocol carries text, images (JPEG, PNG, GIF and WebP bytes, and URLs), documents (PDF bytes and URLs,
 and plain text) and files uploaded beforehand, in user messages and in tool results alike. URLs are those that

@@ -1,4 +1,4 @@
-"""The wire shapes of Anthropic Messages answers. Floor 1.
+"""The wire shapes of Anthropic Messages answers.
 
 An event is read in two steps, first its type and then what that type holds, so that events this library does
 not know are ignored whatever they hold. Fields that it does not use are left out; every field may be missing

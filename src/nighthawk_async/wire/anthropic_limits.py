@@ -1,4 +1,4 @@
-"""Limits of the schemas that Anthropic's endpoint enforces. Floor 1.
+"""Limits of the schemas that Anthropic's endpoint enforces.
 
 Source: "Schema complexity limits" of the provider's documentation of structured outputs, and the error of the
 endpoint, "Schemas contains too many parameters with union types … (limit: 16)". They hold for all enforced

@@ -1,4 +1,4 @@
-"""A conversation as Anthropic messages. Floor 1.
+"""A conversation as Anthropic messages.
 
 Roles alternate: messages of the same role that follow each other become one. The results of all calls of a
 response stand in one user message, before anything else that it says. Where the user's turn says nothing, a

@@ -1,4 +1,4 @@
-"""Finds out whether a JSON Schema contains itself. Floor 1.
+"""Finds out whether a JSON Schema contains itself.
 
 It follows references inside the document alone, and knows nothing about what a protocol takes.
 """

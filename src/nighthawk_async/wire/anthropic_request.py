@@ -1,4 +1,4 @@
-"""A model request as the body of an Anthropic Messages request. Floor 1.
+"""A model request as the body of an Anthropic Messages request.
 
 What stays the same during a conversation comes first in the body and always in the same order, so that the
 bodies of successive requests share a prefix byte for byte, cache marks aside (`anthropic_caching`).

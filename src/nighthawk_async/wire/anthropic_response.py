@@ -1,4 +1,4 @@
-"""Model events out of an Anthropic Messages answer, streamed or whole. Floor 1.
+"""Model events out of an Anthropic Messages answer, streamed or whole.
 
 The terminal event is `message_stop`, after a `message_delta` that held the stop reason. A stream that ends
 without them was cut off, even if every block that it began was complete.

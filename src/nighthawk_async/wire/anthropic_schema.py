@@ -1,4 +1,4 @@
-"""JSON Schemas in the subset that Anthropic's structured output takes. Floor 1.
+"""JSON Schemas in the subset that Anthropic's structured output takes.
 
 The endpoint refuses the whole request for one keyword it does not know. What it cannot hold the answer to,
 such as a minimum, moves into the description, where the model reads it; whoever asked validates the answer

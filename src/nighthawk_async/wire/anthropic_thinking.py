@@ -1,4 +1,4 @@
-"""Limits for thinking and writing, in the terms of Anthropic Messages. Floor 1.
+"""Limits for thinking and writing, in the terms of Anthropic Messages.
 
 Thinking counts towards `max_tokens`, which the protocol demands. Models are told how much to think by a word
 (`output_config.effort` beside adaptive thinking) or, older ones, by a number of tokens that must stay below

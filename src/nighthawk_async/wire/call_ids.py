@@ -1,4 +1,4 @@
-"""Ids for tool calls that came without one, or with one that is taken. Floor 1."""
+"""Ids for tool calls that came without one, or with one that is taken."""
 
 from uuid import uuid4
 

@@ -1,4 +1,4 @@
-"""The interface of wire codecs: a request as HTTP parts, and events out of the answer. Floor 1.
+"""The interface of wire codecs: a request as HTTP parts, and events out of the answer.
 
 One codec speaks one provider protocol and holds no state; the state of one response is in the decoder it
 makes. Who sends the bytes, waits and tries again is the business of `models.http_model`.

@@ -1,4 +1,4 @@
-"""The codec of the Gemini API. Floor 1."""
+"""The codec of the Gemini API."""
 
 from urllib.parse import quote
 

@@ -1,4 +1,4 @@
-"""A conversation as the contents of a Gemini request. Floor 1.
+"""A conversation as the contents of a Gemini request.
 
 Contents are of the user or of the model and take turns, so what one side says in several messages becomes one
 content. Results of function calls are the user's. The endpoint refuses empty texts, so they are left out; a

@@ -1,4 +1,4 @@
-"""Meanings of Gemini's finish reasons. Floor 1.
+"""Meanings of Gemini's finish reasons.
 
 Source: `FinishReason` and `BlockedReason` in `types.py` of the official SDK.
 """

@@ -1,4 +1,4 @@
-"""Media items as parts of a Gemini content. Floor 1.
+"""Media items as parts of a Gemini content.
 
 The protocol carries bytes of every kind, files uploaded to the provider, and URLs, which the provider
 fetches itself: public or signed `https` URLs, `gs` URLs of files registered with it, and YouTube videos. It

@@ -1,4 +1,4 @@
-"""Keeps a Gemini response as it came, for the request in which it goes back. Floor 1.
+"""Keeps a Gemini response as it came, for the request in which it goes back.
 
 A signature belongs to its part, and the endpoint refuses a conversation in which it stands elsewhere. So a
 response that holds one goes back part by part, in order. Texts without a signature that follow one another

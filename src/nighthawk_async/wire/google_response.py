@@ -1,4 +1,4 @@
-"""Model events out of a Gemini answer, streamed or whole. Floor 1.
+"""Model events out of a Gemini answer, streamed or whole.
 
 There is no terminal event. An answer is complete when a finish reason was seen and the input ends after it:
 what follows the finish reason may still hold usage, or a signature alone. An answer with a broken chunk is

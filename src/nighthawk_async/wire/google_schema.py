@@ -1,4 +1,4 @@
-"""A JSON Schema in the words that Gemini takes. Floor 1.
+"""A JSON Schema in the words that Gemini takes.
 
 The endpoint takes JSON Schema in `parametersJsonSchema` and `responseJsonSchema`, but knows a part of it
 alone. What it does not know it ignores at best, so it is said in other words where there are such, and left

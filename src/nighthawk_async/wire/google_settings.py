@@ -1,4 +1,4 @@
-"""Model settings as the fields of a Gemini request. Floor 1."""
+"""Model settings as the fields of a Gemini request."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

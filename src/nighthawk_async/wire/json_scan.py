@@ -1,4 +1,4 @@
-"""Finds where a JSON object ends while its text is still arriving. Floor 1.
+"""Finds where a JSON object ends while its text is still arriving.
 
 It counts brackets outside strings and validates nothing: a text that ends here may still be malformed JSON.
 Every character is looked at once, however the text was cut.

@@ -1,4 +1,4 @@
-"""Kinds of media, and their descriptions where they cannot be sent. Floor 1."""
+"""Kinds of media, and their descriptions where they cannot be sent."""
 
 import base64
 from collections.abc import Iterable, Set

@@ -1,4 +1,4 @@
-"""The codec of OpenAI Chat Completions, which most compatible servers speak. Floor 1."""
+"""The codec of OpenAI Chat Completions, which most compatible servers speak."""
 
 from ..types.content import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest

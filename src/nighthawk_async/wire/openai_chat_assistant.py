@@ -1,4 +1,4 @@
-"""A response of the model as an assistant message of Chat Completions. Floor 1.
+"""A response of the model as an assistant message of Chat Completions.
 
 Such a message goes back to the endpoint with every later request. The shape is made here alone, both for the
 vocabulary's own messages and for what a decoder keeps in the provider's form (`wire.openai_chat_replay`).

@@ -1,4 +1,4 @@
-"""The wire shapes of Chat Completions answers. Floor 1.
+"""The wire shapes of Chat Completions answers.
 
 One shape serves a chunk of a stream and a whole answer. Fields that this library does not use are left out
 and ignored; every field may be missing or null, since some server leaves it out.

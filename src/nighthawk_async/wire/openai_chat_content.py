@@ -1,4 +1,4 @@
-"""Content items as parts of a Chat Completions message. Floor 1.
+"""Content items as parts of a Chat Completions message.
 
 The protocol carries text, images (bytes, and URLs of the web or with the data inside), audio (WAV and MP3
 bytes), and documents (bytes, and files uploaded beforehand). It carries no video, no audio or documents by

@@ -1,4 +1,4 @@
-"""Fields besides text and tool calls that a server of Chat Completions expects back. Floor 1.
+"""Fields besides text and tool calls that a server of Chat Completions expects back.
 
 - `reasoning_details`, of OpenRouter: the signed or encrypted reasoning of the models behind it, which refuse
   a conversation in which it is missing or changed.

@@ -1,4 +1,4 @@
-"""Model events out of a Chat Completions answer, streamed or whole. Floor 1.
+"""Model events out of a Chat Completions answer, streamed or whole.
 
 The terminal event is a `finish_reason`, followed by `[DONE]` or the end of the stream. `[DONE]` alone is not
 success: servers write it after an error too, and Ollama swallows the error. What comes between the finish

@@ -1,4 +1,4 @@
-"""The codec of OpenAI Responses. Floor 1.
+"""The codec of OpenAI Responses.
 
 Not a client of the provider's memory: every request holds the whole conversation, and the provider is asked
 to store nothing unless the setting `store` says so.

@@ -1,4 +1,4 @@
-"""The function calls of one Responses answer, from their first sign to their completion. Floor 1.
+"""The function calls of one Responses answer, from their first sign to their completion.
 
 Unlike Chat Completions, this protocol says when a call is done. The rules are these.
 

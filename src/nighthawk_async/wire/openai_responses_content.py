@@ -1,4 +1,4 @@
-"""Content items as parts of a Responses message or function result. Floor 1.
+"""Content items as parts of a Responses message or function result.
 
 The protocol carries text, images and documents, each of the latter as bytes, by URL, or uploaded beforehand,
 to the model and in function results alike. A URL is one that the provider fetches itself, or for an image a

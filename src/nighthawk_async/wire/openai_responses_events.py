@@ -1,4 +1,4 @@
-"""The wire shapes of Responses answers. Floor 1.
+"""The wire shapes of Responses answers.
 
 One shape serves every event of a stream. Fields that this library does not use are left out and ignored;
 every field may be missing or null, since some server leaves it out. What stands in a field of many forms

@@ -1,4 +1,4 @@
-"""A conversation as the input items of a Responses request. Floor 1.
+"""A conversation as the input items of a Responses request.
 
 The model's own past responses go back in one of two forms: as the items in which the provider gave them,
 where they hold more than text and calls, or as items made from text and calls.

@@ -1,4 +1,4 @@
-"""The output items of one Responses answer: what arrived of each, and which one an event speaks of. Floor 1.
+"""The output items of one Responses answer: what arrived of each, and which one an event speaks of.
 
 Events name their item by its place in the output and by its id, and servers disagree about both: llama.cpp
 sends no places, and ids of calls only as `call_id`; others send another id in every event, or place 0 for

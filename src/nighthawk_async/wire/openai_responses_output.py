@@ -1,4 +1,4 @@
-"""Model events out of the output of one Responses answer, as it arrives. Floor 1.
+"""Model events out of the output of one Responses answer, as it arrives.
 
 It knows what the model said and called, and not how the answer ended. What comes only in an item's final
 form, or only in the finished response, and never came in pieces, is handed out once.

@@ -1,4 +1,4 @@
-"""Ends of Responses answers, streamed or whole. Floor 1.
+"""Ends of Responses answers, streamed or whole.
 
 The terminal event is `response.completed`, `response.incomplete` or `response.failed`, or an error in its
 place. The end of the stream, or `[DONE]`, alone is no success: Ollama swallows errors and just stops.

@@ -1,4 +1,4 @@
-"""Words that stand where a protocol needs some and the conversation has none. Floor 1."""
+"""Words that stand where a protocol needs some and the conversation has none."""
 
 __all__ = ["NO_TEXT"]
 

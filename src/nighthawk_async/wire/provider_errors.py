@@ -1,4 +1,4 @@
-"""The provider's own message in the many shapes in which error bodies come. Floor 1.
+"""The provider's own message in the many shapes in which error bodies come.
 
 An object with `message`, `type` and `code`, bare or under `error`; a text under `error`, `message` or
 `detail`; either of these in a list.

@@ -1,4 +1,4 @@
-"""Rate limits from the headers of a response. Floor 1.
+"""Rate limits from the headers of a response.
 
     x-ratelimit-{limit,remaining,reset}-{requests,tokens}     OpenAI and most of those compatible with it
     anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-{limit,remaining,reset}

@@ -1,4 +1,4 @@
-"""Secrets, and excerpts of foreign text that are short, printable and free of them. Floor 1."""
+"""Secrets, and excerpts of foreign text that are short, printable and free of them."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Requests as JSON bytes, whatever the conversation holds. Floor 1.
+"""Requests as JSON bytes, whatever the conversation holds.
 
 A conversation holds texts from everywhere, and arguments as models wrote them. Neither may break a request.
 """

@@ -1,4 +1,4 @@
-"""Decodes the JSON that comes from outside, and what all decoders ask of it. Floor 1.
+"""Decodes the JSON that comes from outside, and what all decoders ask of it.
 
 Whatever is decoded here is nested so little that nobody who walks through it afterwards (prompts, recordings,
 telemetry, validators) comes near the recursion limit of Python.

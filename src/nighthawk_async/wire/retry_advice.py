@@ -1,4 +1,4 @@
-"""Retry advice in error responses: headers, and Google's `RetryInfo`. Floor 1.
+"""Retry advice in error responses: headers, and Google's `RetryInfo`.
 
 Source: `_base_client.py` of the official SDKs, which read the same headers; `google.rpc.RetryInfo` for the
 delay that the Gemini API puts into the body of an error.

@@ -1,4 +1,4 @@
-"""Checks the settings that a protocol knows, and gives the rest through. Floor 1."""
+"""Checks the settings that a protocol knows, and gives the rest through."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache

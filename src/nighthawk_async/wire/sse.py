@@ -1,4 +1,4 @@
-"""Server-sent events out of bytes, wherever the bytes were cut. Floor 1.
+"""Server-sent events out of bytes, wherever the bytes were cut.
 
 Not a codec: it knows nothing of what the events hold. It splits *bytes*, on CR, LF and CRLF alone; text line
 splitters also split on U+2028, U+2029 and U+0085, which are legal inside JSON strings. Whole lines are handed

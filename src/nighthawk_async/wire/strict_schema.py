@@ -1,4 +1,4 @@
-"""Whether a JSON Schema keeps to the subset that endpoints enforce under `strict`. Floor 1.
+"""Whether a JSON Schema keeps to the subset that endpoints enforce under `strict`.
 
 What is not known to be in the subset counts as outside: an endpoint refuses the whole request for one keyword
 it does not know, and without the claim it takes the same schema.

@@ -1,4 +1,4 @@
-"""Puts tool calls together from the fragments in which servers stream them. Floor 1.
+"""Puts tool calls together from the fragments in which servers stream them.
 
 Servers disagree: fragments come with or without an index, with an index that repeats for the next call, with
 an id in the first fragment, in all, or in none. The rules are these.

@@ -1,4 +1,4 @@
-"""Whether the tool choice of a request fits the tools that it offers. Floor 1."""
+"""Whether the tool choice of a request fits the tools that it offers."""
 
 from ..errors import ConfigurationError
 from ..types.model import ModelRequest, NamedToolChoice

@@ -1,4 +1,4 @@
-"""Model settings that control the transport and never reach a request's body. Floor 1."""
+"""Model settings that control the transport and never reach a request's body."""
 
 from collections.abc import Mapping
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Counts of tokens that an endpoint reports in parts. Floor 1."""
+"""Counts of tokens that an endpoint reports in parts."""
 
 __all__ = ["total_count"]
 

@@ -7,7 +7,7 @@ import pytest
 from nighthawk_async.configuration import StepContextLimits
 from nighthawk_async.executors.result_room import ResultRoom
 from nighthawk_async.prompt.tokens import TokenCounter
-from nighthawk_async.runtime.tools.outcome import ToolOutcome, ToolResultRenderingPolicy
+from nighthawk_async.runtime.tool_outcome import ToolOutcome, ToolResultRenderingPolicy
 from nighthawk_async.types.content import ImageUrl
 from nighthawk_async.types.usage import Usage
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import anyio
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.mutation.report import ConcurrentMutationError
+from nighthawk_async.policies.shared_objects.report import ConcurrentMutationError
 from nighthawk_async.runtime.run import Run
 
 Play: TypeAlias = Callable[[nh.StepActor], Awaitable[object]]

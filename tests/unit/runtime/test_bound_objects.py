@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.mutation import bound_objects
+from nighthawk_async.policies.shared_objects import bound_objects
 from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, model_response, pass_response, tool_call
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,8 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.hooks import AfterModelRequest, BeforeModelRequest
 from nighthawk_async.prompt.tokens import TokenCounter
-from nighthawk_async.runtime.budgets.request_bound import TokenMeasure, find_output_limit, request_text
 from nighthawk_async.runtime.model_access import InterceptionError, using_interceptor
+from nighthawk_async.runtime.request_bound import TokenMeasure, find_output_limit, request_text
 from nighthawk_async.testing import ScriptedModel, model_response
 
 from .budget_models import DONE, PRICE, StagedModel, act, executor_of, known_model, used

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.budgets.account import BudgetAccount, Payer
-from nighthawk_async.runtime.budgets.reservation import Entry, Reservation, reserve, reserve_in_turn
+from nighthawk_async.policies.budgets.account import BudgetAccount, Payer
+from nighthawk_async.policies.budgets.reservation import Entry, Reservation, reserve, reserve_in_turn
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 
 from .budget_models import DONE, PRICE, StagedModel, act, executor_of, known_model, used

@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.mutation.report import ConcurrentMutationError
+from nighthawk_async.policies.shared_objects.report import ConcurrentMutationError
 from tests.unit.runtime.gathered_steps import (
     Play,
     PlayingExecutor,

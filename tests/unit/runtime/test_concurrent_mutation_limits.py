@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.mutation.report import ConcurrentMutationError
-from nighthawk_async.runtime.mutation.watch import (
+from nighthawk_async.policies.shared_objects.report import ConcurrentMutationError
+from nighthawk_async.policies.shared_objects.watch import (
     MAX_WATCHED_DEPTH,
     MAX_WATCHED_ITEMS,
     MAX_WATCHED_OBJECTS,

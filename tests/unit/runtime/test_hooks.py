@@ -15,9 +15,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import nighthawk_async as nh
 from nighthawk_async import hooks as nhh
 from nighthawk_async.hooks import Abort, Modify, Veto
+from nighthawk_async.policies.hooks.calls import emit, emit_sync
+from nighthawk_async.policies.hooks.policy import HookPolicy
+from nighthawk_async.policies.hooks.rules import EVENT_RULES
 from nighthawk_async.runtime.environment import get_environment
-from nighthawk_async.runtime.hooks.calls import emit, emit_sync
-from nighthawk_async.runtime.hooks.rules import EVENT_RULES
 
 from .hook_samples import EVENTS, REF, REQUEST, running
 from .telemetry.traces import telemetry
@@ -60,9 +61,14 @@ def answering(event: Any, answer: object) -> nh.Hooks:
     return hooks
 
 
+def active_hooks() -> tuple[nh.Hooks, ...]:
+    policy = get_environment().policies.find(HookPolicy)
+    return () if policy is None else policy.hooks
+
+
 async def emitted(hooks: nh.Hooks | list[nh.Hooks], event: Any) -> Any:
     async with running(hooks):
-        return await emit(get_environment(), event)
+        return await emit(active_hooks(), event)
 
 
 # ---- the table
@@ -230,7 +236,7 @@ async def test_one_hook_may_look_at_several_types_of_events() -> None:
     hooks.on(nhh.BeforeToolCall, nhh.BeforeCommit)(told.append)
     async with running(hooks):
         for event in EVENTS:
-            await emit(get_environment(), event)
+            await emit(active_hooks(), event)
     assert told == [TOOL_CALL, COMMIT]
 
 
@@ -334,9 +340,9 @@ async def test_hooks_registered_meanwhile_are_called_for_later_events() -> None:
         hooks.on(nhh.BeforeCommit, lambda event: told.append("new"))
 
     async with running(hooks):
-        await emit(get_environment(), COMMIT)
+        await emit(active_hooks(), COMMIT)
         assert told == ["old"]
-        await emit(get_environment(), COMMIT)
+        await emit(active_hooks(), COMMIT)
     assert told == ["old", "old", "new"]
 
 
@@ -344,10 +350,10 @@ async def test_in_synchronous_code_sync_hooks_are_called_and_async_ones_are_an_e
     hooks = nh.Hooks()
     hooks.on(nhh.BeforeCommit, lambda event: Modify({"x": 2}))
     async with running(hooks):
-        assert emit_sync(get_environment(), COMMIT).bindings == {"x": 2}
+        assert emit_sync(active_hooks(), COMMIT).bindings == {"x": 2}
         hooks.on(nhh.BeforeCommit, fail_later)
         with pytest.raises(nh.HookError, match="fail_later is async, but this BeforeCommit happens in sync"):
-            emit_sync(get_environment(), COMMIT)
+            emit_sync(active_hooks(), COMMIT)
 
 
 async def test_what_a_hook_brings_about_calls_no_hook_of_the_same_object() -> None:
@@ -356,8 +362,8 @@ async def test_what_a_hook_brings_about_calls_no_hook_of_the_same_object() -> No
     @outer.on(nhh.BeforeCommit)
     async def again(event: nhh.BeforeCommit) -> None:
         told.append("outer")
-        await emit(get_environment(), event)
-        emit_sync(get_environment(), event)
+        await emit(active_hooks(), event)
+        emit_sync(active_hooks(), event)
 
     outer.on(nhh.BeforeCommit, lambda event: told.append("outer too"))
     inner.on(nhh.BeforeCommit, lambda event: told.append("inner"))
@@ -372,7 +378,7 @@ async def test_two_hooks_objects_that_cause_each_others_events_come_to_an_end() 
         @hooks.on(nhh.BeforeCommit)
         async def again(event: nhh.BeforeCommit) -> None:
             told.append(name)
-            await emit(get_environment(), event)
+            await emit(active_hooks(), event)
 
     bounce(one, "one")
     bounce(other, "other")
@@ -382,8 +388,8 @@ async def test_two_hooks_objects_that_cause_each_others_events_come_to_an_end() 
 
 async def test_an_event_without_hooks_in_force_is_given_back_as_it_is() -> None:
     async with running([]):
-        assert await emit(get_environment(), TOOL_CALL) is TOOL_CALL
-        assert emit_sync(get_environment(), TOOL_CALL) is TOOL_CALL
+        assert await emit(active_hooks(), TOOL_CALL) is TOOL_CALL
+        assert emit_sync(active_hooks(), TOOL_CALL) is TOOL_CALL
 
 
 # ---- traces
@@ -396,7 +402,7 @@ async def traced(hooks: nh.Hooks, event: Any) -> list[tuple[str, dict[str, Any]]
     async with running(hooks):
         span = provider.get_tracer("tests").start_as_current_span("step", record_exception=False)
         with span, contextlib.suppress(nh.NighthawkError):
-            await emit(get_environment(), event)
+            await emit(active_hooks(), event)
     provider.shutdown()
     (ended,) = exporter.get_finished_spans()
     return [(event.name, dict(event.attributes or {})) for event in ended.events]

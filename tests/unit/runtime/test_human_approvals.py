@@ -14,11 +14,11 @@ from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ApprovalDeniedError, ApprovalExpiredError, NoHumanError
-from nighthawk_async.runtime.human.approval import Approval
-from nighthawk_async.runtime.human.approvals import request_approval
-from nighthawk_async.runtime.human.ballot import Ballot
-from nighthawk_async.runtime.human.digest import digest_action
-from nighthawk_async.runtime.human.errors import (
+from nighthawk_async.policies.people.approval import Approval
+from nighthawk_async.policies.people.approvals import request_approval
+from nighthawk_async.policies.people.ballot import Ballot
+from nighthawk_async.policies.people.digest import digest_action
+from nighthawk_async.policies.people.errors import (
     ArgumentsChangedError,
     NobodyToApproveError,
     RequestClosedError,
@@ -26,7 +26,7 @@ from nighthawk_async.runtime.human.errors import (
     UnknownApproverError,
     WrongDigestError,
 )
-from nighthawk_async.runtime.human.request import ApprovalRequest
+from nighthawk_async.policies.people.request import ApprovalRequest
 
 from .human_handlers import Approve, Handler, approving, deciding, run_asking
 

@@ -13,8 +13,8 @@ from types import MappingProxyType
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_serializer
 
-from nighthawk_async.runtime.human.digest import digest_action
-from nighthawk_async.runtime.human.errors import UndigestibleArgumentError
+from nighthawk_async.policies.people.digest import digest_action
+from nighthawk_async.policies.people.errors import UndigestibleArgumentError
 
 
 class Colour(Enum):
@@ -59,7 +59,7 @@ def test_the_order_of_names_and_of_items_of_sets_does_not_matter() -> None:
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_the_digest_of_a_set_is_the_same_in_a_process_that_hashes_differently(seed: str) -> None:
     program = (
-        "from nighthawk_async.runtime.human.digest import digest_action\n"
+        "from nighthawk_async.policies.people.digest import digest_action\n"
         "print(digest_action('act', {'value': {'a', 'b', 'c', 'd', 'e'}}).digest)"
     )
     printed = subprocess.run(

@@ -19,11 +19,11 @@ from nighthawk_async.errors import (
     HookError,
     NoHumanError,
 )
-from nighthawk_async.runtime.human import approvals, questions
-from nighthawk_async.runtime.human.approvals import request_approval
-from nighthawk_async.runtime.human.digest import digest_action
-from nighthawk_async.runtime.human.errors import RequestClosedError
-from nighthawk_async.runtime.human.events import (
+from nighthawk_async.policies.people import approvals, questions
+from nighthawk_async.policies.people.approvals import request_approval
+from nighthawk_async.policies.people.digest import digest_action
+from nighthawk_async.policies.people.errors import RequestClosedError
+from nighthawk_async.policies.people.events import (
     ApprovalAnswered,
     ApprovalClosed,
     ApprovalRequested,
@@ -32,8 +32,8 @@ from nighthawk_async.runtime.human.events import (
     QuestionAsked,
     QuestionClosed,
 )
-from nighthawk_async.runtime.human.questions import ask_user
-from nighthawk_async.runtime.human.request import ApprovalRequest
+from nighthawk_async.policies.people.questions import ask_user
+from nighthawk_async.policies.people.request import ApprovalRequest
 
 from .human_handlers import Handler, answering, approving, deciding, run_asking
 

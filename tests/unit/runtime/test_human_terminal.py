@@ -16,10 +16,10 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from nighthawk_async.errors import ApprovalDeniedError, NoHumanError
-from nighthawk_async.runtime.human.approvals import request_approval
-from nighthawk_async.runtime.human.errors import InvalidAnswerError
-from nighthawk_async.runtime.human.questions import ask_user
-from nighthawk_async.runtime.human.terminal import TerminalHandler
+from nighthawk_async.policies.people.approvals import request_approval
+from nighthawk_async.policies.people.errors import InvalidAnswerError
+from nighthawk_async.policies.people.questions import ask_user
+from nighthawk_async.policies.people.terminal import TerminalHandler
 
 from .human_handlers import run_asking
 

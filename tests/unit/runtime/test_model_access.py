@@ -8,12 +8,12 @@ import anyio.to_thread
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.executors.model_stream import open_stream
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.runtime.model_access import (
     InterceptionError,
     find_interception_error,
     needs_endpoint,
-    open_stream,
     using_interceptor,
     using_interceptor_everywhere,
 )

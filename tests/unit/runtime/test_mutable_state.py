@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, PrivateAttr, computed_field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from nighthawk_async.actors import Mailbox, SharedCell
-from nighthawk_async.runtime.mutation.mutable_state import attribute_of, shapes_of
+from nighthawk_async.runtime.mutable_state import attribute_of, shapes_of
 
 Item = TypeVar("Item")
 

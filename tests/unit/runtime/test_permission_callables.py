@@ -13,14 +13,14 @@ from unittest.mock import Mock
 
 import pytest
 
-from nighthawk_async.runtime.permissions.callables import (
+from nighthawk_async.policies.permissions.callables import (
     called_function,
     function_title,
     layers_of,
     names_of,
     other_names_of,
 )
-from nighthawk_async.runtime.permissions.free_calls import is_data_callable
+from nighthawk_async.policies.permissions.free_calls import is_data_callable
 
 HERE = __name__
 

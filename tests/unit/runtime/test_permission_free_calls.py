@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from nighthawk_async.runtime.permissions.free_calls import is_data_callable
+from nighthawk_async.policies.permissions.free_calls import is_data_callable
 
 _COMPUTING = """
 abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex delattr dict

@@ -9,15 +9,15 @@ from typing import Any, Literal, cast
 import pytest
 
 import nighthawk_async as nh
+from nighthawk_async.policies.permissions.call import PermissionCall
+from nighthawk_async.policies.permissions.guarded_calls import CallGuard
+from nighthawk_async.policies.permissions.guarded_code import compile_guarded, is_coroutine_code
+from nighthawk_async.policies.permissions.permissions import Permissions, permissions
+from nighthawk_async.policies.permissions.rules import rule
+from nighthawk_async.runtime.blocking import PausedCode
 from nighthawk_async.runtime.expression import StepNamespace, compile_expression, compile_statements
-from nighthawk_async.runtime.permissions.call import PermissionCall
-from nighthawk_async.runtime.permissions.guarded_calls import CallGuard, run_guarded
-from nighthawk_async.runtime.permissions.guarded_code import compile_guarded, is_coroutine_code
-from nighthawk_async.runtime.permissions.paused_code import PausedCode
-from nighthawk_async.runtime.permissions.permissions import Permissions, permissions
-from nighthawk_async.runtime.permissions.rules import rule
 from nighthawk_async.runtime.step_context import StepContext
-from nighthawk_async.runtime.tools.registry import ToolScope
+from nighthawk_async.runtime.tool_function import ToolScope
 from tests.unit.runtime.step_contexts import make_context
 
 Result = tuple[str, object]
@@ -57,7 +57,7 @@ def run(text: str, sets: Permissions | None, mode: Literal["eval", "exec"]) -> R
     namespace = StepNamespace(context)
     code = compile_expression(text) if mode == "eval" else compile_statements(text, filename="<s>")
     try:
-        value = namespace.run(code) if guard is None else run_guarded(namespace, guard, code, text, mode)
+        value = namespace.run(code) if guard is None else guard.run(namespace, code, text, mode)
     except Exception as error:
         return f"{type(error).__name__}: {error}", _state(context)
     return repr(_finished(value)), _state(context)
@@ -255,7 +255,7 @@ def recording(sets: Permissions, **names: object) -> tuple[Callable[[str], objec
             code, mode = compile_expression(text), "eval"
         except SyntaxError:
             code, mode = compile_statements(text, filename="<test>"), "exec"
-        return run_guarded(namespace, guard, code, text, cast("Any", mode))
+        return guard.run(namespace, code, text, cast("Any", mode))
 
     return carry_out, told
 

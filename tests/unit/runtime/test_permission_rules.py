@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.permissions.call import PermissionCall, arguments_of, describe_call
-from nighthawk_async.runtime.permissions.rules import PermissionRule, checked_rules, rule
+from nighthawk_async.policies.permissions.call import PermissionCall, arguments_of, describe_call
+from nighthawk_async.policies.permissions.rules import PermissionRule, checked_rules, rule
 
 
 class Folder(Enum):

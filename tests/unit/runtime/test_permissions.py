@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.permissions.call import CallArguments, PermissionCall, describe_call
-from nighthawk_async.runtime.permissions.permissions import (
+from nighthawk_async.policies.permissions.call import CallArguments, PermissionCall, describe_call
+from nighthawk_async.policies.permissions.permissions import (
     Permissions,
     Verdict,
     added_permissions,
@@ -17,7 +17,7 @@ from nighthawk_async.runtime.permissions.permissions import (
     decide_for_any_arguments,
     permissions,
 )
-from nighthawk_async.runtime.permissions.rules import PermissionRule, rule
+from nighthawk_async.policies.permissions.rules import PermissionRule, rule
 
 VERDICTS: tuple[Verdict, ...] = ("allow", "ask", "deny")
 

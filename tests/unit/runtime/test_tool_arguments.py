@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ToolBoundaryError
-from nighthawk_async.runtime.tools.function import make_tool_function
+from nighthawk_async.runtime.tool_function import make_tool_function
 from nighthawk_async.testing import ScriptedModel, model_response, tool_call
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
-from nighthawk_async.runtime.tools.docstrings import read_docstring
-from nighthawk_async.runtime.tools.function import RunContext, make_tool_function
+from nighthawk_async.runtime.tool_function import RunContext, make_tool_function, read_docstring
 
 
 def google(name: str, age: int = 3) -> str:

@@ -1,1 +1,1 @@
-"""A page on which people see what goes on, and influence it: an ASGI application to mount. Floor 5."""
+"""A page on which people see what goes on, and influence it: an ASGI application to mount."""

@@ -1,4 +1,4 @@
-"""Actions of people on a node: cancel, steer, suspend, resume, answer. Floor 5."""
+"""Actions of people on a node: cancel, steer, suspend, resume, answer."""
 
 import logging
 from collections.abc import Mapping

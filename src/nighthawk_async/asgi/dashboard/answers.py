@@ -1,4 +1,4 @@
-"""Answers of people: their forms, their meanings, and the choices. Floor 5."""
+"""Answers of people: their forms, their meanings, and the choices."""
 
 import json
 from typing import Any, cast
@@ -7,8 +7,8 @@ import msgspec
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from ...errors import ToolValidationError
-from ...runtime.human.question import Question
-from ...runtime.human.typed_answer import typed_answer
+from ...policies.people.question import Question
+from ...policies.people.typed_answer import typed_answer
 from ...runtime.validation import type_adapter, type_name
 from ...types.json import JsonableValue
 from .briefs import Brief

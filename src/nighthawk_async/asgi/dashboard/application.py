@@ -1,4 +1,4 @@
-"""`Dashboard`: the page, and what it reads and does, as one ASGI application. Floor 5."""
+"""`Dashboard`: the page, and what it reads and does, as one ASGI application."""
 
 import re
 import time
@@ -13,7 +13,7 @@ from ...observation import find_node_writer
 from ...observe.errors import NodeNotFoundError
 from ...observe.in_force import find_node_id
 from ...observe.tree import TaskTree, find_tree
-from ...runtime.human.handler import HumanHandler
+from ...policies.people.handler import HumanHandler
 from ...types.json import JsonableValue
 from ..protocol import Application, AsgiScope, Receive, Send, ServedApplication, header_values
 from ..settings import checked_seconds

@@ -1,4 +1,4 @@
-"""Questions and requests for approval that are answered over the dashboard. Floor 5.
+"""Questions and requests for approval that are answered over the dashboard.
 
 Each appears as a node of its own, and is answered under the id of that node.
 """
@@ -17,9 +17,9 @@ from ...errors import NoHumanError
 from ...observation import find_node_writer
 from ...observe.in_force import find_node_id
 from ...observe.tree import TaskTree, find_tree
-from ...runtime.human.errors import AnswerRefusedError
-from ...runtime.human.question import Question
-from ...runtime.human.request import ApprovalRequest
+from ...policies.people.errors import AnswerRefusedError
+from ...policies.people.question import Question
+from ...policies.people.request import ApprovalRequest
 from ...runtime.loop_event import LoopEvent
 from .answers import AnswerBody, answer_to, question_as_json, visible
 from .briefs import ANSWERABLE, Brief

@@ -1,11 +1,11 @@
-"""An application with a dashboard beside it: recorded, and with people to ask. Floor 5."""
+"""An application with a dashboard beside it: recorded, and with people to ask."""
 
 from typing import Any
 
 from ...errors import NighthawkError
 from ...observe.tree import TaskTree
-from ...runtime.human.handler import HumanHandler
-from ...runtime.human.stand_in import standing_in
+from ...policies.people.handler import HumanHandler
+from ...policies.people.stand_in import standing_in
 from ..protocol import Application, Receive, Send
 
 __all__ = ["Beside"]

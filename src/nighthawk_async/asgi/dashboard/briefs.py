@@ -1,4 +1,4 @@
-"""Nodes as rows of the page: what is seen of each without opening it. Floor 5. Pure.
+"""Nodes as rows of the page: what is seen of each without opening it. Pure.
 
 The names are those of `observe.view_as_json`. Whatever is empty is left out, since thousands of nodes are
 sent; and so are texts of any length, which are sent of one node when it is opened.

@@ -1,4 +1,4 @@
-"""One node whole. Floor 5. Pure."""
+"""One node whole. Pure."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""Changes between two views of a tree, or since a version. Floor 5. Pure.
+"""Changes between two views of a tree, or since a version. Pure.
 
 Views share the parts of which nothing has changed, so what did not change is passed over as a whole.
 """

@@ -1,4 +1,4 @@
-"""Identity of trees, so that the number of a node means the one that was seen. Floor 5.
+"""Identity of trees, so that the number of a node means the one that was seen.
 
 Every tree numbers its nodes from 1: after a restart, and in another process of the same service, a number
 stands for something else.

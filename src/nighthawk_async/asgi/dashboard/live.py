@@ -1,4 +1,4 @@
-"""Changes of a tree, and of one node, as server-sent events. Floor 5.
+"""Changes of a tree, and of one node, as server-sent events.
 
 Nothing is queued for a reader: when one event is taken, the next is made of what there is then.
 """

@@ -1,4 +1,4 @@
-"""Refusals of the dashboard: problem details with fixed or plain words. Floor 5. Pure."""
+"""Refusals of the dashboard: problem details with fixed or plain words. Pure."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The body of a request: JSON of bounded length. Floor 5."""
+"""The body of a request: JSON of bounded length."""
 
 from typing import TypeVar
 

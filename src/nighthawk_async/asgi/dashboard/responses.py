@@ -1,4 +1,4 @@
-"""Responses of the dashboard, with what every one of them says to browsers. Floor 5."""
+"""Responses of the dashboard, with what every one of them says to browsers."""
 
 import json
 from collections.abc import Callable, Mapping

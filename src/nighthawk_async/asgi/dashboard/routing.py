@@ -1,4 +1,4 @@
-"""Routing of requests: path below the dashboard, method, query. Floor 5. Pure."""
+"""Routing of requests: path below the dashboard, method, query. Pure."""
 
 from collections.abc import Mapping
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Search for a text in the inputs, outputs and errors of nodes. Floor 5. Pure."""
+"""Search for a text in the inputs, outputs and errors of nodes. Pure."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Permissions to look and to act. Floor 5.
+"""Permissions to look and to act.
 
 There are no cookies, so a browser adds no authority by itself: whoever acts shows a token in a header that
 no other site can set without being asked first, and comes from the dashboard's own page or from no page.

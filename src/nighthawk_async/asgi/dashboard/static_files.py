@@ -1,4 +1,4 @@
-"""The files of the page, from a fixed table. Floor 5.
+"""The files of the page, from a fixed table.
 
 They are part of the package; nothing is looked up in a file system by what a request says.
 """

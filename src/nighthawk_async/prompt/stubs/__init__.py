@@ -1,4 +1,4 @@
-"""Types as stubs of Python, for the model that has to make values of them. Floor 1: pure.
+"""Types as stubs of Python, for the model that has to make values of them. Pure.
 
 `TypeNames` says how types are written in one block, `written_type` writes an annotation, `described_type` one
 with its constraints, and `stub_of` gives the stubs of the types that an annotation mentions. `types_section`

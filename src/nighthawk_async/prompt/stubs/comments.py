@@ -1,4 +1,4 @@
-"""Comments on types, made from their metadata. Floor 1."""
+"""Comments on types, made from their metadata."""
 
 import types
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The fields of classes that hold data, whichever library made them. Floor 1.
+"""The fields of classes that hold data, whichever library made them.
 
 Nothing of an instance is looked at, and no factory of a default is called. Annotations that are texts are
 evaluated, as every library does that validates against them; where that fails they stay texts.

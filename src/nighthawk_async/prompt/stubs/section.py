@@ -1,4 +1,4 @@
-"""The TYPES section of a prompt: stubs of what a block makes and meets, within a budget. Floor 1.
+"""The TYPES section of a prompt: stubs of what a block makes and meets, within a budget.
 
 The text of a section is kept and given again for the same types, written in the same way, so equal types mean
 equal bytes and nothing of a type is inspected a second time.

@@ -1,4 +1,4 @@
-"""The stub of one type: a few lines of Python that say how to make a value of it. Floor 1."""
+"""The stub of one type: a few lines of Python that say how to make a value of it."""
 
 import dataclasses
 import typing

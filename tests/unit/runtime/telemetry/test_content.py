@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.telemetry.content import request_content
-from nighthawk_async.runtime.telemetry.names import BASELINE
+from nighthawk_async.catalog.telemetry_names import BASELINE
+from nighthawk_async.telemetry.content import request_content
 from nighthawk_async.testing import ModelReply, ModelServer
 
 from .agents import OUTCOME, act, agent, assign, evaluate

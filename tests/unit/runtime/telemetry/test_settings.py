@@ -5,8 +5,8 @@ from typing import Any, cast
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.telemetry.names import BASELINE, LATEST
-from nighthawk_async.runtime.telemetry.settings import get_settings
+from nighthawk_async.catalog.telemetry_names import BASELINE, LATEST
+from nighthawk_async.runtime.telemetry_settings import get_settings
 
 from .traces import telemetry
 

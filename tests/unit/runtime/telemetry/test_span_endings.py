@@ -10,7 +10,7 @@ from opentelemetry import trace
 from opentelemetry.trace import StatusCode
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.model_access import open_stream
+from nighthawk_async.executors.model_stream import open_stream
 from nighthawk_async.testing import (
     CallbackExecutor,
     ModelReply,

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.budgets.told_usage import (
+from nighthawk_async.runtime.told_usage import (
     TellsConsumption,
     TellsUsage,
     may_have_consumed,
     usage_so_far,
 )
-from nighthawk_async.runtime.telemetry.traced_stream import traced_stream
+from nighthawk_async.telemetry.traced_stream import traced_stream
 from nighthawk_async.testing import ScriptedModel
 
 USAGE = nh.Usage(requests=1, input_tokens=3)

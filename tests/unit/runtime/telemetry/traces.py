@@ -9,7 +9,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
 from nighthawk_async.runtime import tracing
-from nighthawk_async.runtime.telemetry.settings import configure_telemetry
+from nighthawk_async.runtime.telemetry_settings import configure_telemetry
 
 __all__ = ["Traces", "telemetry", "traced"]
 

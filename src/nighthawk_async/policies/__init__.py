@@ -1,0 +1,1 @@
+"""Policies of the library: what `nighthawk_async.run` and `scope` take as arguments."""

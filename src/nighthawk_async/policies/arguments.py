@@ -1,0 +1,177 @@
+"""The arguments of `run` and `scope` that are policies.
+
+Each policy is loaded where a program asks for one of its kind, and not before: together they would be a
+quarter of the library's own modules that a first step loads.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
+
+from ..configuration import StepExecutorConfiguration
+from ..errors import NighthawkError
+from ..lazy_exports import LazyModule
+from ..natural.blocks import NaturalBlock
+from ..runtime.call_guard import CallGuard
+from ..runtime.environment import get_environment
+from ..runtime.policies import Policies
+from ..runtime.policy import InnerExtent, Policy, Position
+from ..runtime.step_context import StepContext
+from ..runtime.step_executor import StepExecutor, shows_named_only
+from ..types.unset import UNSET, Unset
+
+if TYPE_CHECKING:
+    from .attempts import resilience as attempt_types
+    from .budgets import budget as budget_types
+    from .hooks import registry as hook_types
+    from .oversight import inspection as oversight_types
+    from .oversight import verification as check_types
+    from .people import handler as people_types
+    from .permissions import permissions as permission_types
+    from .shared_objects import report as mutation_types
+else:
+    attempt_types = LazyModule("nighthawk_async.policies.attempts.resilience")
+    budget_types = LazyModule("nighthawk_async.policies.budgets.budget")
+    check_types = LazyModule("nighthawk_async.policies.oversight.verification")
+    hook_types = LazyModule("nighthawk_async.policies.hooks.registry")
+    mutation_types = LazyModule("nighthawk_async.policies.shared_objects.report")
+    oversight_types = LazyModule("nighthawk_async.policies.oversight.inspection")
+    people_types = LazyModule("nighthawk_async.policies.people.handler")
+    permission_types = LazyModule("nighthawk_async.policies.permissions.permissions")
+
+__all__ = ["CommonPolicyArguments", "PolicyArguments", "with_arguments"]
+
+
+class CommonPolicyArguments(TypedDict, total=False):
+    """Policies by the names of the arguments of `run`, `scope` and the ASGI middleware.
+
+    What is left out stays as it is.
+
+    Args:
+        hooks: What is called for events, after the hooks of outer scopes. An object that is active already is
+            not called twice. When the run or scope is entered with `with`, the hooks of its own beginning and
+            end must be `def`.
+        oversight: What inspects tool calls and commits; None for nothing.
+        verify: What says whether a step inside is done: a function of a `Proposal`, or several, or what
+            `nighthawk_async.verification` gives. Those of outer scopes must agree as well.
+        human: What asks people, for `ask_user` and `request_approval`; None for nobody, or for the people at
+            the dashboard that an application is served with (`Dashboard.beside`).
+        permissions: Which calls are permitted; see `nighthawk_async.permissions`. Those that are active
+            already hold as well, in both modes of a scope, and in a run inside a run.
+        step_budget: What each step inside may spend, by an account of its own. Outer budgets hold as well, in
+            both modes of a scope, and in a run inside a run.
+        resilience: What gives each step inside another chance: a `nighthawk_async.resilience.Baseline`; None
+            for nothing. Where it says nothing, what is active around it goes on.
+        concurrent_mutation: What happens when a step changes, through its tools, an object that another step
+            in flight has bound: `warn`, which a run begins with, gives a `ConcurrentMutationWarning`; `error`
+            makes the tool call fail and puts the object back; `ignore` does not look.
+        policies: The program's own policies, one or several: objects of classes derived from
+            `nighthawk_async.Policy`, after those of outer scopes. An object that is active already is not
+            called twice.
+    """
+
+    hooks: "hook_types.Hooks | Sequence[hook_types.Hooks] | None"
+    oversight: "oversight_types.Oversight | Unset | None"
+    verify: "check_types.Verify | None"
+    human: "people_types.HumanHandler | Unset | None"
+    permissions: "permission_types.Permissions | None"
+    step_budget: "budget_types.Budget | None"
+    resilience: "attempt_types.StepBaseline | Unset | None"
+    concurrent_mutation: "mutation_types.ConcurrentMutation"
+    policies: "Policy | Iterable[Policy] | None"
+
+
+class PolicyArguments(CommonPolicyArguments, total=False):
+    """Policies by the names of the arguments of `run` and `scope`.
+
+    Args:
+        budget: What all steps inside may spend together; see `nighthawk_async.budget`. Outer ones hold as
+            well, in both modes of a scope, and in a run inside a run.
+    """
+
+    budget: "budget_types.Budget | None"
+
+
+_SOURCES: Mapping[str, tuple[str, str]] = {
+    "hooks": ("hooks.policy", "with_hooks"),
+    "oversight": ("oversight.policy", "with_oversight"),
+    "verify": ("oversight.policy", "with_verify"),
+    "human": ("people.policy", "with_human"),
+    "permissions": ("permissions.policy", "with_permissions"),
+    "budget": ("budgets.budget", "with_budget"),
+    "step_budget": ("budgets.budget", "with_step_budget"),
+    "resilience": ("attempts.policy", "with_resilience"),
+    "concurrent_mutation": ("shared_objects.policy", "with_concurrent_mutation"),
+}
+"""By argument, the module below `policies`, and the function in it that adds what the argument asks for."""
+
+
+def with_arguments(policies: Policies, arguments: PolicyArguments, extent: InnerExtent) -> Policies:
+    """The policies inside a run or scope.
+
+    Args:
+        policies: The policies around it.
+        arguments: What the run or scope is told.
+        extent: The executor inside, and whether what is told is added to what is around.
+
+    Raises:
+        NighthawkError: An argument has a bad value.
+        ConfigurationError: A model to fall back to cannot be had.
+        TypeError: There is no such argument.
+    """
+    given = cast("dict[str, Any]", dict(arguments))
+    own: object = given.pop("policies", None)
+    if "resilience" not in given and policies.has(Position.ATTEMPTS):
+        given["resilience"] = UNSET  # its fallbacks follow the executor
+    for name in given:
+        if name not in _SOURCES:
+            raise TypeError(f"{name!r} is no argument; policies are: {', '.join((*_SOURCES, 'policies'))}")
+    for name, (module, function) in _SOURCES.items():
+        if name in given and (given[name] is not UNSET or name == "resilience"):
+            add = getattr(import_module(f"{__package__}.{module}"), function)
+            policies = add(policies, given[name], extent)
+    if own is not None:
+        policies = _with_own(policies, own, extent)
+    return _with_visible_names(policies, extent.executor)
+
+
+def _with_own(policies: Policies, own: object, extent: InnerExtent) -> Policies:
+    given = tuple(cast("Iterable[object]", own)) if isinstance(own, Iterable) else (own,)
+    for policy in given:
+        if not isinstance(policy, Policy) or policy.position is not Position.OWN:
+            raise NighthawkError(
+                f"policies must be objects of classes derived from nighthawk_async.Policy, not {policy!r}"
+            )
+    if not extent.is_added:
+        policies = policies.without_own()
+    return policies.adding(cast("tuple[Policy, ...]", given))
+
+
+class _VisibleNamesLater(Policy):
+    """Hides names from steps as soon as their executor, which has no configuration yet, says so."""
+
+    position: ClassVar[Position] = Position.VISIBLE_NAMES
+
+    def prepare(self, context: StepContext, block: NaturalBlock) -> None:
+        """Hide the other names, if the configuration says so by now."""
+        if shows_named_only(get_environment().step_executor):
+            _make_visible_names().prepare(context, block)
+
+    def guard_calls(self, context: StepContext) -> CallGuard | None:
+        """The guard that keeps code from names that were hidden."""
+        return None if context.visible_builtins is None else _make_visible_names().guard_calls(context)
+
+
+def _with_visible_names(policies: Policies, executor: StepExecutor) -> Policies:
+    """The policies with what the configuration of the executor says of visible names."""
+    if not isinstance(getattr(executor, "configuration", None), StepExecutorConfiguration):
+        wanted: Policy | None = _VisibleNamesLater()
+    else:
+        wanted = _make_visible_names() if shows_named_only(executor) else None
+    return policies.with_only(Position.VISIBLE_NAMES, wanted)
+
+
+def _make_visible_names() -> Policy:
+    from .permissions.policy import VisibleNamesPolicy
+
+    return VisibleNamesPolicy()

@@ -1,0 +1,1 @@
+"""Attempts at steps and calls: when there is another one, and with which model."""

@@ -1,0 +1,1 @@
+"""Budgets: what may be spent, reserved before it is."""

@@ -1,0 +1,290 @@
+"""The books of one budget: what is spent, and what is set aside for what is going on. No I/O.
+
+One lock guards all accounts: what is done under it is arithmetic, and accounts that chain must agree.
+"""
+
+import threading
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager
+from copy import copy
+from math import inf
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+from weakref import WeakSet
+
+from ...errors import BudgetExceededError
+from ...parallel.stopwatch import Stopwatch
+from ...pickling import checked_picklable
+from ...runtime.usage_meter import UsageMeter
+from .terms import Amount, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
+
+__all__ = [
+    "ACCOUNTS_LOCK",
+    "Amounts",
+    "BudgetAccount",
+    "PassedThreshold",
+    "Payer",
+    "breached_account",
+    "in_force",
+]
+
+Amounts: TypeAlias = Mapping[Resource, Amount]
+"""How much of some resources; never of `seconds`, which pass by themselves."""
+
+_NOTHING: Amounts = MappingProxyType({})
+
+ACCOUNTS_LOCK = threading.Lock()
+"""Held whenever an account is changed, and for a change of several accounts at once."""
+
+
+class PassedThreshold(NamedTuple):
+    """A part of a limit that is spent.
+
+    Args:
+        resource: What is limited.
+        part: The part, between 0 and 1.
+        spent: How much is spent.
+        limit: How much is allowed.
+    """
+
+    resource: Resource
+    part: float
+    spent: int | float | Amount
+    limit: int | float | Amount
+
+
+class Payer:
+    """A step in progress whose model requests are charged to accounts.
+
+    Attributes:
+        requests: For how many of them something is set aside. Changed with the lock held.
+    """
+
+    __slots__ = ("requests",)
+
+    def __init__(self) -> None:
+        self.requests = 0
+
+
+class BudgetAccount:
+    """One account. Methods whose name ends with `_locked` are called with the lock held.
+
+    Args:
+        terms: What the budget allows.
+
+    Attributes:
+        meter: Adds up the usage of the model requests that are charged.
+        watch: Runs while the budget is in force.
+        has_unpriced: Whether something was charged that nobody knows the price of.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_breaches",
+        "_reserved",
+        "_spent",
+        "_told",
+        "has_unpriced",
+        "meter",
+        "terms",
+        "watch",
+    )
+
+    def __init__(self, terms: BudgetTerms) -> None:
+        self.terms = terms
+        self.watch = Stopwatch()
+        self.has_unpriced = False
+        self._spent: dict[Resource, Amount] = {}
+        self._reserved: dict[Resource, Amount] = {}
+        self.meter = UsageMeter()
+        self._told: dict[object, set[tuple[Resource, float]]] = {}
+        self._breaches: WeakSet[BudgetExceededError] = WeakSet()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy the terms, and what is spent so far. Nothing is set aside in copies."""
+        what = (
+            f"budget {self.terms.name}: a function that says prices is sent by its name, and this one is not"
+        )
+        checked_picklable(
+            self.terms.prices, f"{what} found by it; define it in a module, or give a mapping of prices"
+        )
+        watch, meter = copy(self.watch), copy(self.meter)
+        with ACCOUNTS_LOCK:
+            return BudgetAccount._rebuilt, (self.terms, dict(self._spent), self.has_unpriced, watch, meter)
+
+    @classmethod
+    def _rebuilt(
+        cls,
+        terms: BudgetTerms,
+        spent: dict[Resource, Amount],
+        has_unpriced: bool,
+        watch: Stopwatch,
+        meter: UsageMeter,
+    ) -> "BudgetAccount":
+        account = cls(terms)
+        account._spent, account.has_unpriced, account.watch, account.meter = spent, has_unpriced, watch, meter
+        return account
+
+    @property
+    def spent(self) -> BudgetAmounts:
+        """The spent amounts."""
+        seconds = self.watch.elapsed_seconds
+        with ACCOUNTS_LOCK:
+            spent: dict[str, Any] = {**self._spent}
+        return BudgetAmounts(**spent, seconds=seconds)
+
+    @property
+    def reserved(self) -> BudgetAmounts:
+        """The reserved amounts."""
+        with ACCOUNTS_LOCK:
+            reserved: dict[str, Any] = {**self._reserved}
+        return BudgetAmounts(**reserved)
+
+    @property
+    def remaining(self) -> BudgetLimits:
+        """The amounts neither spent nor reserved; None where there is no limit."""
+        seconds = self.watch.elapsed_seconds
+        with ACCOUNTS_LOCK:
+            left: dict[str, Any] = {
+                resource: max(amount - self._in_use(resource), 0)
+                for resource in self.terms.limits.named()
+                if resource != "seconds" and (amount := self._limit(resource)) is not None
+            }
+        limit = self.terms.limits.seconds
+        return BudgetLimits(**left, seconds=None if limit is None else max(limit - seconds, 0.0))
+
+    def find_breach_locked(self, asked: Amounts) -> BudgetExceededError | None:
+        """Return the reason why there is no room for an amount; None when there is room.
+
+        Args:
+            asked: How much.
+        """
+        for resource, amount in asked.items():
+            limit = self._limit(resource)
+            if limit is not None and self._in_use(resource) + amount > limit:
+                return self._breach(resource, limit, amount)
+        return None
+
+    def find_lasting_breach_locked(
+        self, asked: Amounts, *, kept: Amounts = _NOTHING
+    ) -> BudgetExceededError | None:
+        """Return the reason why there is no room even without others' reservations; None when there may be.
+
+        Args:
+            asked: How much.
+            kept: What is set aside for whoever asks, and stays.
+        """
+        for resource, amount in asked.items():
+            limit = self._limit(resource)
+            lasting = self._spent.get(resource, 0) + kept.get(resource, 0)
+            if limit is not None and lasting + amount > limit:
+                return self._breach(resource, limit, amount)
+        return None
+
+    def reserve_locked(self, amounts: Amounts) -> None:
+        """Set something aside."""
+        for resource, amount in amounts.items():
+            self._reserved[resource] = self._reserved.get(resource, 0) + amount
+
+    def return_locked(self, amounts: Amounts) -> None:
+        """Take back what was set aside."""
+        for resource, amount in amounts.items():
+            self._reserved[resource] -= amount
+
+    def spend_locked(self, amounts: Amounts) -> None:
+        """Charge something, whether there is room or not."""
+        for resource, amount in amounts.items():
+            self._spent[resource] = self._spent.get(resource, 0) + amount
+
+    @property
+    def remaining_seconds(self) -> float:
+        """The remaining time in seconds; infinity without a limit."""
+        limit = self.terms.limits.seconds
+        return inf if limit is None else limit - self.watch.elapsed_seconds
+
+    def time_breach(self) -> BudgetExceededError:
+        """The refusal to go on, because the time is over."""
+        limit = self.terms.limits.seconds or 0.0
+        seconds = max(self.watch.elapsed_seconds, limit)  # clocks round
+        return self._remember(
+            BudgetExceededError(
+                budget=self.terms.name, resource="seconds", limit=limit, spent=seconds, reserved=0, asked=0
+            )
+        )
+
+    def has_refused(self, error: BudgetExceededError) -> bool:
+        """Whether an error is a refusal of this account."""
+        return error in self._breaches
+
+    def take_threshold(self, listener: object) -> PassedThreshold | None:
+        """A threshold that was passed, and that somebody was not told of yet; None when there is none.
+
+        Args:
+            listener: Who is about to be told.
+        """
+        seconds = self.watch.elapsed_seconds
+        with ACCOUNTS_LOCK:
+            told = self._told.setdefault(listener, set())
+            for resource, limit in self.terms.limits.limited():
+                spent = seconds if resource == "seconds" else self._spent.get(resource, 0)
+                for part in self.terms.thresholds:
+                    is_passed = float(spent) >= part * float(limit) and spent > 0
+                    if is_passed and (resource, part) not in told:
+                        told.add((resource, part))
+                        return PassedThreshold(resource, part, spent, limit)
+        return None
+
+    def put_threshold_back(self, listener: object, threshold: PassedThreshold) -> None:
+        """Note that somebody was not told of a threshold after all.
+
+        Args:
+            listener: Who was to be told.
+            threshold: The threshold.
+        """
+        with ACCOUNTS_LOCK:
+            self._told[listener].discard((threshold.resource, threshold.part))
+
+    def _limit(self, resource: Resource) -> Amount | None:
+        return getattr(self.terms.limits, resource)
+
+    def _in_use(self, resource: Resource) -> Amount:
+        return self._spent.get(resource, 0) + self._reserved.get(resource, 0)
+
+    def _breach(self, resource: Resource, limit: Amount, asked: Amount) -> BudgetExceededError:
+        return self._remember(
+            BudgetExceededError(
+                budget=self.terms.name,
+                resource=resource,
+                limit=limit,
+                spent=self._spent.get(resource, 0),
+                reserved=self._reserved.get(resource, 0),
+                asked=asked,
+            )
+        )
+
+    def _remember(self, error: BudgetExceededError) -> BudgetExceededError:
+        self._breaches.add(error)
+        return error
+
+
+@contextmanager
+def in_force(accounts: Iterable[BudgetAccount]) -> Generator[None, None, None]:
+    """Let the time of accounts pass for the extent of the `with` statement.
+
+    Args:
+        accounts: The accounts.
+    """
+    with ExitStack() as stack:
+        for account in accounts:
+            stack.enter_context(account.watch)
+        yield
+
+
+def breached_account(error: BudgetExceededError, accounts: tuple[BudgetAccount, ...]) -> BudgetAccount | None:
+    """The account that refused something; None when it is none of these.
+
+    Args:
+        error: The refusal.
+        accounts: The accounts in question.
+    """
+    return next((account for account in accounts if account.has_refused(error)), None)

@@ -1,0 +1,287 @@
+"""`budget`: what may be spent in a run, a scope, a function or a step."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from contextvars import ContextVar
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, ParamSpec, TypeVar, cast, overload
+
+from ...catalog.request_cost import Prices
+from ...errors import NighthawkError
+from ...runtime.environment import get_environment, using_environment
+from ...runtime.policies import Policies
+from ...runtime.policy import InnerExtent
+from ...types.usage import Usage
+from .account import BudgetAccount
+from .per_call import budgeted
+from .policy import with_accounts, with_step_terms
+from .terms import BudgetAmounts, BudgetLimits, BudgetTerms, OnExceeded, checked_terms
+
+__all__ = ["Budget", "budget", "with_budget", "with_step_budget"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_entered: ContextVar[tuple[tuple["Budget", ExitStack], ...]] = ContextVar(
+    "nighthawk_async_entered_budgets", default=()
+)
+
+
+@overload
+def budget(
+    function: Callable[Parameters, Result],
+    /,
+    *,
+    tokens: int | None = None,
+    cost: Decimal | float | None = None,
+    steps: int | None = None,
+    turns: int | None = None,
+    tool_calls: int | None = None,
+    seconds: float | None = None,
+    name: str | None = None,
+    max_output_tokens: int | None = None,
+    prices: Prices | None = None,
+    on_exceeded: OnExceeded = "fail",
+    thresholds: Sequence[float] = (0.8,),
+) -> Callable[Parameters, Result]: ...
+
+
+@overload
+def budget(
+    *,
+    tokens: int | None = None,
+    cost: Decimal | float | None = None,
+    steps: int | None = None,
+    turns: int | None = None,
+    tool_calls: int | None = None,
+    seconds: float | None = None,
+    name: str | None = None,
+    max_output_tokens: int | None = None,
+    prices: Prices | None = None,
+    on_exceeded: OnExceeded = "fail",
+    thresholds: Sequence[float] = (0.8,),
+) -> "Budget": ...
+
+
+def budget(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    tokens: int | None = None,
+    cost: Decimal | float | None = None,
+    steps: int | None = None,
+    turns: int | None = None,
+    tool_calls: int | None = None,
+    seconds: float | None = None,
+    name: str | None = None,
+    max_output_tokens: int | None = None,
+    prices: Prices | None = None,
+    on_exceeded: OnExceeded = "fail",
+    thresholds: Sequence[float] = (0.8,),
+) -> Any:
+    """Limit what may be spent.
+
+        async with nh.run(executor, budget=nh.budget(cost=2)): ...
+        with nh.scope(budget=total, step_budget=nh.budget(turns=10)): ...
+
+        with nh.budget(tokens=100_000) as reading:      # `async with` does the same
+            await read(papers)
+        print(reading.spent.tokens, reading.cost)
+
+        @nh.budget(tokens=20_000)                       # each call has as much
+        async def read(paper: Paper) -> Summary: ...
+
+        cheap = nh.budget(summarize, tokens=20_000)     # the same for a function that exists
+
+    All budgets around a step hold. Every model request sets its upper bound aside in all of them before it is
+    sent, in all or in none, and what it has not used is returned when it ends, however it ends.
+
+    Args:
+        function: A function to give such a budget to, for each call; None for the budget itself.
+        tokens: Tokens sent and received.
+        cost: US dollars.
+        steps: Steps begun.
+        turns: Model requests.
+        tool_calls: Tool calls carried out.
+        seconds: Seconds for which the budget is in force. Steps inside are cancelled when they are over;
+            plain Python code between them is not interrupted (`nighthawk_async.deadline` does that).
+        name: What the budget is called in errors and traces; its limits when None.
+        max_output_tokens: The most tokens of a response, for requests whose settings do not limit it.
+        prices: What models cost: a mapping of model ids to prices, or a function from a model id and a usage
+            to US dollars, or None for unknown. Holds in budgets inside as well, and goes before the prices
+            that the library knows.
+        on_exceeded: What happens before the budget runs out: `fail` lets what finds no room fail; `conclude`
+            tells the model before, with the last request that fits, to end the block. It needs another limit
+            than `steps` and `seconds`, which fail in any case.
+        thresholds: Parts of each limit, between 0 and 1; hooks and traces are told when they are spent.
+
+    Returns:
+        One account, which can be read at any time, also afterwards; or the function, with the same signature.
+
+    Raises:
+        NighthawkError: An argument has a bad value, or nothing is limited.
+        TypeError: The function cannot be called, or is a generator.
+        BudgetExceededError: Raised inside, by what finds no room. Nothing retries it.
+    """
+    made = Budget(
+        checked_terms(
+            limits={
+                "tokens": tokens,
+                "cost": cost,
+                "steps": steps,
+                "turns": turns,
+                "tool_calls": tool_calls,
+                "seconds": seconds,
+            },
+            name=name,
+            max_output_tokens=max_output_tokens,
+            prices=prices,
+            on_exceeded=on_exceeded,
+            thresholds=thresholds,
+        )
+    )
+    return made if function is None else made(function)
+
+
+class Budget:
+    """A budget and its account. Made by `budget`.
+
+    As a context manager it puts itself in force for a block within a run. Several tasks and threads may do so
+    at once, and share the account. A pickle holds what it allows and what is spent so far: the budget made of
+    it has an account of its own, of which this one learns nothing.
+
+    Args:
+        terms: What it allows.
+    """
+
+    __slots__ = ("account",)
+
+    def __init__(self, terms: BudgetTerms) -> None:
+        self.account = BudgetAccount(terms)
+
+    def __repr__(self) -> str:
+        limits = ", ".join(f"{resource}={limit}" for resource, limit in self.limits.limited())
+        return f"budget({limits}, name={self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """Its name in errors and traces."""
+        return self.account.terms.name
+
+    @property
+    def limits(self) -> BudgetLimits:
+        """The limits; None where there is none."""
+        return self.account.terms.limits
+
+    @property
+    def spent(self) -> BudgetAmounts:
+        """The spent amounts."""
+        return self.account.spent
+
+    @property
+    def reserved(self) -> BudgetAmounts:
+        """The amounts reserved for model requests in flight."""
+        return self.account.reserved
+
+    @property
+    def remaining(self) -> BudgetLimits:
+        """The amounts neither spent nor reserved; None where there is no limit."""
+        return self.account.remaining
+
+    @property
+    def usage(self) -> Usage:
+        """The usage of model requests."""
+        return self.account.meter.usage
+
+    @property
+    def usage_by_model(self) -> Mapping[str, Usage]:
+        """The usage of model requests, by model id; a snapshot."""
+        return self.account.meter.usage_by_model
+
+    @property
+    def cost(self) -> Decimal:
+        """The cost so far in US dollars, as far as it is known."""
+        return self.account.spent.cost
+
+    def fresh(self) -> "Budget":
+        """Another budget that allows the same and has spent nothing."""
+        return Budget(self.account.terms)
+
+    def __enter__(self) -> "Budget":
+        """Put it in force. Where it is already, nothing changes.
+
+        Raises:
+            NighthawkError: No run is active.
+        """
+        environment = get_environment()
+        policies = with_accounts(environment.policies, self.account)
+        with ExitStack() as stack:
+            stack.enter_context(self.account.watch)
+            stack.enter_context(using_environment(replace(environment, policies=policies)))
+            _entered.set((*_entered.get(), (self, stack.pop_all())))
+        return self
+
+    def __exit__(self, *exc_details: object) -> None:
+        """Put it out of force.
+
+        Raises:
+            NighthawkError: It was entered elsewhere, for example in a generator that another task ends.
+        """
+        entered = _entered.get()
+        own = max((position for position, each in enumerate(entered) if each[0] is self), default=None)
+        message = (
+            f"{self!r} is left in another task or thread than it was entered in, where it stays in force."
+        )
+        if own is None:
+            raise NighthawkError(message)
+        _, stack = entered[own]
+        _entered.set((*entered[:own], *entered[own + 1 :]))
+        try:
+            stack.close()
+        except ValueError as error:  # a context variable is set back where it was set
+            raise NighthawkError(message) from error
+
+    async def __aenter__(self) -> "Budget":
+        return self.__enter__()
+
+    async def __aexit__(self, *exc_details: object) -> None:
+        self.__exit__(*exc_details)
+
+    def __call__(self, function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        """Give each call of a function an account of its own.
+
+        Args:
+            function: The function, async or not.
+
+        Raises:
+            TypeError: It cannot be called, or it is a generator, which hands out values while it runs.
+        """
+        return cast("Callable[Parameters, Result]", budgeted(function, self.fresh))
+
+
+def with_budget(policies: Policies, budget: Budget | None, extent: InnerExtent) -> Policies:
+    """The policies with what `run` and `scope` were told of a budget.
+
+    Args:
+        policies: The policies without; their budgets hold as well.
+        budget: The budget; None for no change.
+        extent: The run or scope.
+
+    Raises:
+        NighthawkError: It is no budget.
+    """
+    return policies if budget is None else with_accounts(policies, _checked_budget(budget, "budget").account)
+
+
+def with_step_budget(policies: Policies, budget: Budget | None, extent: InnerExtent) -> Policies:
+    """The policies with what `run` and `scope` were told of a budget for each step; see `with_budget`."""
+    if budget is None:
+        return policies
+    return with_step_terms(policies, _checked_budget(budget, "step_budget").account.terms)
+
+
+def _checked_budget(given: object, argument: str) -> Budget:
+    if not isinstance(given, Budget):
+        raise NighthawkError(f"{argument} must be a budget, made by nighthawk_async.budget, not {given!r}.")
+    return given

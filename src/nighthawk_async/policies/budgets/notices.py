@@ -1,0 +1,98 @@
+"""Telling traces and hooks of budgets: thresholds that are passed, and refusals."""
+
+from collections.abc import Iterable
+
+from opentelemetry import trace
+
+from ...errors import BudgetExceededError, HookError
+from ...runtime.environment import get_environment
+from ...runtime.events import BudgetThreshold
+from ...runtime.policy import Listener
+from .account import BudgetAccount, PassedThreshold
+
+__all__ = ["record_exceeded", "tell_thresholds"]
+
+
+def record_exceeded(error: BudgetExceededError) -> None:
+    """Tell the current span that a budget has refused something, if the span is recorded.
+
+    Args:
+        error: The refusal.
+    """
+    current = trace.get_current_span()
+    if current.is_recording():
+        attributes = {
+            "nighthawk.budget.name": error.budget,
+            "nighthawk.budget.resource": error.resource,
+            "nighthawk.budget.limit": float(error.limit),
+            "nighthawk.budget.spent": float(error.spent),
+            "nighthawk.budget.reserved": float(error.reserved),
+            "nighthawk.budget.asked": float(error.asked),
+        }
+        current.add_event("nighthawk.budget.exceeded", attributes)
+
+
+async def tell_thresholds(accounts: Iterable[BudgetAccount]) -> None:
+    """Tell of the thresholds that were passed: traces once, and all listeners once each.
+
+    Listeners of a run around this one are told as well, of its budgets, because nothing happens there
+    meanwhile.
+
+    Args:
+        accounts: The accounts.
+
+    Raises:
+        HookError: A listener failed. The others were told.
+    """
+    failure: HookError | None = None
+    policies = get_environment().policies
+    listeners = dict.fromkeys((*policies.outer_listeners, *policies.listeners))
+    for account in accounts:
+        while (threshold := account.take_threshold(None)) is not None:
+            _record_threshold(_threshold_event(account, threshold))
+        for listener in listeners:
+            try:
+                await _tell(account, listener)
+            except HookError as error:
+                if failure is None:
+                    failure = error
+                else:
+                    failure.add_note(str(error))
+    if failure is not None:
+        raise failure
+
+
+async def _tell(account: BudgetAccount, listener: Listener) -> None:
+    """Tell a listener of what it was not told of; what a cancellation interrupts is told again."""
+    while not listener.is_answering and (threshold := account.take_threshold(listener)) is not None:
+        try:
+            await listener.tell(_threshold_event(account, threshold))
+        except HookError:
+            raise
+        except BaseException:
+            account.put_threshold_back(listener, threshold)
+            raise
+
+
+def _threshold_event(account: BudgetAccount, threshold: PassedThreshold) -> BudgetThreshold:
+    return BudgetThreshold(
+        execution_ref=get_environment().execution_ref,
+        budget=account.terms.name,
+        resource=threshold.resource,
+        fraction=threshold.part,
+        spent=threshold.spent,
+        limit=threshold.limit,
+    )
+
+
+def _record_threshold(event: BudgetThreshold) -> None:
+    current = trace.get_current_span()
+    if current.is_recording():
+        attributes = {
+            "nighthawk.budget.name": event.budget,
+            "nighthawk.budget.resource": event.resource,
+            "nighthawk.budget.limit": float(event.limit),
+            "nighthawk.budget.spent": float(event.spent),
+            "nighthawk.budget.fraction": event.fraction,
+        }
+        current.add_event("nighthawk.budget.threshold", attributes)

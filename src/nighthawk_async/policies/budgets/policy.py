@@ -1,0 +1,171 @@
+"""Budgets as a policy: time, steps, model requests and tool calls are charged to their accounts."""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+from ...errors import BudgetExceededError
+from ...runtime.environment import find_environment, get_environment
+from ...runtime.error_causes import with_causes
+from ...runtime.model_call import ModelCall
+from ...runtime.policies import Policies
+from ...runtime.policy import Policy, Position
+from ...runtime.resends import AttemptsSource
+from ...runtime.tool_function import ToolFunction
+from ...types.messages import ToolCall
+from ...types.model import ModelEvent
+from ...types.outcomes import StepOutcome
+from ...types.usage import Usage
+from .account import BudgetAccount, Payer, breached_account, in_force
+from .conclusion import concluding_request
+from .notices import record_exceeded, tell_thresholds
+from .request import BudgetedRequest, open_request
+from .steps import begin_in_time, carry_out_in_time, charge_step, charge_tool_call
+from .terms import BudgetTerms
+
+__all__ = ["BudgetPolicy", "active_accounts", "with_accounts", "with_step_terms"]
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BudgetPolicy(Policy):
+    """Charges what steps consume.
+
+    Args:
+        accounts: The accounts that everything is charged to, outermost first.
+        step_terms: What each step may spend, by an account of its own.
+        payers: The steps in progress that are charged, outermost first.
+    """
+
+    accounts: tuple[BudgetAccount, ...] = ()
+    step_terms: tuple[BudgetTerms, ...] = ()
+    payers: tuple[Payer, ...] = ()
+
+    position: ClassVar[Position] = Position.BUDGETS
+    holds_in_inner_runs: ClassVar[bool] = True
+
+    def active(self) -> AbstractContextManager[None]:
+        """The extent in which the time of the accounts passes."""
+        return in_force(self.accounts)
+
+    def for_step(self) -> "BudgetPolicy":
+        """The policy for one step, which has accounts of its own."""
+        accounts = (*self.accounts, *map(BudgetAccount, self.step_terms))
+        return replace(self, accounts=accounts, payers=(*self.payers, Payer()) if accounts else self.payers)
+
+    async def around_waiting(
+        self, work: Callable[[Callable[[], None]], Awaitable[Result]], begin: Callable[[], None]
+    ) -> Result:
+        """Let a step wait no longer than there are seconds left."""
+        return await begin_in_time(self.accounts, work, begin)
+
+    async def before_step(self) -> None:
+        """Charge the step."""
+        if self.accounts:
+            charge_step(self.accounts)
+            await tell_thresholds(self.accounts)
+
+    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+        """Carry the step out while there are seconds left."""
+        return await carry_out_in_time(self.accounts, proceed)
+
+    async def after_step(self, outcome: StepOutcome | None, error: BaseException | None) -> None:
+        """Tell of thresholds that a step has passed."""
+        if error is None:
+            await tell_thresholds(self.accounts)
+
+    async def before_request(self, call: ModelCall) -> None:
+        """Set the request aside in every account, and make it the last one when it is."""
+        if not self.accounts:
+            return
+        environment = get_environment()
+        try:
+            budgeted = await open_request(
+                call.model,
+                call.request,
+                self.accounts,
+                executor=environment.step_executor,
+                payers=self.payers,
+            )
+        except BudgetExceededError as error:
+            record_exceeded(error)
+            raise
+        call.charges = _Charges(budgeted)
+        call.request = budgeted.request
+        if budgeted.concludes:
+            call.request = concluding_request(call.request, call.model, environment.step)
+
+    async def after_request(self, call: ModelCall) -> None:
+        """Tell of thresholds that the request has passed."""
+        await tell_thresholds(self.accounts)
+
+    async def guard_tool_call(
+        self, call: ToolCall, function: ToolFunction | None, *, is_counted: bool
+    ) -> ToolCall:
+        """Charge the call."""
+        if is_counted and self.accounts:
+            await charge_tool_call(self.accounts, call.name)
+        return call
+
+    def find_host_error(self, error: BaseException) -> BudgetExceededError | None:
+        """The refusal of one of the accounts that an error came from.
+
+        The model of the step is under the same budget and cannot help. The refusal of a budget that only
+        something inside the step was under is a failure like any other.
+        """
+        return next(
+            (
+                each
+                for each in with_causes(error)
+                if isinstance(each, BudgetExceededError) and breached_account(each, self.accounts) is not None
+            ),
+            None,
+        )
+
+
+class _Charges:
+    """The charges of one request; see `model_call.RequestCharges`."""
+
+    __slots__ = ("_budgeted",)
+
+    def __init__(self, budgeted: BudgetedRequest) -> None:
+        self._budgeted = budgeted
+
+    @property
+    def pricing_error(self) -> Exception | None:
+        return self._budgeted.pricing_error
+
+    def note(self, event: ModelEvent) -> None:
+        self._budgeted.note(event)
+
+    def check_resend(self, attempts: AttemptsSource) -> bool:
+        try:
+            return self._budgeted.check_resend(attempts)
+        except BudgetExceededError as error:
+            record_exceeded(error)
+            raise
+
+    def settle(self, told: Usage | None, *, may_have_consumed: bool) -> Usage:
+        return self._budgeted.settle(told, may_have_consumed=may_have_consumed)
+
+
+def active_accounts() -> tuple[BudgetAccount, ...]:
+    """The accounts that everything is charged to here, outermost first."""
+    environment = find_environment()
+    policy = None if environment is None else environment.policies.find(BudgetPolicy)
+    return () if policy is None else policy.accounts
+
+
+def with_accounts(policies: Policies, *accounts: BudgetAccount) -> Policies:
+    """The policies with further accounts; what is charged already stays as it is."""
+    policy = policies.find(BudgetPolicy) or BudgetPolicy()
+    new = tuple(account for account in accounts if account not in policy.accounts)
+    return policies.with_policy(replace(policy, accounts=(*policy.accounts, *new))) if new else policies
+
+
+def with_step_terms(policies: Policies, terms: BudgetTerms) -> Policies:
+    """The policies with an account of its own for each step."""
+    policy = policies.find(BudgetPolicy) or BudgetPolicy()
+    return policies.with_policy(replace(policy, step_terms=(*policy.step_terms, terms)))

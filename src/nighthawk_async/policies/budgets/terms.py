@@ -1,0 +1,212 @@
+"""Terms of a budget, as its author gave them. Pure."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Literal, TypeAlias, cast
+
+from ...catalog.request_cost import Prices
+from ...errors import NighthawkError
+from ...types.model import ModelPrice
+
+__all__ = [
+    "Amount",
+    "BudgetAmounts",
+    "BudgetLimits",
+    "BudgetTerms",
+    "OnExceeded",
+    "Resource",
+    "checked_terms",
+]
+
+Resource: TypeAlias = Literal["tokens", "cost", "steps", "turns", "tool_calls", "seconds"]
+"""What a budget can limit."""
+
+OnExceeded: TypeAlias = Literal["fail", "conclude"]
+"""What becomes of a step whose budget runs out: it fails, or its model is told to end the block before."""
+
+Amount: TypeAlias = int | Decimal
+"""How much of something, `seconds` excepted; cost in US dollars."""
+
+_WHOLE = ("tokens", "steps", "turns", "tool_calls")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetAmounts:
+    """Amounts of each resource.
+
+    Args:
+        tokens: Tokens sent and received.
+        cost: US dollars.
+        steps: Steps begun.
+        turns: Model requests.
+        tool_calls: Tool calls begun.
+        seconds: Seconds for which the budget has been in force.
+    """
+
+    tokens: int = 0
+    cost: Decimal = Decimal(0)
+    steps: int = 0
+    turns: int = 0
+    tool_calls: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetLimits:
+    """Limits or remainders of each resource; None where there is no limit.
+
+    Args:
+        tokens: Tokens sent and received.
+        cost: US dollars.
+        steps: Steps begun.
+        turns: Model requests.
+        tool_calls: Tool calls begun.
+        seconds: Seconds for which the budget is in force.
+    """
+
+    tokens: int | None = None
+    cost: Decimal | None = None
+    steps: int | None = None
+    turns: int | None = None
+    tool_calls: int | None = None
+    seconds: float | None = None
+
+    def named(self) -> list[Resource]:
+        """The resources that have a limit."""
+        return [resource for resource, _ in self.limited()]
+
+    def limited(self) -> Iterator[tuple[Resource, int | float | Decimal]]:
+        """The resources that have a limit, with the limit."""
+        for each in fields(self):
+            limit: int | float | Decimal | None = getattr(self, each.name)
+            if limit is not None:
+                yield cast("Resource", each.name), limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BudgetTerms:
+    """The terms of a budget, without an account. Made by `checked_terms`.
+
+    Args:
+        name: What the budget is called in errors and traces.
+        limits: What it allows.
+        max_output_tokens: The most tokens of a response where nothing else says so.
+        prices: What models cost that the library has no price for; None for nothing to say.
+        on_exceeded: What becomes of a step whose budget runs out.
+        thresholds: The parts of each limit, between 0 and 1, that are told when they are spent.
+    """
+
+    name: str
+    limits: BudgetLimits
+    max_output_tokens: int | None
+    prices: Prices | None
+    on_exceeded: OnExceeded
+    thresholds: tuple[float, ...]
+
+    @property
+    def needs_bounds(self) -> bool:
+        """Whether a request must be measured before it is sent."""
+        return self.limits.tokens is not None or self.limits.cost is not None
+
+
+def checked_terms(
+    *,
+    limits: Mapping[Resource, object],
+    name: object,
+    max_output_tokens: object,
+    prices: object,
+    on_exceeded: object,
+    thresholds: object,
+) -> BudgetTerms:
+    """The terms of a budget.
+
+    Raises:
+        NighthawkError: An argument has a bad value, or nothing is limited.
+    """
+    given = {
+        resource: _checked_limit(resource, limit) for resource, limit in limits.items() if limit is not None
+    }
+    if not given:
+        raise NighthawkError(f"A budget limits something: give one of {', '.join(limits)}.")
+    if on_exceeded not in ("fail", "conclude"):
+        raise NighthawkError(f"on_exceeded must be 'fail' or 'conclude', not {on_exceeded!r}.")
+    if on_exceeded == "conclude" and given.keys() <= {"steps", "seconds"}:
+        raise NighthawkError(
+            "on_exceeded='conclude' needs a limit of tokens, cost, turns or tool_calls: nobody can tell a "
+            "model in time of the end of steps and seconds."
+        )
+    if name is not None and not (isinstance(name, str) and name):
+        raise NighthawkError(f"The name of a budget is a text, not {name!r}.")
+    if max_output_tokens is not None and _checked_limit("tokens", max_output_tokens) == 0:
+        raise NighthawkError("max_output_tokens must be more than 0.")
+    return BudgetTerms(
+        name=name or ", ".join(f"{each}={limit}" for each, limit in given.items()),
+        limits=BudgetLimits(**cast("dict[str, Any]", given)),
+        max_output_tokens=cast("int | None", max_output_tokens),
+        prices=_checked_prices(prices),
+        on_exceeded=on_exceeded,
+        thresholds=_checked_thresholds(thresholds),
+    )
+
+
+def _checked_limit(resource: Resource, limit: object) -> int | float | Decimal:
+    if resource in _WHOLE:
+        if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
+            return limit
+        raise NighthawkError(f"A budget of {resource} is a whole number, at least 0, not {limit!r}.")
+    if (
+        isinstance(limit, int | float | Decimal)
+        and not isinstance(limit, bool)
+        and isfinite(limit)
+        and limit >= 0
+    ):
+        return Decimal(str(limit)) if resource == "cost" else float(limit)
+    unit = "US dollars" if resource == "cost" else "seconds"
+    raise NighthawkError(f"A budget of {resource} is a number of {unit}, at least 0, not {limit!r}.")
+
+
+def _checked_prices(prices: object) -> Prices | None:
+    if prices is None or callable(prices):
+        return cast("Callable[[str, Any], Decimal | None] | None", prices)
+    if not isinstance(prices, Mapping):
+        raise NighthawkError(
+            f"prices is a mapping of model ids to ModelPrice, or a function, not {prices!r}."
+        )
+    checked = dict(cast("Mapping[object, object]", prices))
+    for model_name, price in checked.items():
+        if not isinstance(model_name, str) or ":" not in model_name:
+            raise NighthawkError(f"prices names models as 'provider:name', not {model_name!r}.")
+        if not isinstance(price, ModelPrice) or not _has_amounts(price):
+            raise NighthawkError(
+                f"The price of {model_name} must be a ModelPrice of Decimals, not {price!r}."
+            )
+    return cast("dict[str, ModelPrice]", checked)
+
+
+def _has_amounts(price: ModelPrice) -> bool:
+    given: list[object] = [price.input, price.output, price.cache_read, price.cache_write]
+    is_good = all(_is_price(amount) for amount in given if amount is not None)
+    return is_good and (price.long_request is None or _has_amounts(price.long_request))
+
+
+def _is_price(amount: object) -> bool:
+    return isinstance(amount, Decimal) and amount.is_finite() and amount >= 0
+
+
+def _checked_thresholds(thresholds: object) -> tuple[float, ...]:
+    given = (
+        cast("tuple[object, ...]", tuple(cast("Any", thresholds)))
+        if isinstance(thresholds, list | tuple)
+        else None
+    )
+    if given is None or not all(_is_part(each) for each in given):
+        raise NighthawkError(
+            f"thresholds are parts of a limit, more than 0 and at most 1, not {thresholds!r}."
+        )
+    return tuple(sorted({float(cast("float", each)) for each in given}))
+
+
+def _is_part(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1

@@ -1,0 +1,1 @@
+"""Hooks: functions that are called for events, and what their answers change."""

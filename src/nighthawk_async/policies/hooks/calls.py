@@ -1,0 +1,281 @@
+"""Calling the hooks in force for an event.
+
+Hooks run in the task in which the event happens, one after the other: those of outer scopes first, each
+`Hooks` object in the order of its registrations. A `Hooks` object is not called for what its own hooks bring
+about, so that a hook may call natural functions.
+"""
+
+import inspect
+import logging
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, cast
+
+import anyio
+
+from ...errors import HookError
+from ...parallel import TaskCancelledError, cancel_requested, is_async_callable
+from ...runtime.awaitable import await_value, is_awaitable
+from ...runtime.error_text import callable_name, describe_error
+from ...runtime.events import FinishedEvent
+from ...runtime.late_value import ask_early, wants_value
+from ...types.unset import UNSET
+from .answers import HookFunction
+from .effects import obey, record_hook
+from .registry import Hooks
+
+__all__ = [
+    "Registration",
+    "emit",
+    "emit_early",
+    "emit_finished",
+    "emit_finished_sync",
+    "emit_sync",
+    "has_async_hook",
+    "is_answering",
+    "refuse_async_hooks",
+    "tell",
+]
+
+Event = TypeVar("Event")
+Registration: TypeAlias = tuple[Hooks, HookFunction[Any]]
+"""A hook, and the object that holds it."""
+
+_LOGGER = logging.getLogger("nighthawk")
+_SECONDS_AFTER_CANCELLATION = 5.0
+_answering: ContextVar[tuple[Hooks, ...]] = ContextVar("nighthawk_async_answering_hooks", default=())
+
+
+async def emit(hooks: Sequence[Hooks], event: Event) -> Event:
+    """Call the hooks in force for an event.
+
+    Args:
+        hooks: The active hooks.
+        event: What happens.
+
+    Returns:
+        The event, as hooks have modified it.
+
+    Raises:
+        ToolBoundaryError: A hook vetoed a tool call.
+        StepRejectedError: A hook vetoed something else.
+        StepAbortedError: A hook ended the step.
+        HookError: A hook raised, or answered what the event does not allow.
+    """
+    for registration in _registrations(hooks, type(event)):
+        event = obey(event, registration[1], await _ask(registration, event))
+    return event
+
+
+async def emit_early(
+    hooks: Sequence[Hooks],
+    event: Event,
+    *,
+    among: Sequence[Registration] | None,
+    shown: list[object],
+) -> tuple[Event, tuple[Registration, ...]]:
+    """Call hooks for a commit that may have no return value yet; raises what `emit` raises.
+
+    Args:
+        hooks: The active hooks.
+        event: The commit.
+        among: The hooks to call; None for those in force.
+        shown: Where to note what they were shown.
+
+    Returns:
+        The event, as hooks have modified it, and the hooks that want the return value, so that they have not
+        decided.
+    """
+    undecided: list[Registration] = []
+    for registration in _registrations(hooks, type(event)) if among is None else among:
+        shown.append(event)
+        answer = await ask_early(event, partial(_ask, registration, event))
+        if answer is UNSET:
+            undecided.append(registration)
+        else:
+            event = obey(event, registration[1], answer)
+    return event, tuple(undecided)
+
+
+async def tell(hooks: Sequence[Hooks], event: object) -> None:
+    """Tell every hook in force of something that they can only look on at, also when others fail.
+
+    Args:
+        hooks: The active hooks.
+        event: What has happened.
+
+    Raises:
+        HookError: Hooks failed: the first one, with notes on the others.
+    """
+    failure: BaseException | None = None
+    for registration in _registrations(hooks, type(event)):
+        try:
+            obey(event, registration[1], await _ask(registration, event))
+        except HookError as error:
+            failure = _ending_with(failure, error)
+    if failure is not None:
+        raise failure
+
+
+def is_answering(hooks: Hooks) -> bool:
+    """Whether a hook of an object brings about what happens here, so that the object is not called for it."""
+    return hooks in _answering.get()
+
+
+def emit_sync(hooks: Sequence[Hooks], event: Event) -> Event:
+    """Call the hooks in force for an event that happens in synchronous code; see `emit`.
+
+    Raises:
+        HookError: A hook is async.
+    """
+    for registration in _registrations(hooks, type(event)):
+        event = obey(event, registration[1], _ask_sync(registration, event))
+    return event
+
+
+async def emit_finished(hooks: Sequence[Hooks], event: FinishedEvent) -> None:
+    """Tell every hook in force that something has ended, whatever else fails.
+
+    The error that ended it stays the primary one: a hook that fails is a note on it. After a cancellation
+    hooks are shielded, each for five seconds, and failures are logged.
+
+    Args:
+        hooks: The active hooks.
+        event: What has ended, and with which error.
+
+    Raises:
+        HookError: All went well before, and a hook failed.
+    """
+    ending = event.error
+    for registration in _registrations(hooks, type(event)):
+        try:
+            if ending is None or isinstance(ending, Exception):
+                obey(event, registration[1], await _ask(registration, event))
+            else:
+                await _ask_in_time(registration, event)
+        except anyio.get_cancelled_exc_class() as cancelled:
+            ending = cancelled
+        except HookError as error:
+            ending = _ending_with(ending, error)
+    if ending is not None and ending is not event.error:
+        raise ending
+
+
+def emit_finished_sync(hooks: Sequence[Hooks], event: object, error: BaseException | None) -> None:
+    """Tell every hook in force that something has ended in synchronous code; see `emit_finished`.
+
+    Args:
+        hooks: The active hooks.
+        event: What has ended.
+        error: What ended it, a cancellation too; None when all went well.
+
+    Raises:
+        HookError: All went well before, and a hook failed, or is async.
+    """
+    ending = error
+    for registration in _registrations(hooks, type(event)):
+        try:
+            obey(event, registration[1], _ask_sync(registration, event))
+        except HookError as failure:
+            ending = _ending_with(ending, failure)
+    if ending is not None and ending is not error:
+        raise ending
+
+
+def refuse_async_hooks(hooks: Sequence[Hooks], *event_types: type) -> None:
+    """Find out early that a hook cannot be called where an extent is entered in synchronous code.
+
+    Raises:
+        HookError: A hook of one of the events is async.
+    """
+    for event_type in event_types:
+        for _, function in _registrations(hooks, event_type):
+            if is_async_callable(function):
+                remedy = "make it `def`, or enter the run or scope with `async with`"
+                raise _async_hook_error(function, event_type, remedy)
+
+
+def has_async_hook(hooks: Sequence[Hooks], event_type: type) -> bool:
+    """Whether a hook of an event is async."""
+    return any(is_async_callable(function) for _, function in _registrations(hooks, event_type))
+
+
+def _registrations(hooks: Sequence[Hooks], event_type: type) -> list[Registration]:
+    """The hooks to call, as they are registered at this moment."""
+    answering = _answering.get()
+    return [
+        (each, function)
+        for each in hooks
+        if each not in answering
+        for function in each.functions_for(event_type)
+    ]
+
+
+async def _ask(registration: Registration, event: object) -> object:
+    hooks, function = registration
+    with _answered_by(hooks, function, type(event)):
+        answer = cast("object", function(event))
+        return await await_value(answer) if is_awaitable(answer) else answer
+
+
+async def _ask_in_time(registration: Registration, event: FinishedEvent) -> None:
+    with anyio.move_on_after(_SECONDS_AFTER_CANCELLATION, shield=True) as limit:
+        obey(event, registration[1], await _ask(registration, event))
+    if limit.cancelled_caught:
+        _LOGGER.warning(
+            "hook %s took longer than %g seconds at %s, after a cancellation, and was cancelled",
+            callable_name(registration[1]),
+            _SECONDS_AFTER_CANCELLATION,
+            type(event).__name__,
+        )
+
+
+def _ask_sync(registration: Registration, event: object) -> object:
+    hooks, function = registration
+    with _answered_by(hooks, function, type(event)):
+        answer = cast("object", function(event))
+    if is_awaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise _async_hook_error(function, type(event), "make it `def`")
+    return answer
+
+
+@contextmanager
+def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) -> Generator[None, None, None]:
+    token = _answering.set((*_answering.get(), hooks))
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, TaskCancelledError) and cancel_requested():
+            raise  # the task was asked to end, and a step of the hook's obeyed
+        if wants_value():
+            raise  # it is asked again
+        name = callable_name(function)
+        record_hook("failed", function, event_type, {"error.type": type(error).__name__})
+        what = f"hook {name} failed at {event_type.__name__}"
+        failed = HookError(f"{what}: {describe_error(error)}", hook=name)
+        raise failed.without_content(f"{what}: {type(error).__name__}") from error
+    finally:
+        _answering.reset(token)
+
+
+def _async_hook_error(function: HookFunction[Any], event_type: type, remedy: str) -> HookError:
+    name = callable_name(function)
+    return HookError(
+        f"hook {name} is async, but this {event_type.__name__} happens in synchronous code: {remedy}",
+        hook=name,
+    )
+
+
+def _ending_with(ending: BaseException | None, error: HookError) -> BaseException:
+    """Return the error that work ends with after a hook has failed."""
+    if ending is None:
+        return error
+    if isinstance(ending, Exception):
+        ending.add_note(str(error))
+    else:
+        _LOGGER.warning("%s", error, exc_info=error)
+    return ending

@@ -1,0 +1,150 @@
+"""Table of the answers that each event allows."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType, UnionType
+from typing import Any, cast
+
+from msgspec import Struct
+
+from ...runtime.events import (
+    AfterModelRequest,
+    AfterToolCall,
+    BeforeCommit,
+    BeforeModelRequest,
+    BeforeToolCall,
+    BudgetThreshold,
+    OversightDecided,
+    PermissionDecided,
+    Retry,
+    RunFinished,
+    RunStarted,
+    ScopeFinished,
+    ScopeStarted,
+    StepFinished,
+    StepResumed,
+    StepStarted,
+    StepSuspended,
+    ToolLoopSuspected,
+    VerificationRefused,
+)
+from ...runtime.read_only import deeply_read_only, read_only
+from ...types.content import BinaryContent, FileUrl, UploadedFile, UserContent
+from ...types.messages import AssistantMessage, ToolResultsMessage, UserMessage
+from ...types.model import ModelRequest
+from ...types.partial_values import PartialValues
+from ...types.tools import ToolDefinition
+from ..people.events import (
+    ApprovalAnswered,
+    ApprovalClosed,
+    ApprovalRequested,
+    QuestionAnswered,
+    QuestionAsked,
+    QuestionClosed,
+)
+
+__all__ = ["EVENT_RULES", "EventRule"]
+
+
+class EventRule(Struct, frozen=True, kw_only=True):
+    """Answers that an event allows. To let it happen is always allowed.
+
+    Args:
+        deed: What `Veto` and `Abort` prevent; None when neither is allowed.
+        modified_field: The field whose value `Modify` replaces; None when it is not allowed.
+        checked_value: Gives the value as the field takes it, or raises `TypeError`.
+        is_synchronous: Whether it happens where nothing can be awaited, so that its hooks must be `def`.
+    """
+
+    deed: str | None = None
+    modified_field: str = ""
+    checked_value: Callable[[object], object] | None = None
+    is_synchronous: bool = False
+
+    @property
+    def allowed_answers(self) -> tuple[str, ...]:
+        """The names of the answers that are allowed."""
+        names = ("Veto", "Abort") if self.deed else ()
+        return (*names, "Modify") if self.checked_value else names
+
+
+def _checked_request(value: object) -> ModelRequest:
+    if not isinstance(value, ModelRequest):
+        raise TypeError("the value must be a ModelRequest")
+    has_messages = _are(value.messages, UserMessage | AssistantMessage | ToolResultsMessage)
+    if not (
+        has_messages
+        and _are(value.tools, ToolDefinition)
+        and isinstance(cast("object", value.settings), Mapping)
+    ):
+        raise TypeError("the value must have messages, tools and settings as a ModelRequest has them")
+    return value
+
+
+def _are(items: object, kind: type | UnionType) -> bool:
+    return isinstance(items, list | tuple) and all(
+        isinstance(item, kind) for item in cast("tuple[object, ...]", items)
+    )
+
+
+def _checked_mapping(value: object) -> Mapping[str, Any]:
+    names = cast("Mapping[object, object]", value) if isinstance(value, Mapping) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("the value must be a mapping with names")
+    return read_only(cast("Mapping[str, Any]", value))
+
+
+def _checked_arguments(value: object) -> Mapping[str, Any]:
+    try:
+        return deeply_read_only(_checked_mapping(value))
+    except RecursionError:
+        raise TypeError("the value must be a mapping of what JSON can hold") from None
+
+
+def _checked_content(value: object) -> tuple[UserContent, ...]:
+    items = (value,) if isinstance(value, str) else value
+    if not isinstance(items, tuple):
+        raise TypeError("the value must be a text, or a tuple of texts and other content")
+    for item in cast("tuple[object, ...]", items):
+        if not isinstance(item, str | BinaryContent | FileUrl | UploadedFile):
+            raise TypeError(f"{item!r} is no content")
+    return cast("tuple[UserContent, ...]", items)
+
+
+_LOOK_ON = EventRule()
+_LOOK_ON_AT_ONCE = EventRule(is_synchronous=True)
+
+EVENT_RULES: Mapping[type, EventRule] = MappingProxyType(
+    {
+        RunStarted: _LOOK_ON,
+        RunFinished: _LOOK_ON,
+        ScopeStarted: _LOOK_ON,
+        ScopeFinished: _LOOK_ON,
+        StepStarted: EventRule(deed="the step"),
+        StepFinished: _LOOK_ON,
+        BeforeModelRequest: EventRule(
+            deed="the model request", modified_field="request", checked_value=_checked_request
+        ),
+        AfterModelRequest: _LOOK_ON,
+        BeforeToolCall: EventRule(
+            deed="the tool call", modified_field="arguments", checked_value=_checked_arguments
+        ),
+        AfterToolCall: EventRule(modified_field="content", checked_value=_checked_content),
+        PartialValues: _LOOK_ON,
+        BeforeCommit: EventRule(deed="the commit", modified_field="bindings", checked_value=_checked_mapping),
+        BudgetThreshold: _LOOK_ON,
+        Retry: _LOOK_ON,
+        StepSuspended: _LOOK_ON,
+        StepResumed: _LOOK_ON,
+        ToolLoopSuspected: _LOOK_ON,
+        VerificationRefused: _LOOK_ON,
+        OversightDecided: _LOOK_ON,
+        PermissionDecided: _LOOK_ON_AT_ONCE,
+        QuestionAsked: _LOOK_ON_AT_ONCE,
+        QuestionAnswered: _LOOK_ON_AT_ONCE,
+        QuestionClosed: _LOOK_ON_AT_ONCE,
+        ApprovalRequested: _LOOK_ON_AT_ONCE,
+        ApprovalAnswered: _LOOK_ON_AT_ONCE,
+        ApprovalClosed: _LOOK_ON_AT_ONCE,
+    }
+)
+"""Every event is here, and nothing else is an event."""

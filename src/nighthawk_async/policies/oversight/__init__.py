@@ -1,0 +1,1 @@
+"""Oversight: inspecting tool calls, commits and outcomes before they count."""

@@ -1,0 +1,139 @@
+"""Asking the checks of a step whether it is done.
+
+The checks of the function come first, then those of the scopes, the innermost first; the first one that
+refuses decides. A check is carried out within the step, and the steps that it brings about are not checked
+themselves, neither by scopes nor by their functions.
+"""
+
+from dataclasses import replace
+from typing import Any, cast
+
+from opentelemetry import trace
+
+from ...errors import HookError, VerificationError
+from ...parallel import call_any
+from ...runtime.awaitable import await_value
+from ...runtime.conclude import OutcomeRefusedError, StepResult
+from ...runtime.environment import get_environment, using_environment
+from ...runtime.error_text import callable_name
+from ...runtime.events import VerificationRefused
+from ...runtime.failures import failing_as_hook
+from ...runtime.policy import Policy
+from ...types.outcomes import StepOutcome
+from .verification import Continue, Proposal, Verification
+
+__all__ = ["Verifier"]
+
+_NO_WORDS = "a check finds that it is not done; look again at what the block asks"
+
+
+class Verifier:
+    """The checks of one step, and how often they refused.
+
+    Args:
+        verifications: The checks in the order of asking.
+        during: The policy in place of their own while a check is carried out.
+        step_id: The step.
+        program: Its program text.
+    """
+
+    def __init__(
+        self, verifications: tuple[Verification, ...], during: Policy, *, step_id: str, program: str
+    ) -> None:
+        self._refusals = dict.fromkeys(verifications, 0)
+        self._during = during
+        self._step_id = step_id
+        self._program = program
+        self._failure: VerificationError | None = None
+
+    async def verify(self, outcome: StepOutcome, result: StepResult, *, is_last: bool) -> None:
+        """Have an outcome checked.
+
+        Args:
+            outcome: The outcome.
+            result: What it comes to.
+            is_last: Whether the step cannot propose another one.
+
+        Raises:
+            OutcomeRefusedError: A check refused it.
+            VerificationError: A check refused it, and there will be no other one.
+            HookError: A check raised, or gave an answer that is none.
+        """
+        if self._failure is not None:
+            raise self._failure
+        proposal = Proposal(
+            step_id=self._step_id,
+            program=self._program,
+            outcome=outcome,
+            bindings=result.bindings,
+            return_value=result.return_value,
+        )
+        for verification in self._refusals:
+            feedback = await self._feedback(verification, proposal)
+            if feedback is not None:
+                await self._refuse(verification, feedback, is_last=is_last)
+
+    async def _feedback(self, verification: Verification, proposal: Proposal) -> str | None:
+        """Return the feedback of a check; None when the step is done."""
+        name = _name_of(verification)
+        match await self._ask(verification, proposal, name):
+            case None | True:
+                return None
+            case False:
+                return _NO_WORDS
+            case str() as text:
+                return text.strip() or None
+            case Continue(feedback=feedback):
+                return feedback
+            case answer:
+                answered = f"step {self._step_id}: check {name} answered"
+                remedy = "it must answer True or None for done; False, a text or Continue to go on"
+                error = HookError(f"{answered} {answer!r}; {remedy}", hook=name)
+                raise error.without_content(f"{answered} {type(answer).__name__}; {remedy}")
+
+    async def _ask(self, verification: Verification, proposal: Proposal, name: str) -> object:
+        environment = get_environment()
+        policies = environment.policies.with_policy(self._during)
+        with (
+            failing_as_hook(f"step {self._step_id}: check {name}", hook=name),
+            using_environment(replace(environment, policies=policies)),
+        ):
+            return await await_value(call_any(verification.check, proposal))
+
+    async def _refuse(self, verification: Verification, feedback: str, *, is_last: bool) -> None:
+        self._refusals[verification] += 1
+        refusals = self._refusals[verification]
+        name = _name_of(verification)
+        await self._tell(verification, name, feedback)
+        if refusals < verification.max_refusals and not is_last:
+            what = f"step {self._step_id}: check {name} refused the outcome"
+            raise OutcomeRefusedError(f"{what}: {feedback}", feedback=feedback).without_content(what)
+        times = "once" if refusals == 1 else f"{refusals} times"
+        what = f"step {self._step_id}: check {name} refused the outcome ({times})"
+        self._failure = VerificationError(f"{what}: {feedback}", feedback=feedback).without_content(what)
+        raise self._failure
+
+    async def _tell(self, verification: Verification, name: str, feedback: str) -> None:
+        environment, refusals = get_environment(), self._refusals[verification]
+        span = trace.get_current_span()
+        if span.is_recording():
+            attributes: dict[str, str | int] = {
+                "nighthawk.verification.check": name,
+                "nighthawk.verification.refusals": refusals,
+                "nighthawk.verification.max_refusals": verification.max_refusals,
+                "step.id": self._step_id,
+            }
+            span.add_event("nighthawk.verification.refused", attributes)
+        if environment.policies.that("report"):
+            event = VerificationRefused(
+                execution_ref=environment.execution_ref,
+                check=name,
+                feedback=feedback,
+                refusals=refusals,
+                max_refusals=verification.max_refusals,
+            )
+            await environment.policies.report(event)
+
+
+def _name_of(verification: Verification) -> str:
+    return callable_name(cast("Any", verification.check))

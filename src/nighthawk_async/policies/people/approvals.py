@@ -1,0 +1,242 @@
+"""`request_approval`: people approve an action with exactly these arguments, before it happens."""
+
+import logging
+import math
+import uuid
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import cast
+
+import anyio
+
+from ...actors import BareTaskGroup
+from ...actors.argument_checks import check_seconds, check_whole_number
+from ...actors.foreign_cancellation import is_cancelled
+from ...errors import ApprovalDeniedError, ApprovalExpiredError, NighthawkError, NoHumanError
+from ...parallel.failures import without_cancellations
+from ...runtime.awaitable import await_value
+from ...runtime.error_text import describe_error
+from .approval import Approval
+from .ballot import Ballot
+from .digest import digest_action
+from .errors import NobodyToApproveError, RequestClosedError
+from .events import (
+    ApprovalAnswered,
+    ApprovalClosed,
+    ApprovalRequested,
+    HumanObserver,
+    tell_human_end,
+    tell_human_event,
+)
+from .handler import HumanHandler
+from .policy import find_execution, find_human_handler, find_human_observer
+from .request import ApprovalRequest
+from .told import told_approval
+from .votes import ApprovalStatus
+
+__all__ = ["request_approval"]
+
+_LOGGER = logging.getLogger("nighthawk")
+
+
+async def request_approval(
+    action: str,
+    *,
+    arguments: Mapping[str, object] | None = None,
+    quorum: int = 1,
+    approvers: Collection[str] | None = None,
+    expires: float | None = None,
+) -> Approval:
+    """Ask people to approve an action, through the handler of the run or scope, and wait until they did.
+
+    The approval holds for this action with these arguments: when an argument has changed meanwhile it is
+    refused, and `Approval.check` refuses it later.
+
+    Args:
+        action: What is to happen.
+        arguments: With which arguments, by their names. Values need a stable JSON form; see `human.digest`.
+        quorum: How many different people have to approve.
+        approvers: Who may answer; None for everybody.
+        expires: In how many seconds the request, and the approval, expires; None for never.
+
+    Returns:
+        The approval.
+
+    Raises:
+        ApprovalDeniedError: Somebody said no who had not said yes before. Of this kind is
+            `NobodyToApproveError`: nobody is there to be asked.
+        ApprovalExpiredError: Too few people approved in time.
+        ArgumentsChangedError: An argument has changed since people were asked.
+        UndigestibleArgumentError: An argument has no stable JSON form.
+        NighthawkError: An argument is not one of those above.
+    """
+    _check_action(action, arguments)
+    _check_numbers(quorum, expires)
+    asked = _checked_approvers(approvers, quorum)
+    digested = digest_action(action, arguments or {})
+    ballot = Ballot(quorum=quorum, approvers=asked, expires=math.inf if expires is None else expires)
+    request = ApprovalRequest(
+        id=uuid.uuid4().hex,
+        action=action,
+        arguments=digested.arguments,
+        digest=digested.digest,
+        quorum=quorum,
+        approvers=asked,
+        created_at=datetime.now(UTC),
+        execution_ref=find_execution(),
+        ballot=ballot,
+    )
+    report = _Report(request, find_human_observer())
+    with told_approval(request):
+        approval = await _collect_answers(request, find_human_handler(), report)
+        approval.check(action, arguments)
+    return approval
+
+
+class _Report:
+    """Tells of a request and its answers, each once and in order, in the task of who asks."""
+
+    def __init__(self, request: ApprovalRequest, observer: HumanObserver | None) -> None:
+        self._request = request
+        self._observer = observer
+        self._told = 0
+
+    def begin(self) -> None:
+        tell_human_event(ApprovalRequested(request=self._request), self._observer)
+
+    def catch_up(self) -> None:
+        """Tell of the answers that came since the last time."""
+        for event in self._untold():
+            tell_human_event(event, self._observer)
+
+    def end(self, error: BaseException | None) -> None:
+        for event in (*self._untold(), ApprovalClosed(request=self._request)):
+            tell_human_end(event, self._observer, error)
+
+    def _untold(self) -> Iterator[ApprovalAnswered]:
+        for vote in self._request.answers[self._told :]:
+            self._told += 1
+            yield ApprovalAnswered(request=self._request, vote=vote)
+
+
+async def _collect_answers(
+    request: ApprovalRequest, handler: HumanHandler | None, report: _Report
+) -> Approval:
+    """Wait until a request is answered; whatever happens, it does not stay pending."""
+    try:
+        report.begin()
+        await _ask_people(request, handler, report)
+        report.catch_up()
+        approval = _result(request)
+    except BaseException as error:
+        request.ballot.end("cancelled")
+        report.end(error)
+        raise
+    report.end(None)
+    return approval
+
+
+async def _ask_people(request: ApprovalRequest, handler: HumanHandler | None, report: _Report) -> None:
+    try:
+        if handler is None:
+            raise NoHumanError
+        async with BareTaskGroup() as task_group:
+            task_group.start_soon(_hand_over, request, handler)
+            with anyio.CancelScope(deadline=request.expires_at):
+                while request.is_pending:
+                    await request.ballot.wait_changed()
+                    report.catch_up()
+            request.ballot.end("expired")
+            task_group.cancel_scope.cancel()
+    except NoHumanError as error:
+        request.ballot.end("denied")
+        reason = str(error) or "nobody is there to be asked"
+        raise NobodyToApproveError(request.action, reason=reason) from error
+
+
+async def _hand_over(request: ApprovalRequest, handler: HumanHandler) -> None:
+    await await_value(_have_asked(request, handler))
+
+
+async def _have_asked(request: ApprovalRequest, handler: HumanHandler) -> None:
+    """Have the handler ask people. What fails once the request has ended is the handler's own business."""
+    try:
+        await handler.approve(request)
+    except (Exception, SystemExit, BaseExceptionGroup) as error:
+        end = _find_end(request)
+        failure = without_cancellations(error)
+        if end is None or not isinstance(failure, Exception | SystemExit):
+            raise
+        if not isinstance(failure, RequestClosedError):  # to answer too late is no failure
+            _LOGGER.warning(
+                "%r is %s already, and its handler failed: %s",
+                request.action,
+                end,
+                describe_error(failure),
+                exc_info=failure,
+            )
+
+
+def _find_end(request: ApprovalRequest) -> ApprovalStatus | None:
+    """Return the end of a request, also one about to come because its asker is cancelled; None otherwise."""
+    if not request.is_pending:
+        return request.status
+    return "cancelled" if is_cancelled() else None
+
+
+def _result(request: ApprovalRequest) -> Approval:
+    match request.status:
+        case "approved":
+            return Approval(
+                id=request.id,
+                action=request.action,
+                digest=request.digest,
+                approvals=request.approvals,
+                expires_at=request.expires_at,
+                _ballot=request.ballot,
+            )
+        case "expired":
+            raise ApprovalExpiredError(
+                f"{request.action}: {len(request.approvals)} of {request.quorum} approved in time"
+            )
+        case _:
+            denial = request.denial
+            approver, reason = (None, "") if denial is None else (denial.approver, denial.reason)
+            raise ApprovalDeniedError(request.action, approver=approver, reason=reason)
+
+
+def _check_action(action: object, arguments: object) -> None:
+    if not isinstance(action, str) or not action:
+        raise NighthawkError(f"An action is a text that is not empty, not {action!r}.")
+    if arguments is None:
+        return
+    names = cast("Mapping[object, object]", arguments) if isinstance(arguments, Mapping) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        raise NighthawkError(f"The arguments of an action are a mapping with names, not {arguments!r}.")
+
+
+def _check_numbers(quorum: object, expires: object) -> None:
+    try:
+        check_whole_number("quorum", quorum, least=1)
+        check_seconds("expires", expires, or_none=True)
+    except ValueError as error:
+        raise NighthawkError(str(error)) from None
+
+
+def _checked_approvers(approvers: object, quorum: int) -> frozenset[str] | None:
+    """The approvers, each once.
+
+    Raises:
+        NighthawkError: They are no names, or so few that the quorum is never reached.
+    """
+    if approvers is None:
+        return None
+    is_collection = isinstance(approvers, Collection) and not isinstance(approvers, str)
+    given = tuple(cast("Collection[object]", approvers)) if is_collection else (None,)
+    names = [name for name in given if isinstance(name, str) and name]
+    if len(names) < len(given):
+        raise NighthawkError(f"approvers must be a collection of names, not {approvers!r}")
+    asked = frozenset(names)
+    if quorum > len(asked):
+        raise NighthawkError(f"{quorum} approvers were asked for, but there are {len(asked)}")
+    return asked

@@ -1,0 +1,74 @@
+"""The active handler that asks people, as a policy, and its observer."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from msgspec import Struct
+
+from ...runtime.environment import find_environment
+from ...runtime.policies import Policies
+from ...runtime.policy import InnerExtent, Policy, Position
+from ...types.execution import ExecutionRef
+from .events import HumanEvent, HumanObserver
+from .handler import HumanHandler, checked_human_handler
+
+__all__ = ["PeoplePolicy", "find_execution", "find_human_handler", "find_human_observer", "with_human"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PeoplePolicy(Policy):
+    """Says who asks people.
+
+    Args:
+        handler: What asks them.
+    """
+
+    handler: HumanHandler
+
+    position: ClassVar[Position] = Position.PEOPLE
+
+
+def with_human(policies: Policies, human: HumanHandler | None, extent: InnerExtent) -> Policies:
+    """The policies with what `run` and `scope` were told of people.
+
+    Args:
+        policies: The policies without.
+        human: What asks people; None for nobody.
+        extent: The run or scope.
+
+    Raises:
+        NighthawkError: It is no handler.
+    """
+    handler = checked_human_handler(human)
+    return policies.without(PeoplePolicy) if handler is None else policies.with_policy(PeoplePolicy(handler))
+
+
+def find_human_handler() -> HumanHandler | None:
+    """The handler in force; None without one, and outside every run."""
+    environment = find_environment()
+    policy = None if environment is None else environment.policies.find(PeoplePolicy)
+    return None if policy is None else policy.handler
+
+
+def find_human_observer() -> HumanObserver | None:
+    """Return the observer; None for none."""
+    environment = find_environment()
+    if environment is None or not environment.policies.that("report"):
+        return None
+    return _ActivePolicies(environment.policies)
+
+
+def find_execution() -> ExecutionRef | None:
+    """Return the run, scope and step that ask; None outside a run."""
+    environment = find_environment()
+    return None if environment is None else environment.execution_ref
+
+
+class _ActivePolicies(Struct, frozen=True):
+    policies: Policies
+
+    def tell(self, event: HumanEvent) -> None:
+        self.policies.report_at_once(event)
+
+    def tell_end(self, event: HumanEvent, error: BaseException | None) -> None:
+        self.policies.report_end(event, error)

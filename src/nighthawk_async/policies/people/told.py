@@ -1,0 +1,46 @@
+"""Tells whoever watches of questions to people and requests for approval, which wait."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from ...observation import observed
+from ...runtime.validation import type_name
+from .question import Question
+from .request import ApprovalRequest
+
+__all__ = ["told_approval", "told_question"]
+
+
+def told_question(question: Question) -> observed:
+    """The extent in which an answer is waited for; gives its node, None when nobody watches."""
+    return observed(
+        "question",
+        "ask_user",
+        state="waiting",
+        inputs=lambda: {"prompt": question.prompt, "type": type_name(question.schema)},
+        attributes=lambda: {"nighthawk.question.id": question.id},
+    )
+
+
+@contextmanager
+def told_approval(request: ApprovalRequest) -> Generator[None, None, None]:
+    """The extent in which an approval is waited for."""
+    told = observed(
+        "question",
+        "request_approval",
+        state="waiting",
+        inputs=lambda: {"action": request.action, "arguments": request.arguments},
+        attributes=lambda: {
+            "nighthawk.approval.id": request.id,
+            "nighthawk.approval.digest": request.digest,
+            "nighthawk.approval.quorum": request.quorum,
+        },
+    )
+    with told as node:
+        try:
+            yield
+        finally:
+            if node is not None:
+                node.set_attributes({"nighthawk.approval.status": request.status})
+        if node is not None:
+            node.end("completed", outputs={"approvers": [vote.approver for vote in request.approvals]})

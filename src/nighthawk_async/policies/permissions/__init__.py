@@ -1,0 +1,1 @@
+"""Permissions: which calls are allowed, asked about or denied, and the guard that asks."""

@@ -1,0 +1,276 @@
+"""A call that permissions decide about, as rules see it."""
+
+import functools
+import inspect
+import types
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, cast
+
+from ...runtime.events import CallKind
+from .callables import faithfully_wrapped, is_own_method, layers_of, names_of
+from .declared_methods import borrowed_by, declared_by, declared_call, is_callable_object, title_of
+from .equivalents import called_method, class_names
+
+__all__ = [
+    "NO_ARGUMENTS",
+    "CallArguments",
+    "PermissionCall",
+    "arguments_of",
+    "describe_call",
+    "without_partials",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CallArguments:
+    """The arguments of a call.
+
+    Args:
+        values: The values by the names of the parameters, defaults included. Further keyword arguments stand
+            under their own names, with `**` before one that is also the name of another argument; positional
+            ones without a name under their positions, "0", "1".
+        given: The names of those that the call gives, rather than defaults.
+        are_named: Whether the names of all of them are known.
+    """
+
+    values: Mapping[str, Any]
+    given: frozenset[str]
+    are_named: bool = True
+
+
+_NO_PLACEHOLDER = object()
+_MAX_PARTIALS = 1000
+NO_ARGUMENTS = CallArguments(values=MappingProxyType({}), given=frozenset())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PermissionCall:
+    """A call about to be made.
+
+    Args:
+        name: What is called: the name of a tool, or of a function, `send_mail` or `Mailer.send`.
+        kind: Whether it is a tool or a function.
+        arguments: The arguments by the names of the parameters, defaults included.
+        callable: What is called; None for a tool of the runtime.
+        names: The names that the tool or function has by itself; one without a module or class only when it
+            means the function in the program.
+        other_names: Other names by which a function is reached: of variables, of modules that export it, and
+            of the tool that it also is. The model may have chosen them, so they count for `ask` and `deny`
+            only; without a rule of these about names they are not looked for.
+        given: The names of the arguments that the call gives, rather than defaults.
+        has_named_arguments: Whether the names of all arguments are known.
+        receiver: The object that it is a method of, or that is called, as people are told; None when that
+            says nothing.
+        unclear_receiver: That object, when what people are told may mean another one as well.
+        layers: What is called, and what it wraps.
+        declared: What an object or a class declares to be called by, and what the call comes to. The model
+            may have chosen it, so it counts for `ask` and `deny` only.
+        has_arguments: Whether the arguments are known; they are not of what is handed over.
+        method: The name of the method of an object that is not known; None for what is none.
+    """
+
+    name: str
+    kind: CallKind
+    arguments: Mapping[str, Any]
+    callable: Callable[..., object] | None
+    names: tuple[str, ...] = ()
+    other_names: tuple[str, ...] = ()
+    given: frozenset[str] = frozenset()
+    has_named_arguments: bool = True
+    receiver: str | None = None
+    unclear_receiver: object | None = field(default=None, repr=False)
+    layers: tuple[object, ...] = field(default=(), repr=False)
+    declared: tuple[object, ...] = field(default=(), repr=False)
+    has_arguments: bool = True
+    method: str | None = None
+
+    @property
+    def action(self) -> str:
+        """Return the action for approval: the callable, and the object of a method."""
+        return self.name if self.receiver is None else f"{self.name} of {self.receiver}"
+
+
+def describe_call(
+    function: Callable[..., object],
+    arguments: CallArguments,
+    *,
+    kind: CallKind = "function",
+    tool_name: str | None = None,
+    other_names: tuple[str, ...] = (),
+    is_own_name: Callable[[str], bool] | None = None,
+    comes_to: tuple[object, ...] = (),
+) -> PermissionCall:
+    """The call of a function.
+
+    Args:
+        function: What is called.
+        arguments: With which arguments.
+        kind: Whether it is called as a tool.
+        tool_name: The name of the tool.
+        other_names: Other names by which code reaches it.
+        is_own_name: Whether a name without a module or class means it in the program; None for always.
+        comes_to: What the call comes to; see `equivalents`.
+    """
+    names = names_of(function)
+    if is_own_name is not None:
+        meant = tuple(name for name in names if "." in name or is_own_name(name))
+        names, other_names = meant, (*names, *other_names)
+    others = (*borrowed_by(function), *comes_to)
+    other_names = (
+        *other_names,
+        *class_names(function),
+        *(name for each in others for name in names_of(each)),
+    )
+    return PermissionCall(
+        name=tool_name or title_of(function),
+        kind=kind,
+        arguments=arguments.values,
+        callable=function,
+        names=names if tool_name is None else (tool_name, *names),
+        other_names=other_names,
+        given=arguments.given,
+        has_named_arguments=arguments.are_named,
+        layers=layers_of(function),
+        declared=(*declared_by(function), *comes_to),
+        has_arguments=arguments is not NO_ARGUMENTS,
+        method=called_method(function),
+    )
+
+
+def arguments_of(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> CallArguments:
+    """Find out which parameter receives what.
+
+    The parameters are those of what is called, whatever it wraps: a wrapper may hand on other arguments. The
+    positional arguments of one that takes any have no names.
+
+    Args:
+        function: What is called.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+
+    Raises:
+        TypeError: The function cannot be called with them.
+    """
+    objects: list[Callable[..., object]] = []
+    while True:
+        function, args, kwargs = without_partials(function, args, kwargs)
+        if isinstance(function, types.MethodType) and not is_own_method(function):
+            function, args = function.__func__, (function.__self__, *args)
+        elif isinstance(function, types.MethodWrapperType) and function.__name__ == "__call__":
+            function = cast("Callable[..., object]", function.__self__)
+        elif is_callable_object(function):
+            declared = declared_call(function)
+            if declared is None:
+                return _unnamed(args, kwargs)
+            objects.append(function)
+            function = declared
+        else:
+            break
+    function = faithfully_wrapped(function)
+    try:
+        signature = inspect.signature(_without_claims(function), follow_wrapped=False)
+    except (TypeError, ValueError):  # some functions written in C have none
+        return _unnamed(args, kwargs)
+    are_others = any(_may_hand_on_others(each, signature) for each in (function, *objects))
+    return _bound(signature, args, kwargs, are_named=not are_others)
+
+
+def without_partials(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]:
+    """Return the callable behind `functools.partial`, and all arguments.
+
+    Raises:
+        RecursionError: It holds itself.
+    """
+    for _ in range(_MAX_PARTIALS):
+        if not isinstance(function, functools.partial):
+            return function, args, kwargs
+        whole = cast("functools.partial[object]", function)
+        function, args, kwargs = whole.func, _with_fixed(whole.args, args), {**whole.keywords, **kwargs}
+    raise RecursionError(f"more than {_MAX_PARTIALS} partials within each other")
+
+
+def _bound(
+    signature: inspect.Signature,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    *,
+    are_named: bool,
+) -> CallArguments:
+    """The arguments by the names of a signature; no further keyword argument takes the name of another."""
+    given = dict(signature.bind(*args, **kwargs).arguments)
+    kinds = {each.kind: name for name, each in signature.parameters.items()}
+    further = cast("Mapping[str, object]", given.pop(kinds.get(inspect.Parameter.VAR_KEYWORD, ""), {}))
+    several = kinds.get(inspect.Parameter.VAR_POSITIONAL, "")
+    if not are_named and several in given:
+        unnamed = cast("tuple[object, ...]", given.pop(several))
+        given.update((str(place), value) for place, value in enumerate(unnamed, len(args) - len(unnamed)))
+    defaults = {
+        name: parameter.default
+        for name, parameter in signature.parameters.items()
+        if parameter.default is not parameter.empty
+    }
+    taken = {*given, *signature.parameters} - {kinds.get(inspect.Parameter.VAR_KEYWORD)}
+    given.update(_with_other_names(further, taken))
+    return CallArguments(
+        values=MappingProxyType({**defaults, **given}), given=frozenset(given), are_named=are_named
+    )
+
+
+def _with_other_names(further: Mapping[str, object], taken: Collection[str]) -> dict[str, object]:
+    """Further keyword arguments; one that is called like another argument, `to`, becomes `**to`."""
+    named = {name: value for name, value in further.items() if name not in taken}
+    for name, value in further.items():
+        if name in taken:
+            while name in taken or name in named:
+                name = f"**{name}"
+            named[name] = value
+    return named
+
+
+def _without_claims(function: Callable[..., object]) -> Callable[..., object]:
+    """A function that has the parameters of its code, whatever its attributes say."""
+    if isinstance(function, types.MethodType) and isinstance(function.__func__, types.FunctionType):
+        return types.MethodType(_without_claims(function.__func__), function.__self__)
+    if isinstance(function, types.FunctionType):
+        bare = types.FunctionType(
+            function.__code__, function.__globals__, None, function.__defaults__, function.__closure__
+        )
+        bare.__kwdefaults__ = function.__kwdefaults__
+        return bare
+    return function
+
+
+def _may_hand_on_others(function: Callable[..., object], signature: inspect.Signature) -> bool:
+    """Whether it takes any arguments for something whose parameters are others."""
+    if not any(
+        each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in signature.parameters.values()
+    ):
+        return False
+    try:
+        return _forms(inspect.signature(function)) != _forms(signature)
+    except (TypeError, ValueError):
+        return True
+
+
+def _forms(signature: inspect.Signature) -> list[tuple[str, object]]:
+    return [(name, parameter.kind) for name, parameter in signature.parameters.items()]
+
+
+def _with_fixed(fixed: tuple[object, ...], args: tuple[object, ...]) -> tuple[object, ...]:
+    """The positional arguments of what a partial calls; Python 3.14 lets a partial leave places free."""
+    placeholder = getattr(functools, "Placeholder", _NO_PLACEHOLDER)
+    left = iter(args)
+    filled = [next(left, each) if each is placeholder else each for each in fixed]
+    return (*filled, *left)
+
+
+def _unnamed(args: tuple[object, ...], kwargs: Mapping[str, object]) -> CallArguments:
+    values = {str(position): value for position, value in enumerate(args)}
+    values.update(_with_other_names(kwargs, values.keys()))
+    return CallArguments(values=MappingProxyType(values), given=frozenset(values), are_named=not args)

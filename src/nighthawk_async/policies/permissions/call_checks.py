@@ -1,0 +1,300 @@
+"""Decisions about the calls of a step's code, and about callables it passes on."""
+
+import builtins
+import inspect
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from ...errors import HookError
+from ...runtime.events import Verdict
+from ...runtime.step_code import functions_in
+from ...runtime.step_context import StepContext
+from ...runtime.tool_function import ToolScope
+from .call import (
+    NO_ARGUMENTS,
+    CallArguments,
+    PermissionCall,
+    arguments_of,
+    describe_call,
+    without_partials,
+)
+from .callables import called_function, is_same_callable, module_of, own_attributes
+from .declared_methods import borrowed_by, declared_by, smuggled_by
+from .equivalents import equivalents, unbound_builtin
+from .free_calls import assigned_by, called_by_name, calls_its_arguments, is_data_callable, is_looking_on
+from .handed_over import callables_in
+from .permissions import PermissionDecision, Permissions, decide, decide_for_any_arguments
+from .refusals import refusal_of_call, refusal_of_disguise, refusal_of_handing_over
+from .step_names import StepNames
+
+__all__ = ["CallChecks"]
+
+_UNSEEN = (eval, exec, compile, types.FunctionType, types.CodeType)
+"""Nothing sees what the code calls that they are given, or make."""
+
+_TITLES = frozenset(
+    {"__defaults__", "__globals__", "__kwdefaults__", "__module__", "__name__", "__qualname__", "__wrapped__"}
+)
+_CALL_NAMES = frozenset({"__call__", "__init__", "__new__"})
+"""Special methods that are decided about when the object or class is called."""
+
+
+class CallChecks:
+    """The decisions in one step.
+
+    Args:
+        context: The state of the step.
+        permissions: The sets in force, at least one.
+        tools: The tools of the step.
+        report: Tells of decisions.
+    """
+
+    __slots__ = ("_context", "_failure", "_named", "_output", "_permissions", "_report", "_tools", "names")
+
+    def __init__(
+        self,
+        context: StepContext,
+        permissions: Sequence[Permissions],
+        *,
+        tools: ToolScope,
+        report: Callable[[PermissionCall, PermissionDecision], None],
+    ) -> None:
+        self._context = context
+        self._permissions = permissions
+        self._tools = tools
+        self.names = StepNames(context, are_sought=any(each.looks_at_names for each in permissions))
+        self._report = report
+        self._named = tuple(target for each in permissions for target in each.strict_builtins)
+        self._output = sys.stdout
+        self._failure: HookError | None = None
+
+    def check(
+        self,
+        written: str,
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
+    ) -> PermissionCall | None:
+        """Decide about a call.
+
+        Returns:
+            What to ask people about; None for nothing.
+        """
+        to_ask, is_free = None, self._is_free(function)
+        if not is_free:
+            call = self._describe(written, function, args, kwargs)
+            decision = self._decide(call, decide, _default_of(function))
+            if decision.verdict == "deny":
+                raise refusal_of_call(call, decision)
+            if decision.verdict == "ask":
+                told, unclear = self.names.receiver(function)
+                to_ask = replace(call, receiver=told, unclear_receiver=unclear)
+            else:  # what allows a class of the model allows no function that it stands for
+                for each in smuggled_by(function):
+                    self._check_handing_over(cast("Callable[..., object]", each))
+        self._check_arguments(function, args, kwargs, is_free=is_free)
+        return to_ask
+
+    def _check_arguments(
+        self,
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object],
+        *,
+        is_free: bool,
+    ) -> None:
+        """Check what a call hands over, to be called or to be kept."""
+        if is_free:
+            function, args, kwargs = without_partials(function, args, kwargs)
+            for each in called_by_name(function, args, kwargs, self._output):
+                self.hand_over(each)
+            if (assigned := assigned_by(function, args)) is not None:
+                self.keep_attribute(*assigned)
+            if called_function(function) is type and len(args) == 3:
+                self._check_new_class(args[1], args[2])
+            if is_looking_on(function):
+                return
+        given = (*args, *kwargs.values())
+        # What is free and calls nothing at most keeps what it is given, so nothing inside is called.
+        is_keeping = is_free and not calls_its_arguments(function)
+        for each in given if is_keeping else callables_in(given):
+            self.hand_over(each)
+
+    def hand_over(self, function: object, /) -> object:
+        """Admit that something is called by others, with arguments that nobody sees before.
+
+        Raises:
+            ToolBoundaryError: It is not plainly allowed.
+        """
+        if callable(function):
+            for each in (function, *smuggled_by(function)):
+                self._check_handing_over(cast("Callable[..., object]", each))
+        else:  # whoever reads a property calls its functions
+            for each in functions_in(function):
+                if each is not function:
+                    self.hand_over(each)
+        return function
+
+    def hand_over_keys(self, mapping: object) -> None:
+        """Admit that an object is asked for its keys."""
+        for each in called_by_name(dict, (mapping,), {}, self._output):
+            self.hand_over(each)
+
+    def keep_attribute(self, owner: object, name: str, value: object) -> None:
+        """Admit that an object keeps a value in an attribute, where others may find and call it.
+
+        Raises:
+            ToolBoundaryError: It is not plainly allowed, or changes what a function is.
+        """
+        is_function = inspect.isroutine(owner) or isinstance(owner, types.CodeType)
+        is_title = name in _TITLES and is_function and not self._is_of_step(owner)
+        if name == "__code__" or is_title or isinstance(owner, CallChecks):
+            raise refusal_of_disguise(name, owner)
+        self._keep(value)
+
+    def keep_in_class(self, variables: Mapping[str, object]) -> None:
+        """Admit what the body of a class has defined."""
+        for name, value in tuple(variables.items()):
+            if name not in _CALL_NAMES:
+                self._keep(value)
+
+    def _keep(self, value: object) -> None:
+        if type(value) is type and all(map(self._is_of_step, declared_by(value))):
+            self._check_handing_over(cast("Callable[..., object]", value), default="allow")
+        else:
+            self.hand_over(value)
+
+    def derive(self, base: object, /) -> object:
+        """Admit that a class is derived from another one.
+
+        Raises:
+            ToolBoundaryError: A rule asks about that class, or denies it, or its `__init_subclass__` is not
+                plainly allowed.
+        """
+        kind = called_function(base)
+        if isinstance(kind, type) and not self._is_free(kind):
+            self._check_handing_over(kind, default="allow")
+            hook = next((vars(each)[_HOOK] for each in kind.__mro__ if _HOOK in vars(each)), None)
+            function = getattr(hook, "__func__", None)
+            if isinstance(function, types.FunctionType) and not _is_of_standard_library(function):
+                self.hand_over(function)
+        return base
+
+    def _check_new_class(self, bases: object, variables: object) -> None:
+        """Check what `type` makes a class of."""
+        if isinstance(bases, tuple):
+            for base in cast("tuple[object, ...]", bases):
+                self.derive(base)
+        if isinstance(variables, dict):
+            self.keep_in_class(cast("dict[str, object]", variables))
+
+    def importing(self) -> None:
+        """Admit that Python itself loads modules and makes classes, nothing that the code put in its place.
+
+        Raises:
+            ToolBoundaryError: Something else would be called.
+        """
+        names = sys._getframe(1).f_builtins  # pyright: ignore[reportPrivateUsage]
+        plain: Any = dict  # Python asks the dictionary, whatever a subclass says
+        for name in ("__import__", "__build_class__"):
+            if plain.get(names, name, own := vars(builtins)[name]) is not own:
+                raise refusal_of_disguise(name, builtins)
+
+    def raise_failure(self) -> None:
+        """Fail the step when a rule or a hook failed, whatever the code of the step did about it.
+
+        Raises:
+            HookError: One did.
+        """
+        if self._failure is not None:
+            raise self._failure
+
+    def _check_handing_over(self, function: Callable[..., object], *, default: Verdict | None = None) -> None:
+        is_calling = calls_its_arguments(function)
+        if not is_calling and self._is_free(function):
+            if isinstance(cast("object", function), partial):
+                self._check_arguments(function, (), {}, is_free=True)
+            return
+        call = self._describe("", function, None, {})
+        default = "deny" if is_calling else default or _default_of(function)
+        decision = self._decide(call, decide_for_any_arguments, default)
+        if decision.verdict != "allow":
+            raise refusal_of_handing_over(call, decision)
+
+    def _decide(
+        self, call: PermissionCall, how: Callable[..., PermissionDecision], default: Verdict | None
+    ) -> PermissionDecision:
+        """Decide about a call, and tell of it unless it is plainly allowed."""
+        try:
+            decision = how(self._permissions, call, default=default)
+            if decision.verdict != "allow":
+                self._report(call, decision)
+        except HookError as error:
+            self._failure = error
+            raise
+        return decision
+
+    def _describe(
+        self,
+        written: str,
+        function: Callable[..., object],
+        args: tuple[object, ...] | None,
+        kwargs: Mapping[str, object],
+    ) -> PermissionCall:
+        """The call of a function; with None for the arguments, one whose arguments are not known."""
+        names = self.names
+        arguments: CallArguments = NO_ARGUMENTS if args is None else arguments_of(function, args, kwargs)
+        return describe_call(
+            function,
+            arguments,
+            other_names=names.other_names(function, written, self._tools),
+            is_own_name=lambda name: names.is_own_name(name, function),
+            comes_to=equivalents(*without_partials(function, args or (), kwargs)),
+        )
+
+    def _is_free(self, function: Callable[..., object]) -> bool:
+        """Whether permissions are not for a function: one of Python's own data types, or of the step's code.
+
+        What the code of the step defines has guarded calls itself.
+        """
+        if self._is_of_step(called_function(function)):
+            return True
+        if not is_data_callable(function) or borrowed_by(function):
+            return False
+        if self._named and self._is_named(function):
+            return False
+        return not _is_exception_of_program(called_function(function))
+
+    def _is_named(self, function: object) -> bool:
+        """Whether a rule that asks or denies gives this builtin itself."""
+        descriptor = unbound_builtin(function)
+        return any(is_same_callable(function, each) or descriptor is each for each in self._named)
+
+    def _is_of_step(self, function: object) -> bool:
+        """Whether the code of the step has defined a function."""
+        return isinstance(function, types.FunctionType) and function.__globals__ is self._context.step_locals
+
+
+_HOOK = "__init_subclass__"
+
+
+def _is_exception_of_program(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseException) and kind.__module__ != "builtins"
+
+
+def _is_of_standard_library(function: types.FunctionType) -> bool:
+    name = str(function.__globals__.get("__name__"))
+    is_its_module = own_attributes(module_of(name)) is function.__globals__
+    return is_its_module and name.partition(".")[0] in sys.stdlib_module_names
+
+
+def _default_of(function: object) -> Verdict | None:
+    """Return the verdict on a function without a rule; None for the default of the permissions."""
+    called = called_function(function)
+    if any(called is each for each in _UNSEEN):
+        return "deny"
+    return "allow" if _is_exception_of_program(called) and not borrowed_by(called) else None

@@ -1,0 +1,227 @@
+"""Functions behind callables, and their names.
+
+Wrappers are seen through: bound and static methods, `functools.partial`, `__call__`, what `functools.wraps`
+notes, and generic aliases: `Order[int]` is called as `Order`.
+"""
+
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeGuard, TypeVar, cast
+
+__all__ = [
+    "BOUND_TYPES",
+    "called_function",
+    "faithfully_wrapped",
+    "function_title",
+    "is_own_method",
+    "is_same_callable",
+    "layers_of",
+    "module_of",
+    "names_of",
+    "other_names_of",
+    "own_attributes",
+    "without_surroundings",
+]
+
+BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+"""The types of bound methods: each access makes another object."""
+
+_TYPING_ALIAS: object = cast("Any", Generic)[TypeVar("T")]
+_ALIAS_TYPES: tuple[type, ...] = (types.GenericAlias, type(_TYPING_ALIAS))
+"""The types of `list[int]`, and of `Order[int]` where `typing` makes it."""
+
+_PLAIN = frozenset({types.FunctionType, types.BuiltinFunctionType, type})
+"""Types of callables that stand for nothing else."""
+
+_CACHE_TYPE: type[object] = type(functools.cache(len))
+_PACKAGE = __name__.partition(".")[0]
+_MAX_WRAPPERS = 32
+
+
+def layers_of(function: object) -> tuple[object, ...]:
+    """A callable and everything that it wraps, from the outside in; of `each.__call__` also `each`."""
+    if type(function) is types.FunctionType and not function.__dict__:
+        return (function,)
+    layers = _chain(function, _wrapped)
+    called = [
+        inner for each in layers if _is_call_of_receiver(each) for inner in _chain(each.__self__, _wrapped)
+    ]
+    return (*layers, *called)
+
+
+def called_function(function: object) -> object:
+    """Return the function behind a bound method, a partial or a `__call__`."""
+    if type(function) in _PLAIN:
+        return function
+    return _chain(function, _called)[-1]
+
+
+def faithfully_wrapped(function: Callable[..., object]) -> Callable[..., object]:
+    """Return the function that a cache, or a wrapper of this package, calls with the same arguments."""
+    for _ in range(_MAX_WRAPPERS):
+        if isinstance(function, types.MethodType):
+            inner = faithfully_wrapped(function.__func__)
+            return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
+        if not (type(function) is _CACHE_TYPE or _is_of_this_package(function)):
+            break
+        inner = own_attributes(function).get("__wrapped__")
+        if not callable(inner):
+            break
+        function = inner
+    return function
+
+
+def function_title(function: object) -> str:
+    """Return the name of a callable for messages and requests: `send_mail`, `Mailer.send`."""
+    for layer in layers_of(called_function(function)):
+        if isinstance(qualified := _attribute(layer, "__qualname__"), str):
+            return without_surroundings(qualified)
+    return without_surroundings(type(function).__qualname__)
+
+
+def names_of(function: object) -> tuple[str, ...]:
+    """The names that a callable has by itself: `send`, `Mailer.send`, `shop.mail.Mailer.send`."""
+    names: dict[str, None] = {}
+    for layer in layers_of(function):
+        if _called(layer) is not None:
+            continue
+        named = layer if isinstance(_attribute(layer, "__qualname__"), str) else type(layer)
+        qualified = cast("str", _attribute(named, "__qualname__"))
+        module = _attribute(named, "__module__")
+        names[cast("str", _attribute(named, "__name__"))] = None
+        names[without_surroundings(qualified)] = None
+        if isinstance(module, str):
+            names[f"{module}.{without_surroundings(qualified)}"] = None
+    return tuple(names)
+
+
+def other_names_of(function: object, written: str, *scopes: Mapping[str, object]) -> tuple[str, ...]:
+    """Further names by which a callable, or what it wraps, can be reached.
+
+    Args:
+        function: The callable.
+        written: How the call is written.
+        scopes: Variables and tools by their names.
+    """
+    names = {written: None} if written else {}
+    layers = layers_of(function)
+    identities = {id(layer) for layer in layers}
+    for scope in scopes:
+        for name, value in tuple(scope.items()):  # other threads may change globals meanwhile
+            is_one = id(value) in identities or (
+                type(value) in BOUND_TYPES and any(is_same_callable(value, layer) for layer in layers)
+            )
+            if is_one:
+                names[name] = None
+    owner = _attribute(function, "__self__")
+    if owner is not None and isinstance(name := _attribute(function, "__name__"), str):
+        bases = (owner if isinstance(owner, type) else type(owner)).__mro__
+        names.update((f"{without_surroundings(base.__qualname__)}.{name}", None) for base in bases)
+    return tuple(names)
+
+
+def is_own_method(method: types.MethodType) -> bool:
+    """Whether a function is bound to an object of a class that it belongs to.
+
+    Any function can be bound to any object, which then is an argument: `send_mail.__get__("ada")()`.
+    """
+    owner, function = method.__self__, cast("object", method.__func__)
+    kinds: list[type] = list(type(owner).__mro__)
+    if isinstance(owner, type):
+        kinds += cast("type[object]", owner).__mro__
+    qualified, name = _attribute(function, "__qualname__"), _attribute(function, "__name__")
+    if isinstance(function, types.FunctionType) and "." not in function.__qualname__:
+        return False
+    return any(
+        qualified == f"{kind.__qualname__}.{name}"
+        or any(each is function or _own_function(each) is function for each in tuple(vars(kind).values()))
+        for kind in kinds
+    )
+
+
+def is_same_callable(one: object, other: object) -> bool:
+    """Whether two are the same; every access makes another object of a bound method."""
+    if one is other:
+        return True
+    return type(one) in BOUND_TYPES and type(one) is type(other) and one == other
+
+
+def module_of(name: object) -> types.ModuleType | None:
+    """A module that is loaded, by its name."""
+    return sys.modules.get(cast("str", name))
+
+
+def _is_call_of_receiver(method: object) -> TypeGuard[types.MethodType]:
+    if not isinstance(method, types.MethodType):
+        return False
+    return method.__func__ is type(method.__self__).__call__
+
+
+def _own_function(declared: object) -> object:
+    is_method = isinstance(declared, classmethod | staticmethod)
+    return cast("object", cast("classmethod[Any, Any, Any]", declared).__func__) if is_method else None
+
+
+def _is_of_this_package(function: object) -> bool:
+    if not isinstance(function, types.FunctionType):
+        return False
+    return str(function.__globals__.get("__name__")).partition(".")[0] == _PACKAGE
+
+
+def _chain(function: object, inner_of: Callable[[object], object | None]) -> list[object]:
+    """Something, what is in it, what is in that; each once, because a partial may hold itself."""
+    chain, seen = [function], {id(function)}
+    while (inner := inner_of(chain[-1])) is not None and id(inner) not in seen:
+        chain.append(inner)
+        seen.add(id(inner))
+    return chain
+
+
+def _wrapped(function: object) -> object | None:
+    inner = _called(function)
+    if inner is not None or isinstance(function, type):
+        return inner
+    return cast("object", own_attributes(function).get("__wrapped__"))
+
+
+def _called(function: object) -> object | None:
+    if isinstance(function, functools.partial):
+        return cast("functools.partial[object]", function).func
+    if isinstance(function, types.MethodType):
+        return function.__func__
+    if isinstance(function, types.MethodWrapperType) and function.__name__ == "__call__":
+        return function.__self__
+    if isinstance(function, staticmethod):
+        return cast("staticmethod[Any, object]", function).__func__
+    return _origin(function)
+
+
+def _origin(function: object) -> object | None:
+    """The class that a generic alias stands for, `Order` for `Order[int]`."""
+    if isinstance(function, _ALIAS_TYPES):
+        return cast("object", object.__getattribute__(function, "__origin__"))
+    return None
+
+
+def own_attributes(value: object) -> Mapping[str, object]:
+    """The instance attributes of a value, without asking its `__getattr__`."""
+    try:
+        attributes = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return cast("Mapping[str, object]", attributes)
+
+
+def _attribute(value: object, name: str) -> object:
+    """An attribute that functions and classes have; None where it is missing or not to be had."""
+    if isinstance(value, type) or inspect.isroutine(value):
+        return cast("object", getattr(value, name, None))
+    return own_attributes(value).get(name)
+
+
+def without_surroundings(qualified: str) -> str:
+    """A qualified name without the functions around."""
+    return qualified.rpartition("<locals>.")[2]

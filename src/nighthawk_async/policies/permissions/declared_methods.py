@@ -1,0 +1,145 @@
+"""Declared methods behind calls of objects and classes: `__call__`, `__init__` and `__new__`.
+
+They are looked up as Python does when it calls: on the type, without asking descriptors or the object.
+"""
+
+import functools
+import types
+from collections.abc import Callable, Collection
+from typing import Any, cast
+
+from .callables import function_title, layers_of, without_surroundings
+from .exported_names import exported_names
+
+__all__ = [
+    "borrowed_by",
+    "declared_by",
+    "declared_call",
+    "is_callable_object",
+    "smuggled_by",
+    "title_of",
+]
+
+_NAMES = ("__call__", "__init__", "__new__")
+
+_ROUTINE_TYPES = (
+    *(types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType),
+    *(types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType),
+    type(functools.cache(len)),
+)
+
+
+def is_callable_object(function: object) -> bool:
+    """Whether something is called by the `__call__` of its type: it is no class and no kind of function."""
+    return not isinstance(function, (type, *_ROUTINE_TYPES))
+
+
+def declared_call(function: object) -> Callable[..., object] | None:
+    """Return the function that a call of an object runs, bound as by Python; None for unknown parameters."""
+    declared = _declared(type(function), "__call__")
+    if isinstance(declared, types.FunctionType):
+        return types.MethodType(declared, function)
+    inner = _unbound(declared)
+    if not isinstance(inner, types.FunctionType):
+        return None
+    return types.MethodType(inner, type(function)) if isinstance(declared, classmethod) else inner
+
+
+def declared_by(function: object) -> tuple[object, ...]:
+    """The functions that are carried out when an object, or a class, is called, and what they wrap."""
+    return tuple(_declared_functions(function)[0])
+
+
+def borrowed_by(function: object) -> tuple[object, ...]:
+    """Those of `declared_by` that are no methods of the classes that declare them.
+
+    They have names of their own, `class Text(str): __call__ = send_mail`, or are methods of other classes.
+    """
+    declared, owners = _declared_functions(function)
+    return tuple(each for each in declared if not _is_method_of(each, owners))
+
+
+def smuggled_by(function: object) -> tuple[object, ...]:
+    """Those of `borrowed_by` that a class stands for which no module exports: the model may have made it.
+
+    Methods of the class by other names, `__call__ = run`, are its own.
+    """
+    declared, owners = _declared_functions(function)
+    smuggled = [each for each in declared if not _is_method_of(each, owners, names=())]
+    if not smuggled or exported_names(function if isinstance(function, type) else type(function)):
+        return ()
+    return tuple(smuggled)
+
+
+def title_of(function: object) -> str:
+    """Return the name of a callable for messages and requests, and the functions it stands for."""
+    borrowed = dict.fromkeys(map(function_title, borrowed_by(function)))
+    title = function_title(function)
+    return f"{title} ({', '.join(borrowed)})" if borrowed else title
+
+
+def _declared_functions(function: object) -> tuple[list[object], set[str]]:
+    """Return the functions that run when an object is called, and the names of their classes."""
+    found, owners = dict[int, object](), set[str]()
+    left = [function]
+    while left:
+        for layer in layers_of(left.pop()):
+            inner = [each for each in _carried_out_by(layer) if id(each) not in found]
+            if inner:
+                owners.update(_qualified(kind) for kind in _kinds_of(layer))
+            for each in inner:
+                found.update((id(part), part) for part in layers_of(each))
+                left.append(each)
+    return list(found.values()), owners
+
+
+def _kinds_of(function: object) -> tuple[type, ...]:
+    kinds = type(function).__mro__
+    return (*kinds, *cast("type[object]", function).__mro__) if isinstance(function, type) else kinds
+
+
+def _is_method_of(function: object, owners: set[str], names: Collection[str] = _NAMES) -> bool:
+    """Whether it is called like a method of one of these classes, or of no class that is known.
+
+    Args:
+        function: The function.
+        owners: The names of the classes.
+        names: What the method may be called; empty for anything, and for one of no class one of the usual.
+    """
+    name = getattr(function, "__name__", None)
+    if names and name not in names:
+        return False
+    owner = _qualified(function).rpartition(".")[0]
+    return owner in owners if owner else name in _NAMES
+
+
+def _qualified(function: object) -> str:
+    return without_surroundings(str(getattr(function, "__qualname__", "")))
+
+
+def _carried_out_by(function: object) -> list[object]:
+    if isinstance(function, _ROUTINE_TYPES):
+        return []
+    declared = [_declared(type(function), "__call__")]
+    if isinstance(function, type):
+        declared += (_declared(function, name) for name in ("__init__", "__new__"))
+    found = map(_unbound, declared)
+    return [each for each in found if callable(each) and not _is_of_python(each)]
+
+
+def _is_of_python(function: object) -> bool:
+    """Whether it only makes values: `object.__init__`, `type.__call__`."""
+    return isinstance(function, types.WrapperDescriptorType) or (
+        isinstance(function, types.BuiltinFunctionType) and function.__name__ == "__new__"
+    )
+
+
+def _declared(kind: type, name: str) -> object:
+    """Return the declaration of a name by the first class that has it."""
+    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+
+
+def _unbound(declared: object) -> object:
+    """The function in a static method or a method of the class."""
+    is_method = isinstance(declared, classmethod | staticmethod)
+    return cast("object", cast("classmethod[Any, Any, Any]", declared).__func__) if is_method else declared

@@ -1,0 +1,184 @@
+"""Callables of Python that need no permission, and the calls they make in turn.
+
+Free is what computes with values. The special methods of the values run with it, as in `x + y`: they belong
+to the values. What a value is asked for by another name, `file.write` of `print`, or what is given to be
+called, `key`, is decided about like a call in the code. A builtin that is not listed is not free.
+"""
+
+import builtins
+import collections
+import functools
+import itertools
+import operator
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from typing import cast
+
+from .callables import called_function, module_of, own_attributes
+from .equivalents import REPLACING, called_method
+
+__all__ = ["assigned_by", "called_by_name", "calls_its_arguments", "is_data_callable", "is_looking_on"]
+
+_DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
+_NOT_OF_DATA = (types.FunctionType, types.CodeType)
+_WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString, collections.ChainMap)
+"""Classes that call methods of whatever they hold, by their names."""
+
+_FUNCTIONS = """
+abs aiter all anext any ascii bin callable chr delattr dir divmod format getattr globals hasattr
+hash hex id isinstance issubclass iter len locals max min next oct ord pow print repr round setattr
+sorted sum vars
+"""
+_FREE_FUNCTIONS = frozenset(_FUNCTIONS.split())
+_TYPES = """
+bool bytearray bytes classmethod complex dict enumerate filter float frozenset int list map
+memoryview object property range reversed set slice staticmethod str super tuple type zip
+"""
+_FREE_TYPES = frozenset(_TYPES.split())
+
+_LOOKING_ON = (
+    *(isinstance, issubclass, callable, getattr, hasattr, delattr, id, repr, ascii, str, format, type, print),
+    *(hash, dir, vars, setattr),
+)
+"""Builtins that do not keep or call what they are given to look at; `print` calls its `file`."""
+
+_CALLING = (
+    *(map, filter, iter, collections.defaultdict, functools.reduce),
+    *(itertools.starmap, itertools.accumulate, itertools.groupby),
+    *(itertools.takewhile, itertools.dropwhile, itertools.filterfalse, operator.call, setattr, *REPLACING),
+)
+"""What calls what stands at a position of its arguments.
+
+`sorted` and the like only call a `key` that is named, and who names one hands it over.
+"""
+
+_SLOT_TYPES = (types.WrapperDescriptorType, types.MethodWrapperType, types.BuiltinFunctionType)
+_SETTING = "__set__"
+_DESCRIPTOR_SLOTS = frozenset({"__get__", _SETTING, "__delete__"})
+_CALLING_SLOTS = frozenset({"__call__", "__init__", "__new__", "__setattr__"}) | _DESCRIPTOR_SLOTS
+"""Special methods of Python's own that call what they are given, or put it where it is called."""
+_METHOD_TYPES = (
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType,
+    types.MethodWrapperType,
+)
+_HEAP_TYPE = 1 << 9
+"""The flag of classes that are made at run time, by `class` for example."""
+
+_PLAIN_TYPES = frozenset(
+    {str, int, float, bool, type(None), bytes, list, tuple, dict, set, frozenset, types.ModuleType}
+)
+_ASKED_BY_NAME = frozenset(
+    {"as_integer_ratio", "dst", "fromutc", "items", "keys", "tzname", "utcoffset", "strftime", "isoformat"}
+)
+"""Methods without underscores that free builtins call of what they are given: `dict` asks for `keys`."""
+
+
+def is_data_callable(function: object) -> bool:
+    """Whether a callable only makes or computes with values: those of Python's own data types.
+
+    Exception types are, too. `eval`, `open` and the like are not, and neither is what only claims to be of
+    one of Python's modules.
+    """
+    function = called_function(function)
+    if isinstance(function, type):
+        if getattr(builtins, function.__name__, None) is function and not issubclass(function, BaseException):
+            return function.__name__ in _FREE_TYPES
+        if function in _NOT_OF_DATA or function in _WRAPPERS:
+            return False
+        return _is_data_type(function) or issubclass(function, BaseException)
+    if isinstance(function, types.FunctionType):
+        name = function.__globals__.get("__name__")
+        is_of_wrapper = function.__qualname__.partition(".")[0] in {kind.__name__ for kind in _WRAPPERS}
+        return name in _DATA_MODULES and not is_of_wrapper and _variables(name) is function.__globals__
+    if isinstance(function, _METHOD_TYPES):
+        return _is_data_type(function.__objclass__)
+    if isinstance(function, types.BuiltinFunctionType):
+        return _is_data_function(function)
+    return False
+
+
+def _is_data_function(function: types.BuiltinFunctionType) -> bool:
+    owner = function.__self__
+    if isinstance(owner, type):  # a method of the class: `fromkeys` makes an object of this very class
+        return _is_data_type(owner)
+    if owner is not None and not isinstance(owner, types.ModuleType):
+        kind = type(owner)
+        return _is_data_type(next((each for each in kind.__mro__ if function.__name__ in vars(each)), kind))
+    name = own_attributes(owner).get("__name__")
+    if name not in _DATA_MODULES or _variables(name).get(function.__name__) is not function:
+        return False
+    return name != "builtins" or function.__name__ in _FREE_FUNCTIONS
+
+
+def is_looking_on(function: object) -> bool:
+    """Whether a builtin neither keeps nor calls what it is given."""
+    return any(function is each for each in _LOOKING_ON)
+
+
+def calls_its_arguments(function: object) -> bool:
+    """Whether a callable of Python's own calls what it is given: `map`, or `type.__call__`."""
+    called = called_function(function)
+    if any(called is each for each in _CALLING):
+        return True
+    if (called_method(function) or "").startswith("__"):
+        return True
+    return isinstance(called, _SLOT_TYPES) and called.__name__ in _CALLING_SLOTS
+
+
+def called_by_name(
+    function: object, args: tuple[object, ...], kwargs: Mapping[str, object], output: object
+) -> Iterator[object]:
+    """Methods that a free builtin calls of its arguments, by names without underscores.
+
+    Args:
+        function: The builtin.
+        args: The positional arguments.
+        kwargs: The keyword arguments.
+        output: Where the program itself shows what is printed.
+    """
+    if called_function(function) is print:
+        file = kwargs.get("file")
+        file = sys.stdout if file is None else file
+        if file is not output:
+            names = ("write", "flush") if kwargs.get("flush") else ("write",)
+            yield from (getattr(file, name, None) for name in names)
+        return
+    owner = getattr(function, "__self__", None)
+    if getattr(function, "__name__", None) in _DESCRIPTOR_SLOTS:  # those of a property call its functions
+        yield from (each for each in (owner, *args[:1]) if not callable(each))
+    for each in (*args, *kwargs.values(), owner):
+        if type(each) not in _PLAIN_TYPES and (own := own_attributes(each)):
+            yield from (own[name] for name in _ASKED_BY_NAME if name in own)
+
+
+def assigned_by(function: object, args: tuple[object, ...]) -> tuple[object, str, object] | None:
+    """The object, the attribute and the value that `setattr`, `__setattr__` or `__set__` assigns."""
+    called = called_function(function)
+    if isinstance(called, types.MethodWrapperType):
+        args = (called.__self__, *args)
+    is_slot = isinstance(called, types.WrapperDescriptorType | types.MethodWrapperType)
+    name = called.__name__ if is_slot else None
+    if len(args) != 3:
+        return None
+    if name == _SETTING and isinstance(attribute := getattr(args[0], "__name__", None), str):
+        return args[1], attribute, args[2]
+    if (called is setattr or name == "__setattr__") and isinstance(args[1], str):
+        return args[0], args[1], args[2]
+    return None
+
+
+def _is_data_type(kind: type) -> bool:
+    """Whether a class is one of Python's own, whatever `__module__` its body claims."""
+    module = cast("object", getattr(kind, "__module__", None))
+    if module not in _DATA_MODULES or kind in _WRAPPERS:
+        return False
+    is_written_in_c = not kind.__flags__ & _HEAP_TYPE
+    return is_written_in_c or _variables(module).get(kind.__name__) is kind
+
+
+def _variables(module: object) -> Mapping[str, object]:
+    return own_attributes(module_of(module))

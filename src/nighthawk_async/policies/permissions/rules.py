@@ -1,0 +1,217 @@
+"""`rule`: which calls a permission is about.
+
+In doubt the strict side wins: an argument that cannot be compared with a pattern matches `ask` and `deny`,
+and does not match `allow`.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fnmatch import fnmatchcase
+from functools import partial
+from numbers import Number
+from pathlib import PurePath
+from types import MappingProxyType
+from typing import Any, TypeAlias, cast
+
+from ...errors import HookError, NighthawkError
+from ...runtime.awaitable import is_awaitable
+from ...runtime.error_text import describe_error
+from ..people.plain_data import as_data, is_plain
+from .call import PermissionCall
+from .callables import function_title, is_same_callable
+from .strict_targets import may_be, strict_targets
+
+__all__ = ["PermissionRule", "Predicate", "RuleSource", "checked_rules", "rule"]
+
+Predicate: TypeAlias = Callable[[PermissionCall], object]
+"""Whether a rule is about a call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PermissionRule:
+    """A rule for calls. Made by `rule`.
+
+    Args:
+        target: A name or a pattern of names, or what is called.
+        patterns: What arguments have to look like, by their names.
+        when: Looks at the call; None for every call.
+    """
+
+    target: str | Callable[..., object]
+    patterns: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    when: Predicate | None = None
+    _targets: tuple[object, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        targets = () if isinstance(self.target, str) else strict_targets(self.target)
+        object.__setattr__(self, "_targets", targets)
+
+    def __str__(self) -> str:
+        name = self.target if isinstance(self.target, str) else function_title(self.target)
+        details = [f"{name}={_pattern_text(pattern)}" for name, pattern in self.patterns.items()]
+        if self.when is not None:
+            details.append(f"when={function_title(self.when)}")
+        return f"{name}({', '.join(details)})" if details else name
+
+    @property
+    def is_unconditional(self) -> bool:
+        """Whether it is about every call of its target."""
+        return not self.patterns and self.when is None
+
+    def is_about(self, call: PermissionCall, *, is_strict: bool) -> bool:
+        """Whether its target is what is called, with whatever arguments.
+
+        Args:
+            call: The call.
+            is_strict: Whether it asks or denies, so that in doubt it is.
+        """
+        target = self.target
+        if isinstance(target, str):
+            names = (*call.names, *call.other_names) if is_strict else call.names
+            return any(fnmatchcase(name, target) for name in names) or (
+                is_strict and call.method is not None and fnmatchcase(call.method, target.rpartition(".")[2])
+            )
+        if not is_strict:
+            return any(is_same_callable(target, layer) for layer in call.layers)
+        return may_be(self._targets, call)
+
+    def matches(self, call: PermissionCall, *, is_strict: bool) -> bool:
+        """Whether it is about a call.
+
+        Args:
+            call: The call.
+            is_strict: Whether it asks or denies, so that in doubt it is.
+
+        Raises:
+            HookError: A predicate or a comparison raised, or is async.
+        """
+        return (
+            self.is_about(call, is_strict=is_strict)
+            and all(
+                self._fits(name, pattern, call, is_strict=is_strict)
+                for name, pattern in self.patterns.items()
+            )
+            and (self.when is None or self._passes(self.when, call, is_strict=is_strict))
+        )
+
+    def _fits(self, name: str, pattern: object, call: PermissionCall, *, is_strict: bool) -> bool:
+        if name not in call.arguments:
+            return is_strict and not call.has_named_arguments
+        if not name.isdigit() and _has_positions(call):
+            return is_strict  # which of them it means is not known
+        value = call.arguments[name]
+        if not is_plain(value):
+            value = as_data(value)
+            if not is_strict or not is_plain(value):
+                return is_strict
+        if isinstance(pattern, str):
+            fits = partial(_text_fits, pattern=pattern, is_strict=is_strict)
+            return self._ask(fits, value, call)
+        if callable(pattern) and not isinstance(pattern, type):
+            return self._ask(pattern, value, call)
+        return self._ask(lambda subject: subject == pattern, value, call)
+
+    def _passes(self, when: Predicate, call: PermissionCall, *, is_strict: bool) -> bool:
+        if not all(map(is_plain, call.arguments.values())):
+            return is_strict
+        return self._ask(when, call, call)
+
+    def _ask(self, predicate: Callable[[Any], object], subject: object, call: PermissionCall) -> bool:
+        try:
+            answer = predicate(subject)
+            if not is_awaitable(answer):
+                return bool(answer)
+        except (Exception, SystemExit) as error:  # whatever it raises, the call is not made
+            what = f"permission rule {self} failed for {call.name}"
+            failed = HookError(f"{what}: {describe_error(error)}", hook=str(self))
+            raise failed.without_content(f"{what}: {type(error).__name__}") from error
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise HookError(f"permission rule {self} has an async predicate; it must be `def`", hook=str(self))
+
+
+RuleSource: TypeAlias = str | Callable[..., object] | PermissionRule
+"""A name or a pattern of names, what is called, or a rule."""
+
+
+def rule(
+    target: str | Callable[..., object], /, *, when: Predicate | None = None, **arguments: object
+) -> PermissionRule:
+    """Say which calls a permission is about.
+
+    Example:
+        rule("send_mail", to="*@example.com")
+        rule("shop.orders.*", when=lambda call: call.arguments["amount"] < 100)
+
+    Args:
+        target: A name, in which `*`, `?` and `[…]` stand for others: `send_mail`, `Mailer.*`,
+            `shop.orders.*`; or what is called.
+        when: Looks at the call, after everything else fits.
+        arguments: What arguments have to look like. A text is a pattern for the argument as text, upper and
+            lower case being different; of several values in a list, `allow` needs all to fit, `ask` and
+            `deny` one. A function is asked about the argument. Anything else has to be equal to it. A value
+            that may be other data than it shows, a subclass of `int` that compares itself for example, does
+            not fit for `allow`.
+
+    Raises:
+        NighthawkError: The target is nothing that can be called, or the predicate cannot be asked.
+    """
+    if when is not None and not callable(cast("object", when)):
+        raise NighthawkError(f"when must be a function of a call, not {when!r}")
+    return PermissionRule(target=_checked_target(target), patterns=MappingProxyType(arguments), when=when)
+
+
+def checked_rules(name: str, rules: RuleSource | Iterable[RuleSource]) -> tuple[PermissionRule, ...]:
+    """Rules of what was given for rules: one, or several.
+
+    Args:
+        name: The name of the argument, for the error.
+        rules: What was given.
+
+    Raises:
+        NighthawkError: One of them is none.
+    """
+    given = (rules,) if isinstance(rules, str | PermissionRule) or callable(rules) else rules
+    if not isinstance(cast("object", given), Iterable) or isinstance(given, Mapping):
+        raise NighthawkError(f"{name} must be a list of rules, not {rules!r}")
+    return tuple(
+        each if isinstance(each, PermissionRule) else PermissionRule(target=_checked_target(each))
+        for each in given
+    )
+
+
+def _checked_target(target: object) -> str | Callable[..., object]:
+    if isinstance(target, str) and target:
+        return target
+    if not callable(target):
+        raise NighthawkError(f"A rule is about a name, or something that can be called, not {target!r}")
+    if getattr(target, "__name__", None) == "<lambda>":
+        raise NighthawkError("A rule is not about a lambda; a predicate is given as rule(…, when=…)")
+    return target
+
+
+def _has_positions(call: PermissionCall) -> bool:
+    """Whether some arguments have positions for names."""
+    return not call.has_named_arguments and any(name.isdigit() for name in call.arguments)
+
+
+def _text_fits(value: object, pattern: str, *, is_strict: bool) -> bool:
+    """Whether a value looks like a pattern, as text."""
+    if isinstance(value, list | tuple | set | frozenset):
+        items = cast("Iterable[object]", value)
+        fits = (_text_fits(item, pattern, is_strict=is_strict) for item in items)
+        return any(fits) if is_strict else all(fits)
+    if isinstance(value, Enum):
+        return _text_fits(value.value, pattern, is_strict=is_strict)
+    if isinstance(value, str):
+        return fnmatchcase(str.__str__(value), pattern)  # whatever a subclass shows
+    if value is None or isinstance(value, Number | PurePath):
+        return fnmatchcase(str(value), pattern)
+    return is_strict
+
+
+def _pattern_text(pattern: object) -> str:
+    is_function = callable(pattern) and not isinstance(pattern, type)
+    return function_title(pattern) if is_function else repr(pattern)

@@ -1,0 +1,1 @@
+"""Noticing when one step changes what another step in flight has bound."""

@@ -1,0 +1,217 @@
+"""Objects bound by steps in flight, by identity, in the whole process.
+
+A step binds what its `<name>` and `<:name>` bindings mean when it begins, and what tools bind them to later;
+for a dotted `<name.field>`, the last object on the way that can hold others. One dictionary operation per
+object when the step begins and one when it ends. A binding holds its object, so no identity is used twice.
+
+It does not say who changed something: that is `mutation.report`.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
+
+from msgspec import Struct
+
+from ...runtime.mutable_state import attribute_of, shapes_of
+from ...runtime.shared_objects import is_shared
+from ...runtime.step_context import StepContext
+
+__all__ = ["Binding", "BoundObjects"]
+
+_MISSING = object()
+
+
+class Binding(Struct, frozen=True, eq=False):
+    """An object that a step in flight has bound.
+
+    Args:
+        owner: The step.
+        name: The binding, as the block spells it.
+        value: The object.
+    """
+
+    owner: "BoundObjects"
+    name: str
+    value: object
+
+
+class _Registry:
+    """The steps that bind an object."""
+
+    def __init__(self) -> None:
+        self._bindings: dict[int, dict[Binding, None]] = {}  # in the order of binding
+        self._lock = threading.Lock()  # steps of several event loops, in several threads
+
+    def add(self, *bindings: Binding) -> None:
+        with self._lock:
+            for binding in bindings:
+                self._bindings.setdefault(id(binding.value), {})[binding] = None
+
+    def remove(self, *bindings: Binding) -> None:
+        with self._lock:
+            for binding in bindings:
+                holders = self._bindings[id(binding.value)]
+                del holders[binding]
+                if not holders:
+                    del self._bindings[id(binding.value)]
+
+    def bound_elsewhere(
+        self, values: Iterable[tuple[str, object]], own_counts: Mapping[int, int]
+    ) -> list[tuple[str, object]]:
+        """Those of some named objects that have other bindings than a step's own; it knows their number."""
+        find = self._bindings.get
+        return [
+            (name, value)
+            for name, value in values
+            if (holders := find(id(value))) is not None and len(holders) != own_counts.get(id(value))
+        ]
+
+    def find(self, value: object, is_wanted: Callable[[Binding], bool]) -> Binding | None:
+        """The oldest wanted binding of an object."""
+        with self._lock:
+            return next(filter(is_wanted, self._bindings.get(id(value), ())), None)
+
+
+_REGISTRY = _Registry()
+_innermost: ContextVar["BoundObjects | None"] = ContextVar("nighthawk_async_bound_objects", default=None)
+
+
+class BoundObjects:
+    """The objects that one step binds. The step is in flight within the `with` statement.
+
+    Args:
+        context: The state of the step, which begins inside the step in flight around the caller, if any.
+        is_registered: Whether other steps see what it binds.
+    """
+
+    __slots__ = (
+        "_bindings",
+        "_is_in_flight",
+        "_is_registered",
+        "_names",
+        "_own_counts",
+        "_token",
+        "callers",
+        "context",
+    )
+
+    def __init__(self, context: StepContext, *, is_registered: bool) -> None:
+        self.context = context
+        self.callers = _steps_in_flight_around()
+        self._names = tuple(dict.fromkeys((*context.write_names, *context.read_names)))
+        self._bindings: dict[str, Binding] = {}
+        self._own_counts: dict[int, int] = {}
+        self._is_registered = is_registered
+        self._is_in_flight = False
+
+    def __enter__(self) -> None:
+        self._token = _innermost.set(self)
+        self._is_in_flight = True
+        if self._is_registered:
+            self._bind(*_bound_values(self.context, self._names))
+
+    def __exit__(self, *exc_details: object) -> None:
+        self._is_in_flight = self._is_registered = False
+        _REGISTRY.remove(*self._bindings.values())
+        self._bindings.clear()
+        self._own_counts.clear()
+        _innermost.reset(self._token)
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether the step has begun and not ended."""
+        return self._is_in_flight
+
+    def refresh(self) -> None:
+        """Take note of bindings that tools have bound to something else."""
+        if not self._is_registered:
+            return
+        step_locals = self.context.step_locals
+        for name in self._names:
+            if name not in step_locals:
+                continue
+            value, binding = step_locals[name], self._bindings.get(name)
+            if binding is None:
+                self._bind((name, value))
+            elif binding.value is not value:
+                self._unbind(binding)
+                self._bind((name, value))
+
+    def contested(self, *, with_callees: bool) -> list[tuple[str, object, Binding]]:
+        """The objects within the step's reach that another step binds: its bindings and its locals.
+
+        Args:
+            with_callees: Whether steps that this one called count as others. Those that called it never do:
+                they wait for it.
+
+        Returns:
+            Name, object, and the other step's binding; an object may come twice.
+        """
+        bound = [(name, binding.value) for name, binding in self._bindings.items()]
+        return [
+            (name, value, other)
+            for values in (bound, self.context.step_locals.items())
+            for name, value in _REGISTRY.bound_elsewhere(values, self._own_counts)
+            if (other := self.other(value, with_callees=with_callees))
+        ]
+
+    def other(self, value: object, *, with_callees: bool) -> Binding | None:
+        """The oldest binding of another step that holds an object; None when it is meant to be shared."""
+
+        def is_other(binding: Binding) -> bool:
+            return not (
+                binding.owner is self
+                or binding.owner in self.callers
+                or (not with_callees and self in binding.owner.callers)
+            )
+
+        other = _REGISTRY.find(value, is_other)
+        return None if other is None or is_shared(value) else other
+
+    def _bind(self, *values: tuple[str, object]) -> None:
+        # Two references may end at the same object: `<user.name>` and `<user.email>`.
+        bindings = {
+            name: Binding(self, name, value)
+            for name, value in values
+            if name not in self._bindings and shapes_of(type(value))
+        }
+        for binding in bindings.values():
+            key = id(binding.value)
+            self._bindings[binding.name] = binding
+            self._own_counts[key] = self._own_counts.get(key, 0) + 1
+        _REGISTRY.add(*bindings.values())
+
+    def _unbind(self, binding: Binding) -> None:
+        del self._bindings[binding.name]
+        self._own_counts[id(binding.value)] -= 1
+        _REGISTRY.remove(binding)
+
+
+def _steps_in_flight_around() -> frozenset[BoundObjects]:
+    outer = _innermost.get()
+    if outer is None:
+        return frozenset()
+    return frozenset(step for step in (outer, *outer.callers) if step.is_in_flight)
+
+
+def _bound_values(context: StepContext, names: tuple[str, ...]) -> Iterator[tuple[str, object]]:
+    for name in names:
+        value = context.step_locals.get(name, context.step_globals.get(name, _MISSING))
+        if value is not _MISSING:
+            yield name, value
+    for reference in context.references:
+        if "." in reference:
+            yield _last_holder(reference, context)
+
+
+def _last_holder(reference: str, context: StepContext) -> tuple[str, object]:
+    """The last object on a dotted way that can hold others, found without running its code."""
+    name, *fields = reference.split(".")
+    value = context.step_locals.get(name, context.step_globals.get(name))
+    for field in fields:
+        held = attribute_of(value, field, _MISSING)
+        if held is _MISSING or not shapes_of(type(held)):
+            break
+        name, value = f"{name}.{field}", held
+    return name, value

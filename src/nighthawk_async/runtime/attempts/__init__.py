@@ -1,1 +1,0 @@
-"""Attempts at steps and calls: when there is another one, and with which model. Floor 3."""

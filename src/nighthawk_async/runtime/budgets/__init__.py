@@ -1,1 +1,0 @@
-"""Budgets: what may be spent, reserved before it is. Floor 3."""

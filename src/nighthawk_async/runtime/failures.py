@@ -1,0 +1,56 @@
+"""Errors that oversight or a check raises while it decides."""
+
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+
+from ..errors import BudgetExceededError, HookError
+from ..parallel import TaskCancelledError, cancel_requested
+from .conclude import Rewriter
+from .error_text import describe_error
+from .late_value import wants_value
+from .model_access import find_interception_error
+
+__all__ = ["failing_as_hook", "failing_as_rewriter"]
+
+_CHANGED: Mapping[Rewriter, str] = {
+    "BeforeCommit": "the commit as hooks modified it",
+    "inspect_step_commit": "the commit as oversight rewrote it",
+}
+
+
+@contextmanager
+def failing_as_hook(who: str, *, hook: str) -> Generator[None, None, None]:
+    """Raise what the block raises as the failure of code that was to decide, so that no model is told of it.
+
+    Args:
+        who: Who decides, for the message.
+        hook: The name of the function that is asked.
+
+    Raises:
+        HookError: The block raised.
+        BudgetExceededError: It raised this: the budget ends the step, whoever asked for more.
+        TaskCancelledError: It raised this, and the task was asked to end.
+        InterceptionError: A model request in it was intercepted, in vain.
+    """
+    try:
+        yield
+    except BudgetExceededError:
+        raise
+    except Exception as error:
+        if wants_value():
+            raise  # who decides is asked again
+        if isinstance(error, TaskCancelledError) and cancel_requested():
+            raise
+        if (interception := find_interception_error(error)) is not None:
+            raise interception from interception.__cause__
+        failed = HookError(f"{who} failed: {describe_error(error)}", hook=hook)
+        raise failed.without_content(f"{who} failed: {type(error).__name__}") from error
+
+
+def failing_as_rewriter(rewriter: Rewriter) -> AbstractContextManager[None]:
+    """Raise what the block raises as the failure of who changed a commit; see `failing_as_hook`.
+
+    Args:
+        rewriter: What changed it.
+    """
+    return failing_as_hook(_CHANGED.get(rewriter, f"the commit as {rewriter} changed it"), hook=rewriter)

@@ -1,1 +1,0 @@
-"""People in the loop: questions, approvals, and the handlers that reach somebody. Floor 3."""

@@ -1,0 +1,149 @@
+"""Having policies look at what a step is about to commit.
+
+A rejection goes back to the model while its executor lets it answer again; then it fails the step.
+"""
+
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from functools import partial
+
+from ..errors import StepRejectedError, ToolBoundaryError
+from ..types.outcomes import StepOutcome
+from ..types.unset import UNSET
+from .commit import Commit, CommitReview
+from .conclude import OutcomeRefusedError, StepResult, rewritten
+from .failures import failing_as_rewriter
+from .late_value import ask_early, reveal, shown, value_of
+from .policies import Policies
+from .policy import Policy
+from .read_only import read_only
+from .step import Evaluate, Inspect, Step
+
+__all__ = ["make_inspector"]
+
+
+class _CommitRefusedError(OutcomeRefusedError, StepRejectedError):
+    """A commit was rejected, and the step may go on. An agent that lets it through fails the step with it."""
+
+
+def make_inspector(policies: Policies, step: Step) -> Inspect | None:
+    """Return the inspector for the commits of a step; None when no policy looks at them.
+
+    Args:
+        policies: The policies of the step.
+        step: The step.
+    """
+    inspecting = [each for each in policies.active if each.overridden & {"review", "before_commit"}]
+    if not inspecting:
+        return None
+
+    def inspect(outcome: StepOutcome, *, is_last: bool) -> _Inspection:
+        return _Inspection(inspecting, step, outcome, is_last=is_last)
+
+    return inspect
+
+
+class _Inspection:
+    """The inspection of one outcome; see `step.Inspection`."""
+
+    __slots__ = ("_is_last", "_reviews", "_shown", "_step")
+
+    def __init__(
+        self, policies: Iterable[Policy], step: Step, outcome: StepOutcome, *, is_last: bool
+    ) -> None:
+        self._step = step
+        self._is_last = is_last
+        self._shown: list[object] = []
+        self._reviews = [_begin_review(policy, step, outcome, self._shown) for policy in policies]
+
+    async def ask(self, result: StepResult) -> StepResult:
+        with self._hiding_nothing_afterwards():
+            if result.return_value is not UNSET:
+                reveal(self._shown, result.return_value)
+            try:
+                before = result
+                for review in self._reviews:
+                    result = await review.ask(result, is_modified=result is not before)
+            except StepRejectedError as error:
+                step = self._step
+                if self._is_last or step.rejections_left == 0:
+                    raise
+                step.rejections_left -= 1
+                raise _CommitRefusedError(str(error), feedback=_feedback(error)) from error.__cause__
+            return result
+
+    async def evaluate(self, result: StepResult, evaluate: Evaluate) -> StepResult:
+        with self._hiding_nothing_afterwards():
+            if result.rewriter is None:
+                return await evaluate(result)
+            with failing_as_rewriter(result.rewriter):
+                return await evaluate(result)
+
+    @contextmanager
+    def _hiding_nothing_afterwards(self) -> Generator[None, None, None]:
+        """Give the events of a commit that fails None for a value that never came to be."""
+        try:
+            yield
+        except BaseException:
+            reveal(self._shown, None)
+            raise
+
+
+class _OwnReview:
+    """The look of a program's own policy at one commit; see `Policy.before_commit`."""
+
+    __slots__ = ("_has_decided", "_outcome", "_policy", "_shown", "_step")
+
+    def __init__(self, policy: Policy, step: Step, outcome: StepOutcome, shown: list[object]) -> None:
+        self._policy = policy
+        self._step = step
+        self._outcome = outcome
+        self._shown = shown
+        self._has_decided = False
+
+    async def ask(self, result: StepResult, *, is_modified: bool) -> StepResult:
+        if self._has_decided and not is_modified:
+            return result
+        commit = shown(
+            Commit(
+                step_id=self._step.context.step_id,
+                outcome=self._outcome,
+                bindings=read_only(result.bindings),
+            ),
+            result.return_value,
+        )
+        self._shown.append(commit)
+        answer = await ask_early(commit, partial(self._policy.before_commit, commit))
+        self._has_decided = answer is not UNSET
+        return self._changed(commit, answer, result) if isinstance(answer, Commit) else result
+
+    def _changed(self, commit: Commit, answer: Commit, result: StepResult) -> StepResult:
+        """Return the result as a policy wants it; what it gives is validated."""
+        bindings = None if answer.bindings is commit.bindings else answer.bindings
+        value = value_of(answer)
+        if value is value_of(commit):
+            value = UNSET
+        rewriter = type(self._policy).__qualname__
+        with failing_as_rewriter(rewriter):
+            return rewritten(
+                self._step.context,
+                self._outcome,
+                result,
+                rewriter=rewriter,
+                bindings=bindings,
+                return_value=value,
+            )
+
+
+def _begin_review(policy: Policy, step: Step, outcome: StepOutcome, shown: list[object]) -> CommitReview:
+    return policy.review(step, outcome, shown) or _OwnReview(policy, step, outcome, shown)
+
+
+def _feedback(error: StepRejectedError) -> str:
+    match error.__cause__:
+        case ToolBoundaryError(message=reason, guidance=str(guidance)):
+            return f"{reason} ({guidance})"
+        case ToolBoundaryError(message=reason):
+            return reason
+        case _:
+            return str(error)

@@ -1,0 +1,368 @@
+"""State inside Python objects that can change in place: recording, comparing, restoring.
+
+No code of the object runs: state is read from lists, dictionaries, sets, instance dictionaries and slots
+themselves, and compared by identity. It is not what watches steps: that is `mutation.report`.
+"""
+
+import sys
+import types
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from functools import lru_cache
+from operator import is_
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+__all__ = ["Shape", "attribute_of", "attributes_of", "copy_attributes", "shapes_of"]
+
+_MISSING = object()
+_SCALARS = frozenset({str, int, float, complex, bool, bytes, type(None)})
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement
+_INFRASTRUCTURE = sys.stdlib_module_names | {"anyio", "trio", "outcome", "sniffio", "nighthawk_async"}
+_NEVER_FOLLOWED = (type, types.ModuleType, BaseException, Enum)
+_VOCABULARY = frozenset(
+    {
+        "abc",
+        "builtins",
+        "collections",
+        "collections.abc",
+        "_collections_abc",
+        "contextlib",
+        "numbers",
+        "types",  # also what Python 3.11 says of every class that `dataclasses.make_dataclass` makes
+        "typing",
+    }
+)
+"""Modules of the standard library whose classes are bases of data, not machinery."""
+
+
+class Shape(Protocol):
+    """One way in which objects of a type hold others."""
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether what is held can change; if not, only what it holds in turn can."""
+        ...
+
+    def size(self, value: Any, /) -> int:
+        """Return the number of objects it holds."""
+        ...
+
+    def read(self, value: Any) -> Any:
+        """Return the present contents: a copy that holds the same objects."""
+        ...
+
+    def is_same(self, before: Any, now: Any) -> bool:
+        """Whether two readings are of the same things in the same places."""
+        ...
+
+    def restore(self, value: Any, before: Any) -> None:
+        """Put back what a reading saw. Raises what the object raises."""
+        ...
+
+    def children(self, state: Any) -> Iterator[tuple[str, object]]:
+        """Return the containers that a reading saw, each with the expression that reaches it."""
+        ...
+
+
+def _same_items(before: list[Any], now: list[Any]) -> bool:
+    return len(before) == len(now) and (all(map(is_, before, now)) or all(map(_is_same, before, now)))
+
+
+def _is_same(before: object, now: object) -> bool:
+    return before is now or (type(before) in _SCALARS and type(before) is type(now) and before == now)
+
+
+class _Items:
+    """Contents of a list, a deque, a bytearray, a tuple or a subclass of one, in order."""
+
+    def __init__(self, base: Any, *, is_mutable: bool = True) -> None:
+        self.is_mutable = is_mutable
+        self.size: Callable[[Any], int] = base.__len__
+        self._iterate: Callable[[Any], Iterable[Any]] = base.__iter__
+        self._base = base
+
+    def read(self, value: Any) -> list[Any]:
+        return list(self._iterate(value))
+
+    def is_same(self, before: list[Any], now: list[Any]) -> bool:
+        return _same_items(before, now)
+
+    def restore(self, value: Any, before: list[Any]) -> None:
+        if self._base is deque:
+            deque[Any].clear(value)
+            deque[Any].extend(value, before)
+        else:
+            self._base.__setitem__(value, slice(None), before)
+
+    def children(self, state: list[Any]) -> Iterator[tuple[str, object]]:
+        if not _SCALARS.issuperset(map(type, state)):
+            for index, item in enumerate(state):
+                if type(item) not in _SCALARS:
+                    yield f"[{index}]", item
+
+
+class _Members:
+    """Contents of a set or frozenset."""
+
+    def __init__(self, base: Any, *, is_mutable: bool = True) -> None:
+        self.is_mutable = is_mutable
+        self.size: Callable[[Any], int] = base.__len__
+        self._iterate: Callable[[Any], Iterable[Any]] = base.__iter__
+
+    def read(self, value: Any) -> list[Any]:
+        return list(self._iterate(value))
+
+    def is_same(self, before: list[Any], now: list[Any]) -> bool:
+        return _same_items(before, now) or {*map(_member, before)} == {*map(_member, now)}
+
+    def restore(self, value: Any, before: list[Any]) -> None:
+        set[Any].clear(value)
+        set[Any].update(value, before)
+
+    def children(self, state: list[Any]) -> Iterator[tuple[str, object]]:
+        yield from (("{…}", item) for item in state if type(item) not in _SCALARS)
+
+
+def _member(item: object) -> object:
+    return (type(item), item) if type(item) in _SCALARS else id(item)
+
+
+class _Entries:
+    """Contents of a dictionary or a subclass of one."""
+
+    is_mutable = True
+
+    def __init__(self, base: Any) -> None:
+        self.size: Callable[[Any], int] = base.__len__
+        self._base = base
+
+    def read(self, value: Any) -> tuple[list[Any], list[Any]]:
+        return list(dict[Any, Any].keys(value)), list(dict[Any, Any].values(value))
+
+    def is_same(self, before: tuple[list[Any], list[Any]], now: tuple[list[Any], list[Any]]) -> bool:
+        return _same_items(before[0], now[0]) and _same_items(before[1], now[1])
+
+    def restore(self, value: Any, before: tuple[list[Any], list[Any]]) -> None:
+        self._base.clear(value)
+        for key, item in zip(*before, strict=True):
+            self._base.__setitem__(value, key, item)
+
+    def children(self, state: tuple[list[Any], list[Any]]) -> Iterator[tuple[str, object]]:
+        for key, item in zip(*state, strict=True):
+            if type(item) not in _SCALARS:
+                yield f"[{key!r}]" if type(key) in _SCALARS else "[…]", item
+
+
+class _OrderedEntries(_Entries):
+    """Contents of an `OrderedDict` or a subclass of one, in its own order, which `move_to_end` changes.
+
+    Asking for that order asks the keys for their hashes; no other than texts and numbers are asked.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(OrderedDict)
+
+    def read(self, value: Any) -> tuple[list[Any], list[Any]]:
+        keys, values = super().read(value)
+        if not _SCALARS.issuperset(map(type, keys)):
+            return keys, values
+        items = dict(zip(keys, values, strict=True))
+        ordered = list(OrderedDict[Any, Any].__iter__(value))
+        return ordered, [items.get(key) for key in ordered]
+
+
+class _Reading(dict[str, Any]):
+    """The attributes of an object, by name.
+
+    _Attributes:
+        variables: The dictionary of the instance in which they were found.
+    """
+
+    __slots__ = ("variables",)
+    variables: dict[str, Any]
+
+
+class _Attributes:
+    """The instance dictionary and the slots of an object.
+
+    Args:
+        dictionary: The descriptor of the instance dictionary; None when there is none.
+        slots: The descriptors of the slots.
+        computed: Names that reading may add, as a `cached_property` does: no change.
+        is_mutable: Whether attributes can be set.
+    """
+
+    def __init__(
+        self, dictionary: Any, slots: Mapping[str, Any], computed: frozenset[str], *, is_mutable: bool
+    ) -> None:
+        self.is_mutable = is_mutable
+        self._dictionary = dictionary
+        self._slots = slots
+        self._computed = computed
+
+    def size(self, value: Any) -> int:
+        return len(self._slots) + len(self._variables(value))
+
+    def read(self, value: Any) -> "_Reading":
+        variables = self._variables(value)
+        state = _Reading(variables)
+        state.variables = variables
+        if self._slots:
+            slots = {name: self.get(value, name, _MISSING) for name in self._slots}
+            state.update((name, item) for name, item in slots.items() if item is not _MISSING)
+        return state
+
+    def is_same(self, before: dict[str, Any], now: dict[str, Any]) -> bool:
+        if len(before) == len(now) and all(map(is_, before.values(), now.values())):
+            return list(before) == list(now)
+        names = (before.keys() | now.keys()) - self._computed
+        return all(name in before and name in now and _is_same(before[name], now[name]) for name in names)
+
+    def restore(self, value: Any, before: "_Reading") -> None:
+        variables = before.variables
+        if self._dictionary is not None and self._variables(value) is not variables:
+            self._dictionary.__set__(value, variables)  # pydantic puts a new one in its place
+        variables.clear()
+        variables.update((name, item) for name, item in before.items() if name not in self._slots)
+        for name, slot in self._slots.items():
+            if name in before:
+                slot.__set__(value, before[name])
+            elif self.get(value, name, _MISSING) is not _MISSING:
+                slot.__delete__(value)
+
+    def copy(self, value: Any, blank: Any) -> None:
+        self._variables(blank).update(self._variables(value))
+        for name, slot in self._slots.items():
+            if (item := self.get(value, name, _MISSING)) is not _MISSING:
+                slot.__set__(blank, item)
+
+    def children(self, state: dict[str, Any]) -> Iterator[tuple[str, object]]:
+        for name, item in state.items():
+            if type(item) not in _SCALARS:
+                yield f".{name}", item
+
+    def get(self, value: Any, name: str, default: object) -> object:
+        """One attribute; the default when the object does not hold it."""
+        if name not in self._slots:
+            return self._variables(value).get(name, default)
+        try:
+            return self._slots[name].__get__(value)
+        except AttributeError:  # not set
+            return default
+
+    def _variables(self, value: Any) -> dict[str, Any]:
+        return {} if self._dictionary is None else self._dictionary.__get__(value)
+
+
+_CONTAINERS: Mapping[type, Shape] = {
+    list: _Items(list),
+    OrderedDict: _OrderedEntries(),
+    dict: _Entries(dict),
+    set: _Members(set),
+    tuple: _Items(tuple, is_mutable=False),
+    frozenset: _Members(frozenset, is_mutable=False),
+    deque: _Items(deque),
+    bytearray: _Items(bytearray),
+}
+
+
+@lru_cache(maxsize=4096)
+def shapes_of(kind: type[Any]) -> tuple[Shape, ...]:
+    """Return the shapes in which objects of a type hold others; empty for types that are never followed.
+
+    Followed are lists, dictionaries, sets, deques, bytearrays, tuples, frozensets, and instances of classes
+    written in Python: dataclasses, pydantic models and plain objects, those of frozen classes without being
+    mutable themselves. Classes, functions, modules, enumerations and exceptions are not, nor are the plain
+    objects of the standard library, AnyIO, Trio and this library (locks, queues, loggers, paths, shared
+    cells), which are values or know themselves how to be shared. Neither are those of classes derived from
+    such, since what they inherit cannot be told from what is their own.
+    """
+    if issubclass(kind, _NEVER_FOLLOWED) or _is_infrastructure(kind):
+        return ()
+    containers = [shape for base, shape in _CONTAINERS.items() if issubclass(kind, base)][:1]
+    return (*containers, *_attribute_shapes(kind))
+
+
+def attribute_of(value: object, name: str, default: object = None) -> object:
+    """An attribute that an object itself holds, found without running its code; else the default."""
+    shapes = shapes_of(type(value))
+    if shapes and isinstance(shapes[-1], _Attributes):
+        return shapes[-1].get(value, name, default)
+    return default
+
+
+def _is_infrastructure(kind: type[Any]) -> bool:
+    if kind in _CONTAINERS or kind is types.SimpleNamespace:
+        return False
+    modules = [str(vars(base).get("__module__", "builtins")) for base in kind.__mro__]
+    return any(
+        module.partition(".")[0] in _INFRASTRUCTURE and module not in _VOCABULARY for module in modules
+    )
+
+
+def attributes_of(kind: type[Any]) -> Shape:
+    """Return the shape in which instances of a class hold their attributes, whatever class it is.
+
+    Args:
+        kind: The class.
+    """
+    return _own_attributes(kind)
+
+
+def copy_attributes(value: object, blank: object) -> None:
+    """Give an object that has no attributes yet those of another one of its class.
+
+    Args:
+        value: The other one.
+        blank: The object.
+    """
+    _own_attributes(type(value)).copy(value, blank)
+
+
+@lru_cache(maxsize=4096)
+def _own_attributes(kind: type[Any]) -> _Attributes:
+    shapes = _attribute_shapes(kind)
+    return shapes[0] if shapes else _Attributes(None, {}, frozenset(), is_mutable=False)
+
+
+def _attribute_shapes(kind: type[Any]) -> tuple[_Attributes, ...]:
+    if not kind.__flags__ & _HEAP_TYPE and kind is not types.SimpleNamespace:
+        return ()
+    dictionary = next((vars(base)["__dict__"] for base in kind.__mro__ if "__dict__" in vars(base)), None)
+    if not isinstance(dictionary, types.GetSetDescriptorType | types.MemberDescriptorType | None):
+        return ()  # a proxy that shows the attributes of another object
+    slots = {name: slot for base in reversed(kind.__mro__) for name, slot in _slots(base)}
+    if dictionary is None and not slots:
+        return ()
+    return (_Attributes(dictionary, slots, _computed_names(kind), is_mutable=not _is_frozen(kind)),)
+
+
+def _slots(kind: type[Any]) -> Iterator[tuple[str, Any]]:
+    if "__slots__" in vars(kind):
+        for name, item in vars(kind).items():
+            if isinstance(item, types.MemberDescriptorType) and name != "__weakref__":
+                yield name, item
+
+
+def _computed_names(kind: type[Any]) -> frozenset[str]:
+    """The names of descriptors that give way to an attribute of the object, except plain functions."""
+    return frozenset(
+        name
+        for base in kind.__mro__
+        for name, item in vars(base).items()
+        if _gives_way(item) and not isinstance(item, types.FunctionType | staticmethod | classmethod)
+    )
+
+
+def _gives_way(item: object) -> bool:
+    return hasattr(type(item), "__get__") and not hasattr(type(item), "__set__")
+
+
+def _is_frozen(kind: type[Any]) -> bool:
+    if issubclass(kind, BaseModel):
+        return bool(kind.model_config.get("frozen"))
+    parameters: object = getattr(kind, "__dataclass_params__", None)
+    return bool(getattr(parameters, "frozen", False))

@@ -1,1 +1,0 @@
-"""Noticing when one step changes what another step in flight has bound. Floor 3."""

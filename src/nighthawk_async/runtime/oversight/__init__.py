@@ -1,1 +1,0 @@
-"""Oversight: inspecting tool calls, commits and outcomes before they count. Floor 3."""

@@ -1,1 +1,0 @@
-"""Permissions: which calls are allowed, asked about or denied, and the guard that asks. Floor 3."""

@@ -1,0 +1,316 @@
+"""`Policy`: behaviour that a program puts around steps, model requests, tool calls and commits.
+
+The kernel folds over the active policies, in the order of `Position`. It knows nothing else of budgets,
+permissions, hooks, oversight or retries: a program's own policy is as good as any of these. A method that no
+active policy overrides costs nothing.
+
+What is active, and which step it concerns, every method finds in the current context
+(`environment.get_environment`, `environment.get_current_step`).
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from enum import IntEnum
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
+
+from ..errors import NighthawkError
+from ..natural.blocks import NaturalBlock
+from ..types.messages import ToolCall, ToolResult
+from ..types.outcomes import StepOutcome
+from .call_guard import CallGuard
+from .command_guard import CommandGuard
+from .commit import Commit, CommitReview
+from .conclude import StepResult
+from .model_call import ModelCall
+from .step import Step, Verify
+from .step_attempt import CarryOutAttempt
+from .step_context import StepContext
+from .step_executor import StepExecutor
+from .tool_function import ToolFunction
+
+__all__ = ["ExtentEvents", "InnerExtent", "Listener", "Policy", "PolicyMethod", "Position"]
+
+Result = TypeVar("Result")
+
+PolicyMethod: TypeAlias = Literal[
+    "active",
+    "after_request",
+    "after_step",
+    "after_tool_call",
+    "around_attempts",
+    "around_step",
+    "around_waiting",
+    "before_commit",
+    "before_request",
+    "before_step",
+    "before_tool_call",
+    "extent_events",
+    "find_host_error",
+    "for_step",
+    "guard_calls",
+    "guard_commands",
+    "guard_tool_call",
+    "listeners",
+    "prepare",
+    "report",
+    "review",
+    "verifier",
+]
+"""The methods of a policy that may be overridden."""
+
+
+class Position(IntEnum):
+    """The order of policies, outermost first.
+
+    Permissions come after whatever may change a call, so that people approve exactly what is carried out;
+    budgets come after permissions, so that nothing is charged that is not permitted.
+    """
+
+    HOOKS = 1
+    OWN = 2
+    """Policies of the program, in the order in which they became active."""
+    OVERSIGHT = 3
+    VERIFICATION = 4
+    PERMISSIONS = 5
+    BUDGETS = 6
+    ATTEMPTS = 7
+    PEOPLE = 8
+    VISIBLE_NAMES = 9
+    SHARED_OBJECTS = 10
+
+
+class InnerExtent(NamedTuple):
+    """A run or scope that is about to have policies of its own.
+
+    Args:
+        executor: What carries steps out inside.
+        is_added: Whether what is given is added to what is around it, or replaces that.
+    """
+
+    executor: StepExecutor
+    is_added: bool
+
+
+class ExtentEvents(AbstractContextManager[None], AbstractAsyncContextManager[None], Protocol):
+    """The beginning and the end of a run or scope, entered with `with` or `async with` as that is."""
+
+
+class Listener(Protocol):
+    """One who is told of events and answers nothing. Equal to another one when both are the same."""
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether it brings about what happens here, so that it is not told."""
+        ...
+
+    def listens_to(self, event_type: type) -> bool:
+        """Whether it wants the events of a type."""
+        ...
+
+    async def tell(self, event: object) -> None:
+        """Tell it of an event.
+
+        Raises:
+            HookError: It failed.
+        """
+        ...
+
+
+class Policy:
+    """Behaviour around steps. Override what is needed; what is not overridden costs nothing.
+
+    One object may be active in many runs and steps at once, so it keeps nothing of one of them in its
+    attributes; a context variable set in `around_step` is visible in everything that the step does.
+    """
+
+    position: ClassVar[Position] = Position.OWN
+    """Where it stands among the active policies."""
+
+    holds_in_inner_runs: ClassVar[bool] = False
+    """Whether it stays active in a run inside the run or scope."""
+
+    overridden: ClassVar[frozenset[PolicyMethod]] = frozenset()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        names: Sequence[PolicyMethod] = get_args(PolicyMethod)
+        overridden = {name for name in names if getattr(cls, name) is not getattr(Policy, name)}
+        if "before_tool_call" in overridden:
+            overridden.add("guard_tool_call")
+        cls.overridden = frozenset(overridden)
+
+    # What a program's own policies override.
+
+    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+        """Carry an admitted step out.
+
+        Args:
+            proceed: Carries it out, once, up to but without its commit.
+
+        Returns:
+            What `proceed` gave.
+        """
+        return await proceed()
+
+    async def before_request(self, call: ModelCall) -> None:
+        """Called before a model request is sent; may replace `call.request`. What it raises fails the call.
+
+        Args:
+            call: The request, and the model that is asked.
+        """
+
+    async def after_request(self, call: ModelCall) -> None:
+        """Called when a request has ended, well or not; not after a cancellation.
+
+        Args:
+            call: The request, with its usage, and why it ended.
+        """
+
+    async def before_tool_call(self, call: ToolCall) -> ToolCall:
+        """Called before a tool call is carried out.
+
+        Args:
+            call: The call. A value of an answer is set like by a call of `nh_assign`.
+
+        Returns:
+            The call to carry out, the same or another one, which is validated like those of the model.
+
+        Raises:
+            ToolBoundaryError: It is not carried out; the model is told why. Whatever else is raised fails the
+                step.
+        """
+        return call
+
+    async def after_tool_call(self, result: ToolResult) -> ToolResult:
+        """Called with the result of a tool call before the model sees it.
+
+        Args:
+            result: What the call gave, or how it failed.
+
+        Returns:
+            What the model sees.
+        """
+        return result
+
+    async def before_commit(self, commit: Commit) -> Commit | None:
+        """Called when a step is about to commit, before the expression of a `return` outcome is evaluated.
+
+        A policy that reads `commit.return_value` is called once more when there is one, and decides then.
+
+        Args:
+            commit: What is about to be committed.
+
+        Returns:
+            What to commit instead, which is validated; None to let it happen.
+
+        Raises:
+            StepRejectedError: Nothing is committed: the model is told why where it can answer again, and else
+                the step fails.
+        """
+
+    # What the library's own policies override as well.
+
+    def active(self) -> AbstractContextManager[None] | None:
+        """The extent of a run or scope in which the policy is active; entered before anything else in it."""
+
+    def extent_events(self, kind: Literal["run", "scope"]) -> ExtentEvents | None:
+        """What happens at the beginning and at the end of a run or scope."""
+
+    def for_step(self) -> "Policy":
+        """The policy that is active in one step, and in what that brings about."""
+        return self
+
+    async def before_step(self) -> None:
+        """Called inside of every `around_step`, before the step is carried out. What it raises fails it."""
+
+    async def after_step(self, outcome: StepOutcome | None, error: BaseException | None) -> None:
+        """Called outside of every `around_step`, at the end of a step whose `before_step` was called.
+
+        Nothing was committed yet.
+
+        Args:
+            outcome: How the step ended; None when it failed or was cancelled.
+            error: Why it failed, or the cancellation; None when it did not.
+        """
+
+    async def guard_tool_call(
+        self, call: ToolCall, function: ToolFunction | None, *, is_counted: bool
+    ) -> ToolCall:
+        """See `before_tool_call`.
+
+        Args:
+            call: The call.
+            function: The tool of the program; None for a provided one.
+            is_counted: Whether the model made it as a call; a value of an answer is set without one.
+        """
+        return await self.before_tool_call(call)
+
+    def around_attempts(self, step_id: str, carry_out: CarryOutAttempt) -> Awaitable[StepResult]:
+        """Carry a block out, in several steps if need be.
+
+        Args:
+            step_id: Which block it is.
+            carry_out: Carries one step out.
+        """
+        raise NotImplementedError
+
+    def prepare(self, context: StepContext, block: NaturalBlock) -> None:
+        """Change what a step sees, before it begins."""
+
+    def guard_calls(self, context: StepContext) -> CallGuard | None:
+        """What decides about the calls that the step's code makes; None for nothing."""
+
+    def guard_commands(self, context: StepContext, block: NaturalBlock) -> CommandGuard | None:
+        """What the commands of the step's actor are carried out by; None for nothing in particular."""
+
+    def verifier(self, *, step_id: str, program: str) -> Verify | None:
+        """What says whether a step is done; None for nothing."""
+
+    def within(self, outer: Any) -> "Policy":
+        """The policy of a function that is called where another one of the same class is active."""
+        return self
+
+    async def around_waiting(
+        self, work: Callable[[Callable[[], None]], Awaitable[Result]], begin: Callable[[], None]
+    ) -> Result:
+        """Carry out what waits before it begins, as a step waits to be admitted.
+
+        Args:
+            work: What to carry out; it is given a function to call when it begins.
+            begin: The function to call then.
+        """
+        return await work(begin)
+
+    def review(self, step: Step, outcome: StepOutcome, shown: list[object]) -> CommitReview | None:
+        """Begin to look at one commit; see `before_commit`.
+
+        Args:
+            step: The step.
+            outcome: How it ends.
+            shown: Where to note what was shown without a return value.
+        """
+
+    def find_host_error(self, error: BaseException) -> NighthawkError | None:
+        """The error of this policy that an error came from, which no model can mend; None for none."""
+
+    def listeners(self) -> Sequence[Listener]:
+        """Those who are told of events."""
+        return ()
+
+    async def report(self, event: object) -> None:
+        """Tell of an event that nothing can be answered to, or that may only be ended."""
+
+    def report_at_once(self, event: object) -> None:
+        """Tell of an event that happens where nothing can be awaited."""
+
+    def report_end(self, event: object, error: BaseException | None) -> None:
+        """Tell of an end, where nothing can be awaited, whatever else fails.
+
+        Args:
+            event: What has ended.
+            error: What ended it, a cancellation too; None when all went well.
+        """
+
+    def awaits(self, event_type: type) -> bool:
+        """Whether an event must be told with `report`, because somebody who listens to it is async."""
+        return False

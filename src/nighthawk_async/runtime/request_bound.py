@@ -1,0 +1,272 @@
+"""The most tokens that a model request can take. Pure.
+
+Providers render requests in forms of their own, so what is sent is counted with a margin: a small one with
+the model's own tokenizer, a larger one with another. A text of n bytes has at most n tokens in any of them.
+Media have no exact measure: each counts as much as it takes with most models.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from math import ceil
+from typing import Any, cast
+
+from msgspec import Struct
+
+from ..prompt.tokens import TokenCounter
+from ..types.content import BinaryContent, FileUrl, ImageUrl, UploadedFile, UserContent
+from ..types.messages import AssistantMessage, Message, UserMessage
+from ..types.model import ModelCapabilities, ModelRequest
+from ..wire.transport_settings import TRANSPORT_SETTINGS
+
+__all__ = [
+    "RequestBound",
+    "TokenMeasure",
+    "count_answers",
+    "find_output_limit",
+    "find_unknown_input",
+    "reasons",
+    "request_text",
+]
+
+_MARGIN_OF_OWN_TOKENIZER = 1.1
+_MARGIN_OF_ANOTHER = 1.5
+_TOKENS_OF_REQUEST = 64
+_TOKENS_OF_TOOL_USE = 600
+"""Providers add instructions of their own to a request that offers tools."""
+_TOKENS_OF_TOOL = 16
+_TOKENS_OF_MESSAGE = 8
+
+_TOKENS_OF_MEDIUM = 5_000
+"""More than most models take for an image. With a few (gpt-4o-mini, for one) a large image takes several
+times as many; a bound that held for these would keep the others from budgets that have room for them."""
+_TOKENS_OF_FILE = 50_000
+"""A file that is known by its name only, and may be long."""
+_BYTES_PER_TOKEN_OF_SOUND = 64
+
+_OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+_ANSWERS = ("n", "candidateCount", "candidate_count")
+_UNKNOWN_INPUTS = (
+    "previous_response_id",
+    "conversation",
+    "prompt",
+    "cachedContent",
+    "cached_content",
+    "mcp_servers",
+    "web_search_options",
+)
+_GENERATION_SETTINGS = ("generationConfig", "generation_config")
+"""What Google calls the object of its settings."""
+
+
+class RequestBound(Struct, frozen=True, kw_only=True):
+    """The most tokens of one request.
+
+    Args:
+        input_tokens: Tokens sent.
+        output_tokens: Tokens received.
+    """
+
+    input_tokens: int
+    output_tokens: int
+
+
+class TokenMeasure:
+    """Measures what is sent to a model.
+
+    Args:
+        counter: Counts tokens.
+        model_name: The model id.
+    """
+
+    __slots__ = ("_counter", "_model_name")
+
+    def __init__(self, counter: TokenCounter, model_name: str) -> None:
+        self._counter = counter
+        self._model_name = model_name
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether measuring needs no file to be read first."""
+        return self._counter.is_loaded
+
+    def most_tokens_of(self, request: ModelRequest, text: str) -> int:
+        """The most tokens that are sent with a request.
+
+        Args:
+            request: The request.
+            text: What `request_text` gave of it.
+        """
+        tokens = self.most_tokens(text)
+        tokens += sum(_tokens_of_medium(item) for item in _media(request))
+        tokens += _TOKENS_OF_REQUEST + _TOKENS_OF_MESSAGE * len(request.messages)
+        if request.tools:
+            tokens += _TOKENS_OF_TOOL_USE + _TOKENS_OF_TOOL * len(request.tools)
+        return tokens
+
+    def most_tokens(self, text: str) -> int:
+        """The most tokens of a text.
+
+        Args:
+            text: The text.
+        """
+        is_own = _has_own_tokenizer(self._model_name) and self._counter.is_exact
+        margin = _MARGIN_OF_OWN_TOKENIZER if is_own else _MARGIN_OF_ANOTHER
+        return min(ceil(self._counter.count(text) * margin), len(text.encode("utf-8", "replace")))
+
+
+def request_text(request: ModelRequest) -> str:
+    """All text that is sent with a request.
+
+    Args:
+        request: The request.
+    """
+    return "\n".join(_texts(request))
+
+
+def find_output_limit(settings: Mapping[str, Any]) -> int:
+    """The tokens that each answer in a response may hold; 0 when the settings do not say.
+
+    The largest limit counts. One that `extra_body` takes back, with the value None, leaves no limit.
+
+    Args:
+        settings: The settings of a request.
+    """
+    in_body = _parts_of_extra_body(settings)
+    if any(part.get(name, 0) is None for part in in_body for name in _OUTPUT_LIMITS):
+        return 0
+    return max(_numbers([settings, *in_body], _OUTPUT_LIMITS), default=0)
+
+
+def find_unknown_input(settings: Mapping[str, Any]) -> str | None:
+    """The field of a request that lets the provider add what it has stored or finds; None for none.
+
+    Args:
+        settings: The settings of a request.
+    """
+    parts = (settings, _object(settings, "extra_body"))
+    return next(
+        (name for part in parts for name in _UNKNOWN_INPUTS if part.get(name) not in (None, [], "")), None
+    )
+
+
+def count_answers(settings: Mapping[str, Any]) -> int:
+    """Return the number of answers in a response, each of which may be as long as the limit.
+
+    Args:
+        settings: The settings of a request.
+    """
+    return max(_numbers([settings, *_parts_of_extra_body(settings)], _ANSWERS), default=1)
+
+
+def reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> bool:
+    """Whether a model may reason: it can, and is not told to leave it.
+
+    Args:
+        settings: The settings of a request.
+        capabilities: What the model can do.
+    """
+    thinking = _object(settings, "thinking").get("type")
+    is_told_not_to = settings.get("reasoning_effort") == "none" or thinking == "disabled"
+    return capabilities.reasoning and not is_told_not_to
+
+
+def _numbers(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> list[int]:
+    """Return the positive numbers under some names."""
+    given = [part.get(name) for part in parts for name in names]
+    return [number for number in given if isinstance(number, int) and number > 0]
+
+
+def _parts_of_extra_body(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The parts of `extra_body` where protocols say how long a response may be.
+
+    Other objects have fields of the same names that say something else, of the reasoning for example.
+    """
+    body = _object(settings, "extra_body")
+    return [body, *(_object(body, name) for name in _GENERATION_SETTINGS)]
+
+
+def _object(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value: object = of.get(name)
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+@lru_cache(maxsize=256)
+def _has_own_tokenizer(model_name: str) -> bool:
+    """Whether the counter that a model gets by its name has the model's own tokenizer."""
+    from tiktoken.model import encoding_name_for_model
+
+    provider, _, name = model_name.partition(":")
+    if not provider.startswith("openai"):
+        return False
+    try:
+        encoding_name_for_model(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _texts(request: ModelRequest) -> Iterator[str]:
+    yield request.system_prompt
+    for tool in request.tools:
+        yield tool.name
+        yield tool.description
+        yield _json(tool.parameters)
+    if request.response_format is not None:
+        yield _json(request.response_format.schema)
+    for message in request.messages:
+        yield from _texts_of_message(message)
+    yield from _texts_of_settings(request.settings)
+
+
+def _texts_of_settings(settings: Mapping[str, Any]) -> Iterator[str]:
+    """Return the texts that settings add to a request: unknown names are sent in it as they are."""
+    for name, value in settings.items():
+        is_sent = name == "extra_body" or name not in TRANSPORT_SETTINGS
+        if is_sent and value and not isinstance(value, int | float):
+            yield _json(value)
+
+
+def _texts_of_message(message: Message) -> Iterator[str]:
+    if not isinstance(message, AssistantMessage):
+        yield from (item for item in _contents(message) if isinstance(item, str))
+        return
+    if message.provider_content is not None:
+        yield _json(message.provider_content.items)
+        return
+    yield message.text
+    yield message.reasoning
+    for call in message.tool_calls:
+        yield call.name
+        yield call.arguments
+
+
+def _contents(message: Message) -> Iterator[UserContent]:
+    if isinstance(message, UserMessage):
+        yield from message.content
+    elif not isinstance(message, AssistantMessage):
+        for result in message.results:
+            yield from result.content
+
+
+def _media(request: ModelRequest) -> Iterator[BinaryContent | FileUrl | UploadedFile]:
+    for message in request.messages:
+        yield from (item for item in _contents(message) if not isinstance(item, str))
+
+
+def _tokens_of_medium(item: BinaryContent | FileUrl | UploadedFile) -> int:
+    match item:
+        case BinaryContent() if item.is_image:
+            return _TOKENS_OF_MEDIUM
+        case BinaryContent() if item.is_document:
+            return max(_TOKENS_OF_MEDIUM, len(item.data))
+        case BinaryContent():
+            return max(_TOKENS_OF_MEDIUM, len(item.data) // _BYTES_PER_TOKEN_OF_SOUND)
+        case ImageUrl():
+            return _TOKENS_OF_MEDIUM
+        case _:
+            return _TOKENS_OF_FILE
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,117 @@
+"""Settings of telemetry: one value for the whole program.
+
+OpenTelemetry's providers belong to the whole program too, and so do its environment variables.
+"""
+
+import os
+from typing import Literal, TypeAlias, get_args
+
+from msgspec import Struct
+
+from ..catalog.telemetry_names import BASELINE, LATEST, Names
+from ..errors import ConfigurationError
+
+__all__ = [
+    "ContentCapture",
+    "SemanticConventions",
+    "TelemetrySettings",
+    "configure_telemetry",
+    "get_settings",
+]
+
+SemanticConventions: TypeAlias = Literal["baseline", "latest"]
+"""Version 1.41.1 of OpenTelemetry's conventions for generative AI, or what their repository says since."""
+
+ContentCapture: TypeAlias = Literal["no_content", "span_only", "event_only", "span_and_event"]
+"""Where content is shown."""
+
+_NAMES: dict[str, Names] = {"baseline": BASELINE, "latest": LATEST}
+_CAPTURE_WORDS = {"true": "span_and_event", "1": "span_and_event"}
+
+
+class TelemetrySettings(Struct, frozen=True, kw_only=True):
+    """Settings of telemetry.
+
+    Args:
+        names: The names that it uses.
+        spans_hold_content: Whether spans hold messages, arguments and results, and errors what they quote.
+        events_hold_content: Whether the events of requests hold messages; without them, there are none.
+        propagates: Whether providers are told of the trace.
+    """
+
+    names: Names
+    spans_hold_content: bool
+    events_hold_content: bool
+    propagates: bool
+
+
+_settings: TelemetrySettings | None = None
+
+
+def get_settings() -> TelemetrySettings:
+    """The settings in force; before `configure_telemetry`, what the environment variables say."""
+    if _settings is None:
+        configure_telemetry()
+    assert _settings is not None
+    return _settings
+
+
+def configure_telemetry(
+    *,
+    semantic_conventions: SemanticConventions | None = None,
+    capture_content: bool | ContentCapture | None = None,
+    propagate_context: bool = True,
+) -> None:
+    """Choose what OpenTelemetry's spans and metrics show, for the whole program.
+
+    Call it before the first run. Without it, environment variables decide; each call replaces everything
+    that an earlier one chose.
+
+    Args:
+        semantic_conventions: The version of the names of spans, attributes and metrics. `baseline` is v1.41.1
+            of OpenTelemetry's conventions for generative AI, `latest` what the conventions' own repository
+            says since. None for what `OTEL_SEMCONV_STABILITY_OPT_IN` says: `latest` when
+            `gen_ai_latest_experimental` is among its values, else `baseline`.
+        capture_content: Where messages, system instructions, tool definitions, the arguments and results of
+            tool calls, and what errors quote of them are shown: on spans (`span_only`), in the event of each
+            request that `latest` knows (`event_only`), in both (`span_and_event`, or True), or nowhere
+            (`no_content`, or False). They are whatever users and data say; keys of providers are redacted.
+            None for what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; without it, nowhere.
+        propagate_context: Whether requests to providers carry the header `traceparent` where there is a
+            trace, so that a gateway or a server of your own can continue it.
+
+    Raises:
+        ConfigurationError: There are no such conventions, or content cannot be shown there.
+    """
+    global _settings
+    if semantic_conventions is None:
+        semantic_conventions = _conventions_of_environment()
+    if semantic_conventions not in get_args(SemanticConventions):
+        raise ConfigurationError(
+            f"semantic_conventions must be one of {get_args(SemanticConventions)}, "
+            f"not {semantic_conventions!r}."
+        )
+    shown = _capture_of_environment() if capture_content is None else capture_content
+    if isinstance(shown, bool):
+        shown = "span_and_event" if shown else "no_content"
+    if shown not in get_args(ContentCapture):
+        raise ConfigurationError(
+            f"capture_content must be True, False or one of {get_args(ContentCapture)}, not {shown!r}."
+        )
+    _settings = TelemetrySettings(
+        names=_NAMES[semantic_conventions],
+        spans_hold_content=shown in ("span_only", "span_and_event"),
+        events_hold_content=shown in ("event_only", "span_and_event"),
+        propagates=propagate_context,
+    )
+
+
+def _capture_of_environment() -> str:
+    word = os.environ.get("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "").strip().lower()
+    word = _CAPTURE_WORDS.get(word, word)
+    return word if word in get_args(ContentCapture) else "no_content"
+
+
+def _conventions_of_environment() -> SemanticConventions:
+    chosen = os.environ.get("OTEL_SEMCONV_STABILITY_OPT_IN", "").split(",")
+    return "latest" if "gen_ai_latest_experimental" in map(str.strip, chosen) else "baseline"

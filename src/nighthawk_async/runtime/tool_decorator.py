@@ -1,0 +1,60 @@
+"""`@nh.tool` (specification 8.3)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, overload
+
+from .environment import current_tool_scope
+from .tool_function import make_tool_function
+
+__all__ = ["tool"]
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+@overload
+def tool(function: Function, /) -> Function: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    overwrite: bool = False,
+    description: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Callable[[Function], Function]: ...
+
+
+def tool(
+    function: Function | None = None,
+    /,
+    *,
+    name: str | None = None,
+    overwrite: bool = False,
+    description: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Function | Callable[[Function], Function]:
+    """Register a callable as a tool, offered to models through their tool-calling interface.
+
+    The tool is registered in the innermost extent: the call of a natural function, the scope, the run, else
+    the program; it disappears with it. A first parameter annotated `RunContext[StepContext]` (or without
+    annotation and named `run_context`) receives the context and is not shown to the model. The callable
+    itself is returned.
+
+    Args:
+        function: The callable, when the decorator is used without parentheses.
+        name: The tool's name; None for the function's name.
+        overwrite: Whether to replace a visible tool of the same name.
+        description: What the model reads; None for the function's docstring.
+        metadata: Anything to attach to the tool's definition.
+
+    Raises:
+        ToolRegistrationError: The name or the signature cannot be offered, or the name is taken.
+    """
+
+    def register(target: Function) -> Function:
+        made = make_tool_function(target, name=name, description=description, metadata=metadata)
+        current_tool_scope().register(made, overwrite=overwrite)
+        return target
+
+    return register if function is None else register(function)

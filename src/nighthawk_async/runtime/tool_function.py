@@ -1,0 +1,353 @@
+"""A tool: a callable, its JSON Schema, and the validation of its arguments."""
+
+import inspect
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, Generic, TypeVar, cast, get_origin
+
+from msgspec import Struct
+from pydantic import ValidationError
+
+from ..errors import ToolBoundaryError, ToolRegistrationError, ToolValidationError
+from ..types.tools import ToolDefinition
+from .annotations import resolve_references
+from .error_text import describe_error, describe_validation_error
+from .step_context import StepContext
+from .tool_arguments import NO_DEFAULT, ToolArguments, ToolParameter
+from .validation import reason_without_schema, type_name
+from .variadics import with_unpacked
+
+__all__ = [
+    "GLOBAL_TOOLS",
+    "OUTCOME_TOOL_NAME",
+    "PROVIDED_TOOL_NAMES",
+    "Documentation",
+    "RunContext",
+    "ToolFunction",
+    "ToolScope",
+    "make_tool_function",
+    "read_docstring",
+]
+
+_STYLES: Mapping[str, re.Pattern[str]] = {
+    "GOOGLE": re.compile(
+        r"^(?:Args|Arguments|Parameters|Params|Keyword Args|Keyword Arguments)[ \t]*:[ \t]*\n"
+        r"(?:[ \t]+\S.*(?:\n|\Z)|[ \t]*\n)+",
+        re.MULTILINE,
+    ),
+    "NUMPYDOC": re.compile(
+        r"^(?:Parameters|Params|Arguments|Other Parameters)[ \t]*\n-{3,}[ \t]*\n"
+        r"(?:(?!.+\n-{3,}[ \t]*$).*(?:\n|\Z))+?(?=.+\n-{3,}[ \t]*$|\Z)",
+        re.MULTILINE,
+    ),
+    "REST": re.compile(
+        r"^:(?:param|parameter|arg|argument|key|keyword|type)\b[^:\n]*:.*(?:\n[ \t]+\S.*)*(?:\n|\Z)",
+        re.MULTILINE,
+    ),
+}
+"""How parameters look in each style, by the names that the library which reads them has for the styles."""
+
+
+class Documentation(Struct, frozen=True, kw_only=True):
+    """A docstring, taken apart.
+
+    Args:
+        description: The docstring without what it says of single parameters.
+        parameters: What it says of each parameter.
+    """
+
+    description: str
+    parameters: dict[str, str]
+
+
+def read_docstring(text: str, names: Collection[str]) -> Documentation:
+    """Take a docstring in the style of Google, NumPy or Sphinx apart.
+
+    Args:
+        text: The docstring, without its indentation.
+        names: The parameters of the function. A docstring that describes others is left as it is.
+    """
+    for style, pattern in _STYLES.items():
+        if pattern.search(text):
+            parameters = _parameters(text, style)
+            if parameters and parameters.keys() <= set(names):
+                rest = re.sub(r"\n{3,}", "\n\n", pattern.sub("", text))
+                return Documentation(description=rest.strip(), parameters=parameters)
+    return Documentation(description=text, parameters={})
+
+
+def _parameters(text: str, style: str) -> dict[str, str]:
+    import docstring_parser  # here, because few programs have such docstrings
+
+    try:
+        parsed = docstring_parser.parse(text, docstring_parser.DocstringStyle[style])
+    except docstring_parser.ParseError:
+        return {}
+    return {
+        parameter.arg_name.lstrip("*"): " ".join((parameter.description or "").split())
+        for parameter in parsed.params
+    }
+
+
+Dependencies = TypeVar("Dependencies")
+
+_TOOL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext(Generic[Dependencies]):
+    """The first argument of a tool whose first parameter is annotated `RunContext[StepContext]`.
+
+    Args:
+        deps: The state of the step that called the tool.
+        tool_name: The name under which the tool was called.
+        tool_call_id: The identifier of the call.
+    """
+
+    deps: Dependencies
+    tool_name: str
+    tool_call_id: str
+
+
+@dataclass(kw_only=True, eq=False)
+class ToolFunction:
+    """A registered tool.
+
+    Args:
+        name: The name the model uses.
+        description: What the model reads about it.
+        function: The callable.
+        takes_run_context: Whether the first parameter receives a `RunContext`.
+        metadata: Anything the host attached.
+        parameter_descriptions: What the docstring says of the parameters.
+    """
+
+    name: str
+    description: str
+    function: Callable[..., object]
+    takes_run_context: bool
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    parameter_descriptions: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @cached_property
+    def definition(self) -> ToolDefinition:
+        """The tool as a model sees it; built on first use.
+
+        Raises:
+            ToolRegistrationError: An annotation cannot be resolved, or has no JSON Schema.
+        """
+        try:
+            schema = self._arguments.json_schema()
+        except ToolRegistrationError:
+            raise
+        except Exception as error:  # code of the user's types may raise anything
+            raise self._without_schema(error) from error
+        return ToolDefinition(
+            name=self.name, description=self.description, parameters=schema, metadata=self.metadata
+        )
+
+    def bind(self, arguments: str, *, context: StepContext, tool_call_id: str) -> Callable[[], object]:
+        """Validate JSON arguments and give the call that is ready to be made.
+
+        Raises:
+            ToolBoundaryError: The arguments are no JSON object, or do not match the signature.
+            ToolRegistrationError: An annotation cannot be resolved.
+        """
+        keywords = self.validated(arguments)
+        if not self.takes_run_context:
+            return partial(self.function, **keywords)
+        run_context = RunContext(deps=context, tool_name=self.name, tool_call_id=tool_call_id)
+        return partial(self.function, run_context, **keywords)
+
+    @property
+    def defaults(self) -> dict[str, object]:
+        """The defaults of the parameters that have one."""
+        return {
+            parameter.name: parameter.default
+            for parameter in self._parameters
+            if parameter.default is not parameter.empty
+        }
+
+    def validated(self, arguments: str) -> dict[str, object]:
+        """The values of JSON arguments, by the names of the parameters, without defaults; see `bind`."""
+        try:
+            return self._arguments.validated(arguments or "{}")
+        except ToolRegistrationError:
+            raise
+        except Exception as error:  # a validator of the user's type may raise anything
+            is_expected = isinstance(error, ValidationError)
+            reason = describe_validation_error(error) if is_expected else describe_error(error)
+            if isinstance(error, ValidationError):
+                error = self._mismatch(error)
+            raise ToolBoundaryError(
+                kind="invalid_input",
+                message=f"arguments of {self.name}: {reason}",
+                guidance="Call the tool again with arguments that match its schema.",
+            ) from error
+
+    def _mismatch(self, error: ValidationError) -> Exception:
+        """The error about the first parameter whose type an argument does not match."""
+        parameter, *path = error.errors(include_url=False, include_input=False)[0]["loc"] or ("",)
+        for each in self._parameters:
+            if each.name == parameter:
+                mismatch = ToolValidationError(str(error)).without_content(f"arguments of {self.name}")
+                mismatch.__cause__ = error
+                return mismatch.about(self._type_of(each), tuple(path))
+        return error
+
+    def _type_of(self, parameter: inspect.Parameter) -> object:
+        if parameter.annotation is parameter.empty:
+            return Any
+        try:
+            return with_unpacked(resolve_references(parameter.annotation, _globals_of(self.function), {}))
+        except Exception as error:  # an annotation is any expression
+            raise ToolRegistrationError(
+                f"Tool {self.name!r}: the annotation of '{parameter.name}' cannot be resolved: "
+                f"{describe_error(error)}"
+            ) from error
+
+    def _without_schema(self, error: Exception) -> ToolRegistrationError:
+        """Return the error about the first parameter whose type has no schema by itself."""
+        for name, parameter in self._arguments.parameters.items():
+            try:
+                ToolArguments(parameters={name: parameter}).json_schema()
+            except Exception as reason:  # code of the user's types may raise anything
+                return ToolRegistrationError(
+                    f"Tool {self.name!r} has no JSON Schema: its parameter '{name}' has the type "
+                    f"{type_name(parameter.annotation)}: {reason_without_schema(reason)} Use a type of JSON "
+                    "values, such as a pydantic model."
+                )
+        return ToolRegistrationError(f"Tool {self.name!r} has no JSON Schema: {reason_without_schema(error)}")
+
+    @cached_property
+    def _parameters(self) -> list[inspect.Parameter]:
+        parameters = list(inspect.signature(self.function).parameters.values())
+        return parameters[1:] if self.takes_run_context else parameters
+
+    @cached_property
+    def _arguments(self) -> ToolArguments:
+        return ToolArguments(
+            parameters={
+                parameter.name: ToolParameter(
+                    annotation=self._type_of(parameter),
+                    description=self.parameter_descriptions.get(parameter.name, ""),
+                    default=NO_DEFAULT if parameter.default is parameter.empty else parameter.default,
+                )
+                for parameter in self._parameters
+            }
+        )
+
+
+def make_tool_function(
+    function: Callable[..., object],
+    *,
+    name: str | None,
+    description: str | None,
+    metadata: Mapping[str, Any] | None,
+) -> ToolFunction:
+    """Check a callable and make a tool of it.
+
+    Raises:
+        ToolRegistrationError: The name or the signature cannot be offered to a model.
+    """
+    tool_name = name if name is not None else getattr(function, "__name__", type(function).__name__)
+    if not _TOOL_NAME.fullmatch(tool_name):
+        raise ToolRegistrationError(
+            f"Tool name {tool_name!r} must be ASCII and match ^[A-Za-z_][A-Za-z0-9_]*$; "
+            "pass name=… to choose one."
+        )
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError) as error:
+        raise ToolRegistrationError(
+            f"Tool {tool_name!r} has no signature that can be read: {error}"
+        ) from error
+    documentation = read_docstring(
+        inspect.getdoc(_without_partial(function)) or "", [parameter.name for parameter in parameters]
+    )
+    takes_run_context = bool(parameters) and _is_run_context(function, parameters[0])
+    for parameter in parameters[1:] if takes_run_context else parameters:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise ToolRegistrationError(
+                f"Tool {tool_name!r} has the parameter '{parameter}'; tools take named parameters only."
+            )
+    return ToolFunction(
+        name=tool_name,
+        description=documentation.description if description is None else description,
+        function=function,
+        takes_run_context=takes_run_context,
+        metadata=dict(metadata or {}),
+        parameter_descriptions=documentation.parameters,
+    )
+
+
+def _is_run_context(function: Callable[..., object], parameter: inspect.Parameter) -> bool:
+    annotation = parameter.annotation
+    if annotation is parameter.empty:
+        return parameter.name == "run_context"
+    if isinstance(annotation, str):
+        return re.match(r"(?:\w+\.)*RunContext\b", annotation) is not None
+    return annotation is RunContext or get_origin(annotation) is RunContext
+
+
+def _without_partial(function: Callable[..., object]) -> Callable[..., object]:
+    while isinstance(function, partial):
+        function = cast("partial[object]", function).func
+    return function
+
+
+def _globals_of(function: Callable[..., object]) -> dict[str, Any]:
+    """The globals of the module where a callable's signature is written."""
+    target = inspect.unwrap(_without_partial(function))
+    if isinstance(target, type):
+        target = getattr(target, "__init__")  # noqa: B009  (typed as if it could be called on the class)
+    elif not inspect.isroutine(target):
+        target = getattr(target, "__call__")  # noqa: B004, B009
+    return getattr(target, "__globals__", {})
+
+
+OUTCOME_TOOL_NAME = "nh_outcome"
+PROVIDED_TOOL_NAMES = ("nh_eval", "nh_assign", "nh_exec", OUTCOME_TOOL_NAME)
+
+
+class ToolScope:
+    """Tools visible in one extent: the program, a run, a scope, or one call of a natural function.
+
+    Args:
+        parent: The surrounding extent; None for the program.
+    """
+
+    __slots__ = ("_parent", "_tools")
+
+    def __init__(self, parent: "ToolScope | None") -> None:
+        self._parent = parent
+        self._tools: dict[str, ToolFunction] = {}
+
+    def register(self, tool: ToolFunction, *, overwrite: bool) -> None:
+        """Add a tool to this extent.
+
+        Raises:
+            ToolRegistrationError: The name belongs to a provided tool, or is taken and `overwrite` is false.
+        """
+        if tool.name in PROVIDED_TOOL_NAMES:
+            raise ToolRegistrationError(f"{tool.name!r} is the name of a provided tool; choose another name.")
+        if not overwrite and tool.name in self.visible():
+            raise ToolRegistrationError(
+                f"A tool named {tool.name!r} is visible here already; pass overwrite=True to replace it."
+            )
+        self._tools[tool.name] = tool
+
+    def visible(self) -> Mapping[str, ToolFunction]:
+        """Every tool of this extent and of those around it, in the order of registration."""
+        scopes: list[ToolScope] = []
+        scope: ToolScope | None = self
+        while scope is not None:
+            scopes.append(scope)
+            scope = scope._parent
+        return {name: tool for scope in reversed(scopes) for name, tool in scope._tools.items()}
+
+
+GLOBAL_TOOLS = ToolScope(None)
+"""Tools registered outside every run."""

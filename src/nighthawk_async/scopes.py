@@ -1,0 +1,245 @@
+"""`scope`: a part of a run in which some things are different (specification 10)."""
+
+import keyword
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import replace
+from types import MappingProxyType, TracebackType
+from typing import Literal, Unpack, cast
+
+from .configuration import StepExecutorConfiguration
+from .errors import NighthawkError
+from .policies.arguments import PolicyArguments, with_arguments
+from .runtime.environment import Environment, get_environment, using_environment
+from .runtime.nesting import inner_max_depth
+from .runtime.policies import Policies, active_policies, extent_events
+from .runtime.policy import InnerExtent
+from .runtime.step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
+from .runtime.tool_function import ToolScope
+from .runtime.tracing import identity_attributes, span
+from .runtime.usage_meter import UsageMeter
+
+__all__ = ["Scope", "scope"]
+
+
+class Scope:
+    """The extent of a scope; enter it with `with` or with `async with`. Gives the step executor in force.
+
+    Args:
+        resolve: Gives the environment inside for the one around.
+    """
+
+    def __init__(self, resolve: Callable[[Environment], Environment]) -> None:
+        self._resolve = resolve
+        self._outer = get_environment()
+        self._environment = resolve(self._outer)  # at once, so that bad arguments are refused here
+        self._stack = ExitStack()
+        self._async_stack = AsyncExitStack()
+        self._is_entered = False
+
+    def __enter__(self) -> StepExecutor:
+        with ExitStack() as stack:
+            self._enter_extent(stack)
+            for events in extent_events(self._environment.policies, "scope"):
+                stack.enter_context(events)
+            self._stack = stack.pop_all()
+        return self._environment.step_executor
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(exc_type, exc, traceback)
+
+    async def __aenter__(self) -> StepExecutor:
+        async with AsyncExitStack() as stack:
+            self._enter_extent(stack)
+            for events in extent_events(self._environment.policies, "scope"):
+                await stack.enter_async_context(events)
+            self._async_stack = stack.pop_all()
+        return self._environment.step_executor
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._async_stack.__aexit__(exc_type, exc, traceback)
+
+    def _enter_extent(self, stack: ExitStack | AsyncExitStack) -> None:
+        if self._is_entered:
+            raise NighthawkError(
+                "A scope can be entered once; call nighthawk_async.scope again for another scope."
+            )
+        self._is_entered = True
+        outer = get_environment()
+        if outer is not self._outer:  # what is in force counts when the scope is entered
+            self._environment = self._resolve(outer)
+        stack.enter_context(span("nighthawk.scope", identity_attributes(self._environment.execution_ref)))
+        stack.enter_context(using_environment(self._environment))
+        stack.enter_context(active_policies(self._environment.policies))
+
+
+def scope(
+    *,
+    scope_id: str | None = None,
+    mode: Literal["inherit", "replace"] = "inherit",
+    step_executor_configuration: StepExecutorConfiguration | None = None,
+    step_executor: StepExecutor | None = None,
+    max_depth: int | None = None,
+    system_prompt_suffix_fragments: Sequence[str] | None = None,
+    user_prompt_suffix_fragments: Sequence[str] | None = None,
+    implicit_references: Mapping[str, object] | None = None,
+    **policies: Unpack[PolicyArguments],
+) -> Scope:
+    """Carry out the steps inside with some things different.
+
+    Args:
+        scope_id: The id of the scope; None makes a new one.
+        mode: `inherit` appends fragments, adds hooks, checks and policies, merges references; `replace`
+            replaces what is given. None means no change in both modes; in `replace` mode an empty list or
+            mapping clears.
+        step_executor_configuration: Another configuration for the executor.
+        step_executor: Another executor.
+        max_depth: How many steps inside may be within each other; see `nighthawk_async.run`. Outer limits
+            hold as well, in both modes. None for no change.
+        system_prompt_suffix_fragments: Texts appended to system prompts.
+        user_prompt_suffix_fragments: Texts appended to user prompts.
+        implicit_references: Names and values that every block inside can use without mentioning them.
+        policies: `hooks`, `oversight`, `verify`, `human`, `permissions`, `budget`, `step_budget`,
+            `resilience`, `concurrent_mutation` and `policies`; see `PolicyArguments`.
+
+    Returns:
+        A context manager, for `with` and for `async with`, that gives the executor in force.
+
+    Raises:
+        NighthawkError: No run is active, the mode or an argument is not one of those above, the executor
+            takes no configuration, or a reference is already bound to something else.
+        ConfigurationError: The model of the configuration cannot be had.
+    """
+    if mode not in ("inherit", "replace"):
+        raise NighthawkError(f"mode must be 'inherit' or 'replace', not {mode!r}")
+    is_added = mode == "inherit"
+
+    def resolve(outer: Environment) -> Environment:
+        executor = _inner_executor(outer.step_executor, step_executor, step_executor_configuration)
+        return _inner_environment(
+            outer,
+            scope_id=scope_id,
+            executor=executor,
+            policies=with_arguments(outer.policies, policies, InnerExtent(executor, is_added=is_added)),
+            max_depth=max_depth,
+            system_prompt_suffix_fragments=system_prompt_suffix_fragments,
+            user_prompt_suffix_fragments=user_prompt_suffix_fragments,
+            implicit_references=implicit_references,
+            is_added=is_added,
+        )
+
+    return Scope(resolve)
+
+
+def _inner_environment(
+    outer: Environment,
+    *,
+    scope_id: str | None,
+    executor: StepExecutor,
+    policies: Policies,
+    max_depth: int | None,
+    system_prompt_suffix_fragments: Sequence[str] | None,
+    user_prompt_suffix_fragments: Sequence[str] | None,
+    implicit_references: Mapping[str, object] | None,
+    is_added: bool,
+) -> Environment:
+    """Return the environment of a scope.
+
+    Args:
+        outer: The environment around it.
+        scope_id: The id of the scope; None makes a new one.
+        executor: The executor inside.
+        policies: The policies inside.
+        max_depth: How many steps may be within each other; None for no change.
+        system_prompt_suffix_fragments: Texts appended to system prompts; None for no change.
+        user_prompt_suffix_fragments: Texts appended to user prompts; None for no change.
+        implicit_references: Names and values for every block inside; None for no change.
+        is_added: Whether what is given is added to what is around it, or replaces that.
+
+    Raises:
+        NighthawkError: An argument has a bad value, or a reference is already bound to something else.
+    """
+    return replace(
+        outer,
+        execution_ref=replace(outer.execution_ref, scope_id=_checked_scope_id(scope_id)),
+        step_executor=executor,
+        tool_scope=ToolScope(outer.tool_scope),
+        usage_meter=UsageMeter(outer.usage_meter),
+        max_depth=outer.max_depth if max_depth is None else inner_max_depth(outer.max_depth, max_depth),
+        policies=policies,
+        system_prompt_suffix_fragments=_fragments(
+            outer.system_prompt_suffix_fragments, system_prompt_suffix_fragments, is_added=is_added
+        ),
+        user_prompt_suffix_fragments=_fragments(
+            outer.user_prompt_suffix_fragments, user_prompt_suffix_fragments, is_added=is_added
+        ),
+        implicit_references=_references(outer.implicit_references, implicit_references, is_added=is_added),
+    )
+
+
+def _checked_scope_id(scope_id: str | None) -> str:
+    if scope_id is not None and not isinstance(cast("object", scope_id), str):
+        raise NighthawkError(f"scope_id must be a text, not {scope_id!r}")
+    return scope_id or uuid.uuid4().hex
+
+
+def _inner_executor(
+    current: StepExecutor, given: StepExecutor | None, configuration: StepExecutorConfiguration | None
+) -> StepExecutor:
+    """Return the executor of a scope.
+
+    Args:
+        current: The executor around it.
+        given: Another executor; None for no change.
+        configuration: Another configuration; None for no change.
+
+    Raises:
+        NighthawkError: It is no executor, or takes no configuration.
+        ConfigurationError: The model of the configuration cannot be had.
+    """
+    executor = current if given is None else given
+    check_executor(executor)
+    if configuration is None:
+        return executor
+    if not isinstance(executor, ConfigurableStepExecutor):
+        raise NighthawkError(
+            f"{type(executor).__name__} takes no StepExecutorConfiguration; pass step_executor=… instead."
+        )
+    return executor.with_configuration(configuration)
+
+
+def _fragments(current: tuple[str, ...], given: Sequence[str] | None, *, is_added: bool) -> tuple[str, ...]:
+    if given is None:
+        return current
+    if isinstance(given, str) or not all(isinstance(cast("object", text), str) for text in given):
+        raise NighthawkError(f"Prompt suffix fragments must be a sequence of texts, not {given!r}.")
+    return (*current, *given) if is_added else tuple(given)
+
+
+def _references(
+    current: Mapping[str, object], given: Mapping[str, object] | None, *, is_added: bool
+) -> Mapping[str, object]:
+    if given is None:
+        return current
+    for name in given:
+        if not _is_usable_name(name):
+            raise NighthawkError(f"The implicit reference {name!r} is no name a block can use.")
+        if is_added and name in current and current[name] is not given[name]:
+            raise NighthawkError(
+                f"The implicit reference {name!r} is already bound to another object; use mode='replace'."
+            )
+    return MappingProxyType({**current, **given} if is_added else dict(given))
+
+
+def _is_usable_name(name: object) -> bool:
+    return (
+        isinstance(name, str)
+        and name.isidentifier()
+        and not keyword.iskeyword(name)
+        and not name.startswith("__")
+    )

@@ -1,0 +1,125 @@
+"""The work of an agent on one step: its span, and what is below it."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from opentelemetry.trace import Span, SpanKind
+
+from ..catalog.telemetry_names import AGENT_SECONDS, OWN_AGENT
+from ..errors import ErrorKind
+from ..ports import Model
+from ..runtime.telemetry_settings import get_settings
+from ..runtime.tracing import end_span, error_type_of, execution_attributes, is_measured, start_span
+from ..types.messages import ToolCall, ToolResult
+from ..types.tools import ToolDefinition
+from ..types.usage import Usage
+from ..wire.redaction import find_secrets
+from .attributes import (
+    Attributes,
+    error_attributes,
+    find_endpoint,
+    find_settings,
+    model_attributes,
+    settings_attributes,
+    usage_attributes,
+)
+from .instruments import record_calls, record_duration
+from .tool_spans import ToolSpans
+
+__all__ = ["AgentSpan", "BeginToolCall", "ReportUsage"]
+
+BeginToolCall: TypeAlias = Callable[[ToolCall], Callable[[], Awaitable[ToolResult]]]
+"""Begins a tool call; await what it returns for the result."""
+
+ReportUsage: TypeAlias = Callable[[str, Usage], None]
+"""Counts the usage of one model request, by model id."""
+
+
+class AgentSpan:
+    """The span of an agent that works on a step. Made by `doors.invoked_agent`.
+
+    Args:
+        address: The address of the block, `python_module:function:number`.
+        model: The model; None for an agent of the user's own.
+        settings: The settings of its requests.
+    """
+
+    def __init__(self, address: str, model: Model | None, settings: Mapping[str, Any]) -> None:
+        names = self._names = get_settings().names
+        endpoint = find_endpoint(model, settings)
+        function = address.split(":")[1] if address.count(":") > 1 else address
+        self._attributes: Attributes = {names.operation: names.invoke_agent, names.agent_name: function}
+        if model is None:
+            self._attributes[names.provider] = OWN_AGENT
+        else:
+            self._attributes |= model_attributes(names, model.name, endpoint)
+        self._secrets = (*find_secrets(settings), *(() if endpoint is None else endpoint.secrets()))
+        self.span: Span = start_span(
+            f"{names.invoke_agent} {function}",
+            kind=SpanKind.INTERNAL,
+            attributes={
+                **self._attributes,
+                **settings_attributes(names, find_settings(model, settings)),
+                **execution_attributes(),
+                names.agent_id: address,
+            },
+        )
+        self._is_own = model is None
+        self._usage = Usage()
+        self._inferences = 0
+        self._tools: ToolSpans | None = None
+        self._began = time.perf_counter()
+
+    def watch_tools(self, begin: BeginToolCall, tools: Sequence[ToolDefinition]) -> BeginToolCall:
+        """Begin tool calls, each with a span.
+
+        Args:
+            begin: Begins a call.
+            tools: The tools on offer.
+        """
+        self._tools = ToolSpans(begin, tools, secrets=self._secrets, agent=self._attributes)
+        return self._tools.begin
+
+    def note_tool_failure(self, call: ToolCall, kind: ErrorKind) -> None:
+        """Take notice that the model is told of an error in a tool call.
+
+        Args:
+            call: The call.
+            kind: What kind of error it is.
+        """
+        if self._tools is not None:
+            self._tools.note_failure(call, kind)
+
+    def watch_usage(self, report: ReportUsage) -> ReportUsage:
+        """Count usage for the span as well.
+
+        Args:
+            report: Counts it.
+        """
+
+        def report_and_add(model_name: str, usage: Usage) -> None:
+            usage = usage.credible()
+            self._usage += usage
+            self._inferences += usage.requests if self._is_own else 1  # one's own agent reports as it likes
+            report(model_name, usage)
+
+        return report_and_add
+
+    def end(self, error: BaseException | None) -> None:
+        """End it, and what below it has not ended.
+
+        Args:
+            error: What ended it; None when the agent came to an outcome.
+        """
+        if self._tools is not None:
+            self._tools.close()
+        names, error_type = self._names, error_type_of(error)
+        if self._usage.requests:
+            self.span.set_attributes(usage_attributes(names, self._usage))
+        if names.agent_duration_metric is not None and is_measured():
+            seconds = time.perf_counter() - self._began
+            told = {**self._attributes, **error_attributes(names, error_type)}
+            record_duration(names.agent_duration_metric, seconds, told, bounds=AGENT_SECONDS)
+            record_calls(names, self._inferences, 0 if self._tools is None else self._tools.count, told)
+        end_span(self.span, names.error_type, error_type)

@@ -1,0 +1,48 @@
+"""The events that the conventions define: log records, which need no trace."""
+
+from collections.abc import Mapping
+from time import time_ns
+
+from opentelemetry import _logs, trace
+from opentelemetry._logs import LogRecord, SeverityNumber
+from opentelemetry.trace import Span
+from opentelemetry.util.types import AnyValue
+
+from ..runtime.tracing import LIBRARY, library_version
+
+__all__ = ["record_details", "record_exception"]
+
+
+def record_details(name: str, span: Span, attributes: Mapping[str, AnyValue]) -> None:
+    """Record what a request was, content included.
+
+    Args:
+        name: The name of the event.
+        span: The span of the request.
+        attributes: What it tells.
+    """
+    _record(name, SeverityNumber.DEBUG, span, attributes)
+
+
+def record_exception(name: str, span: Span, error: BaseException) -> None:
+    """Record what a request failed with, without the text of the error, which may quote data.
+
+    Args:
+        name: The name of the event.
+        span: The span of the request.
+        error: The error.
+    """
+    error_type = type(error)
+    told = {"exception.type": f"{error_type.__module__}.{error_type.__qualname__}"}
+    _record(name, SeverityNumber.WARN, span, told)
+
+
+def _record(name: str, severity: SeverityNumber, span: Span, attributes: Mapping[str, AnyValue]) -> None:
+    record = LogRecord(
+        event_name=name,
+        timestamp=time_ns(),
+        severity_number=severity,
+        context=trace.set_span_in_context(span),
+        attributes=attributes,
+    )
+    _logs.get_logger_provider().get_logger(LIBRARY, library_version()).emit(record)

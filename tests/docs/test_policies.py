@@ -1,0 +1,41 @@
+"""The tables of policies in the documentation say what the program says."""
+
+import re
+from pathlib import Path
+
+import nighthawk_async as nh
+from nighthawk_async.runtime.policy import Position
+
+PAGE = Path(__file__).parents[2] / "docs" / "oversight.md"
+
+IN_WORDS = {
+    Position.HOOKS: "hooks",
+    Position.OWN: "your own",
+    Position.OVERSIGHT: "oversight",
+    Position.VERIFICATION: "checks (`verify=…`)",
+    Position.PERMISSIONS: "permissions",
+    Position.BUDGETS: "budgets",
+    Position.ATTEMPTS: "the baseline (`resilience=…`)",
+    Position.PEOPLE: "people (`human=…`)",
+    Position.VISIBLE_NAMES: "visible names",
+    Position.SHARED_OBJECTS: "shared objects (`concurrent_mutation=…`)",
+}
+
+
+def first_column(heading: str) -> list[str]:
+    """The first column of the table below a heading, without its head."""
+    _, _, section = PAGE.read_text(encoding="utf-8").partition(f"\n{heading}\n")
+    table = re.findall(r"^\| (.*?) \|", section[: section.index("\n##")], re.MULTILINE)
+    return table[1:]
+
+
+def test_the_order_of_policies_is_that_of_the_page() -> None:
+    assert first_column("### The order of policies") == [IN_WORDS[position] for position in sorted(Position)]
+
+
+def test_the_page_lists_the_methods_that_a_policy_of_the_program_overrides() -> None:
+    methods = [name for name, value in vars(nh.Policy).items() if callable(value) and name[0] != "_"]
+    documented = [
+        name for cell in first_column("## Policies of your own") for name in re.findall(r"\w+", cell)
+    ]
+    assert documented[::2] == methods[: methods.index("active")]

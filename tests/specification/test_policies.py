@@ -1,0 +1,465 @@
+"""Policies of the program's own: what each method may do, in which order, and when."""
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import anyio
+import pytest
+
+import nighthawk_async as nh
+from nighthawk_async import hooks as nhh
+from nighthawk_async.testing import ScriptedExecutor, ScriptedModel, model_response, pass_response, tool_call
+
+pytestmark = pytest.mark.anyio
+
+Result = TypeVar("Result")
+
+DONE = tool_call("nh_outcome", kind="pass")
+
+
+@nh.natural_function
+async def act(result: int = 0) -> int:
+    """natural
+    Set <:result>.
+    """
+    return result
+
+
+@nh.natural_function
+async def answer() -> int:
+    """natural
+    Return the answer.
+    """
+
+
+def setting(expression: str) -> nh.ToolCall:
+    return tool_call("nh_assign", target_path="result", expression=expression)
+
+
+def running(*responses: Any, policies: Any = None, **arguments: Any) -> tuple[ScriptedModel, Any]:
+    model = ScriptedModel(responses or [model_response(setting("42"), DONE)])
+    executor = nh.AgentStepExecutor.from_model(model=model)
+    return model, nh.run(executor, policies=policies, **arguments)
+
+
+class Diary(nh.Policy):
+    """Writes down what it is called for."""
+
+    def __init__(self, name: str = "", pages: list[str] | None = None) -> None:
+        self.name = name
+        self.pages: list[str] = [] if pages is None else pages
+
+    def write(self, what: str) -> None:
+        self.pages.append(f"{self.name} {what}".strip())
+
+    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+        self.write("into step")
+        try:
+            return await proceed()
+        finally:
+            self.write("out of step")
+
+    async def before_request(self, call: nh.ModelCall) -> None:
+        self.write(f"before request to {call.model.name}")
+
+    async def after_request(self, call: nh.ModelCall) -> None:
+        requests = 0 if call.usage is None else call.usage.requests
+        self.write(f"after {requests} request: {call.finish_reason or type(call.error).__name__}")
+
+    async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+        self.write(f"before {call.name}")
+        return call
+
+    async def after_tool_call(self, result: nh.ToolResult) -> nh.ToolResult:
+        self.write(f"after {result.name}")
+        return result
+
+    async def before_commit(self, commit: nh.Commit) -> None:
+        self.write(f"before commit of {dict(commit.bindings)}")
+
+
+async def test_each_method_is_called_where_its_name_says() -> None:
+    diary = Diary()
+    model, run = running(model_response(setting("42")), model_response(DONE), policies=diary)
+    async with run:
+        assert await act() == 42
+    request = f"before request to {model.name}"
+    pages = diary.pages
+    assert (pages[:2], pages[-4:]) == (
+        ["into step", request],
+        [request, "after 1 request: tool_calls", "before commit of {'result': 42}", "out of step"],
+    )
+    # a call is carried out while the rest of its response still arrives, or after it
+    assert sorted(pages[2:-4]) == ["after 1 request: tool_calls", "after nh_assign", "before nh_assign"]
+    assert pages.index("before nh_assign") < pages.index("after nh_assign")
+
+
+async def test_policies_are_within_each_other_and_outer_ones_come_first() -> None:
+    pages: list[str] = []
+    _, run = running(policies=[Diary("outer", pages), Diary("middle", pages)])
+    async with run:
+        with nh.scope(policies=[Diary("inner", pages)]):
+            await act()
+    for asked, order in {
+        "into step": ["outer", "middle", "inner"],
+        "before request to scripted:model": ["outer", "middle", "inner"],
+        "after 1 request: tool_calls": ["inner", "middle", "outer"],
+        "before nh_assign": ["outer", "middle", "inner"],
+        "after nh_assign": ["inner", "middle", "outer"],
+        "before commit of {'result': 42}": ["outer", "middle", "inner"],
+        "out of step": ["inner", "middle", "outer"],
+    }.items():
+        assert [page.partition(" ")[0] for page in pages if page.endswith(asked)] == order, asked
+
+
+class Watch:
+    """Oversight that writes down what it is asked about."""
+
+    def __init__(self, pages: list[str]) -> None:
+        self.pages = pages
+
+    def inspect_tool_call(self, inspection: nh.ToolCallInspection) -> nh.Accept:
+        self.pages.append("oversight before nh_assign")
+        return nh.Accept()
+
+    def inspect_step_commit(self, commit: nh.StepCommit) -> nh.Accept:
+        self.pages.append("oversight before commit")
+        return nh.Accept()
+
+
+async def test_hooks_come_before_them_and_oversight_and_permissions_after() -> None:
+    pages: list[str] = []
+    hooks = nh.Hooks()
+    hooks.on(nhh.BeforeToolCall, lambda event: pages.append("hooks before nh_assign"))
+    hooks.on(nhh.PermissionDecided, lambda event: pages.append("permissions before nh_assign"))
+    hooks.on(nhh.AfterToolCall, lambda event: pages.append("hooks after nh_assign"))
+    hooks.on(nhh.BeforeCommit, lambda event: pages.append("hooks before commit"))
+    _, run = running(
+        model_response(setting("42")),
+        model_response(DONE),
+        policies=Diary("own", pages),
+        hooks=hooks,
+        oversight=Watch(pages),
+        permissions=nh.permissions(deny=["nh_assign"], default="allow"),
+    )
+    async with run:
+        await act()
+    assert [page for page in pages if "nh_assign" in page or "commit" in page] == [
+        "hooks before nh_assign",
+        "own before nh_assign",
+        "oversight before nh_assign",
+        "permissions before nh_assign",
+        "own after nh_assign",
+        "hooks after nh_assign",
+        "hooks before commit",
+        "own before commit of {}",
+        "oversight before commit",
+    ]
+
+
+async def test_what_it_sets_around_a_step_everything_in_the_step_sees() -> None:
+    customer: ContextVar[str] = ContextVar("customer", default="nobody")
+    seen: list[str] = []
+
+    async def look() -> None:
+        seen.append(customer.get())
+
+    def glance() -> None:
+        seen.append(customer.get())
+
+    class OnBehalf(nh.Policy):
+        async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+            token = customer.set("Ada")
+            try:
+                return await proceed()
+            finally:
+                customer.reset(token)
+
+    calls = (tool_call("nh_eval", expression="look()"), tool_call("nh_eval", expression="glance()"))
+    _, run = running(model_response(*calls), model_response(DONE), policies=OnBehalf())
+
+    @nh.natural_function
+    async def work() -> None:
+        """natural
+        Call <look> and <glance>.
+        """
+
+    async with run:
+        await work()
+        assert (seen, customer.get()) == (["Ada", "Ada"], "nobody")
+
+
+class Shorter(nh.Policy):
+    """Asks for less, and shows less."""
+
+    async def before_request(self, call: nh.ModelCall) -> None:
+        call.request = replace(call.request, settings={**call.request.settings, "max_tokens": 7})
+
+    async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+        return replace(call, arguments=call.arguments.replace("1 / 0", "42"))
+
+    async def after_tool_call(self, result: nh.ToolResult) -> nh.ToolResult:
+        return replace(result, content=("shown",))
+
+    async def before_commit(self, commit: nh.Commit) -> nh.Commit:
+        return commit.changed(bindings={"result": str(commit.bindings["result"] + 1)})
+
+
+async def test_what_it_changes_is_what_happens_and_a_commit_is_validated() -> None:
+    model, run = running(model_response(setting("1 / 0")), model_response(DONE), policies=Shorter())
+    async with run:
+        assert await act() == 43  # from the text "43"
+    assert model.requests[0].settings["max_tokens"] == 7
+    assert model.requests[1].messages[-1].content == ("shown",)
+
+
+async def test_a_value_that_does_not_fit_fails_the_step_and_names_the_policy() -> None:
+    class Wrong(nh.Policy):
+        async def before_commit(self, commit: nh.Commit) -> nh.Commit:
+            return commit.changed(bindings={"result": "a lot"})
+
+    _, run = running(policies=Wrong())
+    async with run:
+        with pytest.raises(nh.HookError, match=r"the commit as .*Wrong changed it failed") as caught:
+            await act()
+    assert "Wrong" in caught.value.hook
+
+
+async def test_a_call_that_it_refuses_is_not_carried_out_and_the_model_is_told_why() -> None:
+    class Polite(nh.Policy):
+        async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+            if "please" not in call.arguments:
+                raise nh.ToolBoundaryError(
+                    message="say please", kind="oversight", guidance="Write it as a comment."
+                )
+            return call
+
+    diary = Diary()
+    model, run = running(
+        model_response(setting("1")), model_response(setting("2 # please"), DONE), policies=[Polite(), diary]
+    )
+    async with run:
+        assert await act() == 2
+    (content,) = model.requests[1].messages[-1].content
+    assert "say please" in content
+    assert "Write it as a comment." in content
+    assert diary.pages.count("before nh_assign") == 1
+
+
+async def test_a_commit_that_it_rejects_goes_back_to_the_model() -> None:
+    class Even(nh.Policy):
+        async def before_commit(self, commit: nh.Commit) -> None:
+            if commit.bindings["result"] % 2:
+                raise nh.StepRejectedError(f"{commit.step_id}: {commit.bindings['result']} is odd")
+
+    model, run = running(
+        model_response(setting("1"), DONE), model_response(setting("2"), DONE), policies=Even()
+    )
+    async with run:
+        assert await act() == 2
+    assert "1 is odd" in str(model.requests[1].messages[-1])
+
+    executor = ScriptedExecutor(responses=[pass_response(result=1)])
+    async with nh.run(executor, policies=Even()):
+        with pytest.raises(nh.StepRejectedError, match="1 is odd"):
+            await act()
+
+
+async def test_a_return_expression_is_evaluated_once_and_only_if_nobody_is_against_it() -> None:
+    evaluated: list[int] = []
+
+    def compute() -> int:
+        evaluated.append(6 * 7)
+        return evaluated[-1]
+
+    @nh.natural_function
+    async def ask() -> int:
+        """natural
+        Return what <compute> gives.
+        """
+
+    class Doubled(nh.Policy):
+        async def before_commit(self, commit: nh.Commit) -> nh.Commit:
+            return commit.changed(return_value=commit.return_value * 2)
+
+    class Against(nh.Policy):
+        async def before_commit(self, commit: nh.Commit) -> None:
+            raise nh.StepRejectedError("no")
+
+    returned = model_response(tool_call("nh_outcome", kind="return", return_expression="compute()"))
+    _, run = running(returned, policies=Doubled())
+    async with run:
+        assert await ask() == 84
+        assert evaluated == [42]
+    _, run = running(*[returned] * 9, policies=[Doubled(), Against()])
+    async with run:
+        with pytest.raises(nh.StepRejectedError, match="no"):
+            await ask()
+    assert evaluated == [42]
+
+
+class TooLateError(Exception):
+    """What a program's own policy raises."""
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "around_step",
+        "before_request",
+        "after_request",
+        "before_tool_call",
+        "after_tool_call",
+        "before_commit",
+    ],
+)
+async def test_what_it_raises_leaves_the_step_bare_and_nothing_is_committed(method: str) -> None:
+    async def fail(*arguments: object) -> None:
+        raise TooLateError(method)
+
+    failing = type("Failing", (nh.Policy,), {method: fail})()
+    diary = Diary()
+    _, run = running(model_response(setting("42")), model_response(DONE), policies=[diary, failing])
+
+    @nh.natural_function
+    async def keep() -> int:
+        result = 0
+        try:
+            """natural
+            Set <:result>.
+            """
+        except TooLateError:
+            return result
+        return -1
+
+    async with run:
+        assert await keep() == 0
+    assert diary.pages[-1] == "out of step"
+
+
+async def test_proceeding_twice_and_returning_something_else_fail_the_step() -> None:
+    class Twice(nh.Policy):
+        async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+            await proceed()
+            return await proceed()
+
+    class Forgetful(nh.Policy):
+        async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+            await proceed()
+            return None  # type: ignore[return-value]
+
+    for policy, message in (
+        (Twice(), r"`proceed` once"),
+        (Forgetful(), r"Forgetful\.around_step must return"),
+    ):
+        _, run = running(policies=policy)
+        async with run:
+            with pytest.raises(nh.HookError, match=message):
+                await act()
+
+
+async def test_a_policy_that_cancels_the_step_cancels_what_the_step_does() -> None:
+    ended: list[str] = []
+
+    class Patience(nh.Policy):
+        def __init__(self) -> None:
+            self.scope = anyio.CancelScope()
+
+        async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+            with self.scope:
+                return await proceed()
+            raise TooLateError
+
+    patience = Patience()
+
+    async def sleep() -> None:
+        patience.scope.cancel()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("cancelled")
+
+    @nh.natural_function
+    async def wait_for_ever() -> None:
+        """natural
+        Call <sleep>.
+        """
+
+    _, run = running(model_response(tool_call("nh_eval", expression="sleep()")), policies=patience)
+    async with run:
+        with pytest.raises(TooLateError):
+            await wait_for_ever()
+    assert ended == ["cancelled"]
+
+
+async def test_a_scope_adds_its_policies_or_replaces_them_and_each_object_is_called_once() -> None:
+    pages: list[str] = []
+    outer, inner = Diary("outer", pages), Diary("inner", pages)
+    one = model_response(setting("1"), DONE)
+    _, run = running(*[one] * 4, policies=outer)
+
+    async def entered(**arguments: Any) -> list[str]:
+        pages.clear()
+        with nh.scope(**arguments):
+            await act()
+        return [page for page in pages if page.endswith("into step")]
+
+    async with run:
+        assert await entered(policies=[inner, outer]) == ["outer into step", "inner into step"]
+        assert await entered(policies=inner, mode="replace") == ["inner into step"]
+        assert await entered(policies=None, mode="replace") == ["outer into step"]
+        assert await entered(policies=[], mode="replace") == []
+
+
+async def test_a_run_inside_a_run_has_only_those_that_hold_there() -> None:
+    class Everywhere(Diary):
+        holds_in_inner_runs = True
+
+    pages: list[str] = []
+    executor = ScriptedExecutor(responses=[pass_response(result=1)])
+    async with (
+        nh.run(executor, policies=[Diary("here", pages), Everywhere("everywhere", pages)]),
+        nh.run(executor),
+    ):
+        await act()
+    assert {page.partition(" ")[0] for page in pages} == {"everywhere"}
+
+
+@pytest.mark.parametrize("bad", [Diary, object(), "policy", 7, [nh.Hooks()], [None]])
+async def test_what_is_no_policy_is_refused(bad: Any) -> None:
+    executor = ScriptedExecutor(responses=[])
+    with pytest.raises(nh.NighthawkError, match=r"policies must be objects of classes derived from"):
+        async with nh.run(executor, policies=bad):
+            pytest.fail("entered")
+    async with nh.run(executor):
+        with pytest.raises(nh.NighthawkError, match=r"policies must be objects of classes derived from"):
+            nh.scope(policies=bad)
+
+
+async def test_steps_at_the_same_time_share_one_policy_and_keep_their_own_context() -> None:
+    entered: ContextVar[int] = ContextVar("entered")
+    seen: list[int] = []
+
+    class Numbered(nh.Policy):
+        def __init__(self) -> None:
+            self.count = 0
+
+        async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+            self.count += 1
+            token = entered.set(self.count)
+            try:
+                return await proceed()
+            finally:
+                entered.reset(token)
+
+        async def before_commit(self, commit: nh.Commit) -> None:
+            seen.append(entered.get())
+
+    policy = Numbered()
+    executor = ScriptedExecutor(responses=[pass_response(result=1)] * 20)
+    async with nh.run(executor, policies=policy), anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(act)
+    assert (sorted(seen), policy.count) == (list(range(1, 21)), 20)

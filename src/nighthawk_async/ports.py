@@ -1,15 +1,27 @@
-"""The protocols that the runtime needs and others implement.
+"""What the runtime needs and others implement: models and their responses.
 
 The step executor protocols name `StepContext`, so they stand one floor up, in `runtime.step_executor`.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, runtime_checkable
+from time import perf_counter
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from msgspec import Struct
 
 from .types.model import ModelCapabilities, ModelEvent, ModelRequest
+from .types.usage import Usage
 
-__all__ = ["HasSettings", "Model"]
+__all__ = [
+    "AttemptUsage",
+    "AttemptsSource",
+    "ForwardedStream",
+    "HasSettings",
+    "Model",
+    "ResendCheck",
+    "ResponseStream",
+]
 
 
 @runtime_checkable
@@ -58,3 +70,107 @@ class HasSettings(Protocol):
             ConfigurationError: A setting is bad.
         """
         ...
+
+
+class AttemptUsage(Struct, frozen=True, kw_only=True):
+    """The known facts of one attempt at a request.
+
+    Args:
+        reported: The reported usage, counted as no request; None when none was reported.
+        may_have_consumed: Whether the provider may have worked on it: it was sent, and not turned away.
+    """
+
+    reported: Usage | None
+    may_have_consumed: bool
+
+
+AttemptsSource: TypeAlias = Callable[[], Sequence[AttemptUsage]]
+"""Gives the attempts at a request that were begun, oldest first, at any time."""
+
+ResendCheck: TypeAlias = Callable[[AttemptsSource], bool]
+"""Called before a request is sent again, with the attempts so far; returns whether there is room for that.
+
+It raises `BudgetExceededError` when there will be none, whatever others that are in progress give back.
+"""
+
+
+class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterator[ModelEvent]):
+    """A response that knows more about its request than its events say.
+
+    `Model.stream` may also return any other asynchronous context manager of an iterator; then this is what
+    counts.
+
+    Subclasses are not generators: no cancel scope is open while the caller holds the stream.
+    """
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage of the request so far, at any time and after its end; None when nothing was sent.
+
+        Events report nothing of a request that is cancelled before its first one.
+        """
+        return None
+
+    @property
+    def may_have_consumed(self) -> bool:
+        """Whether the provider may have worked on the request: it was sent, and not turned away."""
+        return True
+
+    @property
+    def arrived_at(self) -> float:
+        """When the piece with the last event arrived, by `time.perf_counter`: it may have held several."""
+        return perf_counter()
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether no model is asked, because the response was recorded."""
+        return False
+
+    def check_resends(self, check: ResendCheck) -> None:
+        """Ask before the request is sent again; called before the stream is entered.
+
+        Args:
+            check: The check to make.
+        """
+
+
+class ForwardedStream(ResponseStream):
+    """Another response, forwarded event by event. The subclass sets `source` before it enters it."""
+
+    source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]] | None = None
+    resend_check: ResendCheck | None = None
+    events: AsyncIterator[ModelEvent] | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage of the request so far, if the source knows it."""
+        return self.source.usage if isinstance(self.source, ResponseStream) else None
+
+    @property
+    def may_have_consumed(self) -> bool:
+        """Whether the provider may have worked on the request."""
+        return self.source.may_have_consumed if isinstance(self.source, ResponseStream) else True
+
+    @property
+    def arrived_at(self) -> float:
+        """When the piece with the last event arrived."""
+        return self.source.arrived_at if isinstance(self.source, ResponseStream) else perf_counter()
+
+    def check_resends(self, check: ResendCheck) -> None:
+        """Have the source ask before it sends the request again."""
+        self.resend_check = check
+
+    async def enter_source(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
+        """Enter the other response.
+
+        Args:
+            source: The other response.
+        """
+        self.source = source
+        if self.resend_check is not None and isinstance(source, ResponseStream):
+            source.check_resends(self.resend_check)
+        self.events = await source.__aenter__()
+
+    async def __anext__(self) -> ModelEvent:
+        assert self.events is not None
+        return await self.events.__anext__()

@@ -65,7 +65,7 @@ UNUSED_MODULES = (
     ),
     *("nighthawk_async.policies.attempts.attempts", "nighthawk_async.policies.attempts.retry_policy"),
     "nighthawk_async.runtime.retry_report",
-    *("nighthawk_async.policies.budgets.budget", "nighthawk_async.runtime.governed_stream"),
+    *("nighthawk_async.policies.budgets.budget", "nighthawk_async.executors.governed_stream"),
     *("nighthawk_async.policies.hooks.calls", "nighthawk_async.runtime.events"),
     *("nighthawk_async.policies.people.approvals", "nighthawk_async.policies.people.events"),
     *("nighthawk_async.policies.people.handler", "nighthawk_async.policies.people.terminal"),
@@ -74,6 +74,7 @@ UNUSED_MODULES = (
     *("nighthawk_async.policies.permissions.permissions", "nighthawk_async.scopes"),
     *("nighthawk_async.telemetry.agent", "nighthawk_async.telemetry.chat"),
     *("nighthawk_async.telemetry.content", "nighthawk_async.telemetry.instruments"),
+    "nighthawk_async.runtime.request_node",
     *("nighthawk_async.catalog.telemetry_names", "nighthawk_async.telemetry.tool_spans"),
 )
 """Our own that such a step does without."""

@@ -1,4 +1,4 @@
-"""Sending the requests of executors: policies, the live tree and telemetry around the source."""
+"""Sending the requests of executors, with whatever is active around them."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -8,7 +8,7 @@ from ..ports import Model
 from ..runtime.environment import find_environment
 from ..runtime.model_access import ask_source
 from ..runtime.policies import NO_POLICIES
-from ..telemetry.doors import traced_response
+from ..runtime.tracing import is_logged, is_measured, is_traced
 from ..types.model import ModelEvent, ModelRequest
 
 __all__ = ["open_stream"]
@@ -32,22 +32,10 @@ def open_stream(
     """
     environment = find_environment()
     policies = NO_POLICIES if environment is None else environment.policies
-    if policies.that("before_request") or policies.that("after_request"):
-        from ..runtime.governed_stream import (
-            GovernedStream,  # here, because most programs have no such policy
-        )
+    parent = find_node_writer()
+    has_span = is_traced() or is_measured() or is_logged()
+    if parent is None and not has_span and not policies.govern_requests:
+        return ask_source(model, request)
+    from .governed_stream import GovernedStream  # here, because most requests have nothing around them
 
-        stream = GovernedStream(model, request, policies, open_stream=_ask)
-    else:
-        stream = _ask(model, request)
-    node = find_node_writer()
-    if node is None:
-        return stream
-    from ..runtime.told_stream import ToldStream  # here, because most requests are watched by nobody
-
-    step = None if environment is None else environment.step
-    return ToldStream(stream, model, request, around=node, step=step)
-
-
-def _ask(model: Model, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[ModelEvent]]:
-    return traced_response(ask_source(model, request), model, request)
+    return GovernedStream(model, request, policies, parent=parent, is_traced=has_span)

@@ -2,11 +2,20 @@
 
 from ..catalog.request_cost import priced
 from ..errors import ModelError
-from ..ports import Model
-from ..runtime.told_usage import usage_so_far
+from ..ports import Model, ResponseStream
 from ..types.usage import Usage
 
-__all__ = ["unreported_usage", "usage_of_request"]
+__all__ = ["unreported_usage", "usage_of_request", "usage_so_far"]
+
+
+def usage_so_far(stream: object) -> Usage | None:
+    """The usage of a request, as far as its stream knows.
+
+    Args:
+        stream: What `open_stream`, or the model, returned; None when there is none.
+    """
+    usage = stream.usage if isinstance(stream, ResponseStream) else None
+    return None if usage is None else usage.credible()
 
 
 def usage_of_request(model: Model, stream: object, reported: Usage) -> Usage:

@@ -13,8 +13,8 @@ from types import TracebackType
 import anyio
 
 from ..errors import ModelError, ModelProviderError
+from ..ports import AttemptUsage, ResendCheck
 from ..runtime.environment import find_environment
-from ..runtime.resends import AttemptUsage, find_resend_check
 from ..runtime.told_step import tell_retry, told_waiting
 from ..runtime.tracing import record_failed_attempt
 from ..types.model import ModelEvent, ResponseFailed, UsageReported
@@ -55,10 +55,20 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         pool: Where connections come from.
         pacer: Says when an attempt may begin.
         limits: The time limits.
+        resend_check: Asked before the request is sent again; None for nobody.
     """
 
-    def __init__(self, plan: HttpRequestPlan, *, pool: HttpPool, pacer: Pacer, limits: TimeLimits) -> None:
+    def __init__(
+        self,
+        plan: HttpRequestPlan,
+        *,
+        pool: HttpPool,
+        pacer: Pacer,
+        limits: TimeLimits,
+        resend_check: ResendCheck | None,
+    ) -> None:
         self._plan = plan
+        self._check_resend = resend_check
         self._pool = pool
         self._pacer = pacer
         self._limits = limits
@@ -85,8 +95,8 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         failed = self.tally.failed
         if self._attempt is None:
             return failed
-        told, is_possible = self.tally.present, self._attempt.may_have_consumed
-        return [*failed, AttemptUsage(told=told, may_have_consumed=is_possible)]
+        is_possible = self._attempt.may_have_consumed
+        return [*failed, AttemptUsage(reported=self.tally.present, may_have_consumed=is_possible)]
 
     async def __aexit__(
         self,
@@ -192,8 +202,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         return delay
 
     def _may_be_sent_again(self, error: ModelError) -> bool:
-        check = find_resend_check()
-        if check is None or check(self.consumption):
+        if self._check_resend is None or self._check_resend(self.consumption):
             return True
         error.add_note("Not sent again: for now a budget has no room, because of what others have set aside.")
         return False

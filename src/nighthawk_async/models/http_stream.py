@@ -3,13 +3,14 @@
 Not a generator: no cancel scope is open while the caller holds the stream, only while it waits for something.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from ..errors import ModelError
+from ..ports import ResendCheck, ResponseStream
 from ..types.model import ModelEvent, UsageReported
 from ..types.usage import Usage
 from .http_attempts import BegunResponse, HttpAttempts, raise_failure
@@ -26,7 +27,7 @@ PoolSource: TypeAlias = Callable[[], AbstractAsyncContextManager[HttpPool]]
 """Gives the pool for one request; leaving the context manager says that the request is over."""
 
 
-class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], AsyncIterator[ModelEvent]):
+class HttpResponseStream(ResponseStream):
     """The events of one response. Entering it waits for the first output; see `ports.Model.stream`.
 
     Args:
@@ -42,8 +43,8 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
         self._attempts: HttpAttempts | None = None
         self._response: BegunResponse | None = None
         self._events: Iterator[ModelEvent] = iter(())
-        self.arrived_at = 0.0
-        """When the last piece of the response arrived; see `telemetry.responses`."""
+        self._arrived_at = 0.0
+        self._resend_check: ResendCheck | None = None
         self._entered: list[AbstractAsyncContextManager[Any]] = []
 
     @property
@@ -53,18 +54,29 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
 
     @property
     def may_have_consumed(self) -> bool:
-        """Whether the provider may have worked on the request; see `runtime.told_usage`."""
+        """Whether the provider may have worked on the request; see `ports.ResponseStream`."""
         return self._attempts is not None and self._attempts.may_have_consumed
+
+    @property
+    def arrived_at(self) -> float:
+        """When the last piece of the response arrived, by `time.perf_counter`."""
+        return self._arrived_at
+
+    def check_resends(self, check: ResendCheck) -> None:
+        """Ask before the request is sent again."""
+        self._resend_check = check
 
     async def __aenter__(self) -> Self:
         limits = TimeLimits(self._plan.settings, self._plan.endpoint.base_url.netloc)
         try:
             pool = await self._enter(self._pool_source())
             pacer = await self._enter(self._pacer_source(self._plan.pacing_key))
-            attempts = HttpAttempts(self._plan, pool=pool, pacer=pacer, limits=limits)
+            attempts = HttpAttempts(
+                self._plan, pool=pool, pacer=pacer, limits=limits, resend_check=self._resend_check
+            )
             self._attempts = await self._enter(attempts)
             self._response = await attempts.begin()
-            self.arrived_at = perf_counter()
+            self._arrived_at = perf_counter()
             self._events = iter(_with_usage_first(self._response, attempts))
         except BaseException as error:
             await self._leave(type(error), error, error.__traceback__)
@@ -103,7 +115,7 @@ class HttpResponseStream(AbstractAsyncContextManager["HttpResponseStream"], Asyn
                 event = next(self._events, None)
                 if event is None:
                     self._events = iter(await self._next_events(self._attempts, self._response))
-                    self.arrived_at = perf_counter()
+                    self._arrived_at = perf_counter()
                     event = next(self._events, None)
                 if event is not None:
                     return raise_failure(event)

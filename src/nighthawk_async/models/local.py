@@ -6,20 +6,22 @@ run.
 """
 
 import importlib.util
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any, TypeAlias
+from types import MappingProxyType, TracebackType
+from typing import Annotated, Any, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..catalog.local import GGUF_FILE, LOCAL_MODELS, LocalModelFacts
 from ..errors import ConfigurationError, UnknownModelError
+from ..ports import ForwardedStream, ResponseStream
 from ..runtime.model_access import needs_endpoint
 from ..runtime.shared_resources import shared_in_run
-from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
+from ..types.model import ModelCapabilities, ModelRequest
 from ..wire.openai_chat import OpenAIChatCodec
 from .capability_settings import overridden_capabilities
 from .endpoint import Endpoint, parse_base_url
@@ -159,8 +161,7 @@ class LocalModel:
         """
         return {**self._settings, **settings}
 
-    @asynccontextmanager
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[AsyncIterator[ModelEvent]]:
+    def stream(self, request: ModelRequest) -> ResponseStream:
         """Send a request and stream its response; see `ports.Model.stream`.
 
         Starts the server when it does not run, and waits for a turn at it.
@@ -173,12 +174,7 @@ class LocalModel:
             ModelError: The request failed.
         """
         fitted = replace(request, settings=_without_server_settings(request.settings))
-        async with (
-            self._server_source(self._launch) as server,
-            server.admit() as access,
-            self._http_model(access).stream(fitted) as events,
-        ):
-            yield events
+        return _LocalResponseStream(partial(self._server_source, self._launch), self._http_model, fitted)
 
     def _http_model(self, access: ServerAccess) -> HttpModel:
         return HttpModel(
@@ -193,6 +189,45 @@ class LocalModel:
             settings=self._settings,
             pool_source=self._pool_source,
         )
+
+
+class _LocalResponseStream(ForwardedStream):
+    """A response of the server on this machine, which may have to be started first.
+
+    Args:
+        server_source: Gives the server.
+        http_model: Gives the HTTP client for who has a turn at the server.
+        request: The request.
+    """
+
+    def __init__(
+        self,
+        server_source: Callable[[], AbstractAsyncContextManager[LocalServer]],
+        http_model: Callable[[ServerAccess], HttpModel],
+        request: ModelRequest,
+    ) -> None:
+        self._server_source = server_source
+        self._http_model = http_model
+        self._request = request
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            server = await stack.enter_async_context(self._server_source())
+            access = await stack.enter_async_context(server.admit())
+            stream = self._http_model(access).stream(self._request)
+            await self.enter_source(stream)
+            stack.push_async_exit(stream)
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        return await self._stack.__aexit__(exception_type, exception, traceback)
 
 
 def _facts(name: str) -> LocalModelFacts:

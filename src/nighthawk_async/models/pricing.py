@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from ..catalog.request_cost import cost_of
-from ..runtime.resends import AttemptUsage
+from ..ports import AttemptUsage
 from ..types.model import ModelPrice
 from ..types.usage import Usage
 
@@ -72,7 +72,7 @@ class UsageTally:
             self._lost += told
         elif may_have_consumed:
             self._lost = replace(self._lost, is_complete=False)
-        self.failed.append(AttemptUsage(told=told, may_have_consumed=may_have_consumed))
+        self.failed.append(AttemptUsage(reported=told, may_have_consumed=may_have_consumed))
         self._reported = None
 
     def unreported(self) -> Usage:

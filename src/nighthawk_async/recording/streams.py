@@ -14,8 +14,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from ..errors import ConfigurationError, ModelError
-from ..runtime.noted_stream import NotedStream
-from ..runtime.told_usage import usage_so_far
+from ..ports import ForwardedStream, ResponseStream
 from ..types.model import ModelEvent, ResponseFinished
 from ..types.usage import Usage
 from .errors import CassetteMissError
@@ -53,7 +52,7 @@ class ResponseRecord:
         return is_finished or self.has_ended or self.error is not None or self.is_broken
 
 
-class RecordingStream(NotedStream):
+class RecordingStream(ForwardedStream):
     """Hands a response on and keeps what it was.
 
     Args:
@@ -70,18 +69,11 @@ class RecordingStream(NotedStream):
         self._keep = keep
         self._record = ResponseRecord()
         self._began = 0.0
-        self._stream: AbstractAsyncContextManager[AsyncIterator[ModelEvent]] | None = None
-
-    @property
-    def usage(self) -> Usage | None:
-        """The usage of the request so far, if the model reports it; see `runtime.model_access.TellsUsage`."""
-        return usage_so_far(self._stream)
 
     async def __aenter__(self) -> Self:
         self._began = anyio.current_time()
         try:
-            self._stream = self._open_stream()
-            self._events = await self._stream.__aenter__()
+            await self.enter_source(self._open_stream())
         except BaseException as error:
             self._note_failure(error)
             self._finish()
@@ -96,23 +88,27 @@ class RecordingStream(NotedStream):
     ) -> bool | None:
         if isinstance(exception, anyio.get_cancelled_exc_class()):
             self._note_failure(exception)
-        assert self._stream is not None
+        assert self.source is not None
         try:
-            return await self._stream.__aexit__(exception_type, exception, traceback)
+            return await self.source.__aexit__(exception_type, exception, traceback)
         finally:
             self._finish()
 
-    def _note(self, event: ModelEvent) -> None:
-        self._record.events.append(event)
-
-    def _note_end(self, error: BaseException) -> None:
-        if isinstance(error, StopAsyncIteration):
+    async def __anext__(self) -> ModelEvent:
+        try:
+            event = await super().__anext__()
+        except StopAsyncIteration:
             self._record.has_ended = True
-        else:
+            raise
+        except BaseException as error:
             self._note_failure(error)
+            raise
+        self._record.events.append(event)
+        return event
 
     def _finish(self) -> None:
-        self._record.consumed = self.usage
+        usage = self.usage
+        self._record.consumed = None if usage is None else usage.credible()
         self._keep(self._record)
 
     def _note_failure(self, error: BaseException) -> None:
@@ -126,7 +122,7 @@ class RecordingStream(NotedStream):
             self._record.is_broken = True
 
 
-class ReplayStream(AbstractAsyncContextManager["ReplayStream"], AsyncIterator[ModelEvent]):
+class ReplayStream(ResponseStream):
     """Gives a recorded response again.
 
     A request that was cancelled while it was recorded waits for the same, as long as it took then and half a
@@ -136,9 +132,6 @@ class ReplayStream(AbstractAsyncContextManager["ReplayStream"], AsyncIterator[Mo
         exchange: The recording.
     """
 
-    is_replay = True
-    """No model is asked; see `telemetry.responses`."""
-
     def __init__(self, exchange: RecordedExchange) -> None:
         self._exchange = exchange
         self._events = deque(replay_events(exchange))
@@ -147,6 +140,11 @@ class ReplayStream(AbstractAsyncContextManager["ReplayStream"], AsyncIterator[Mo
     def usage(self) -> Usage | None:
         """The recorded usage of the request, if it was more than its events reported."""
         return replay_consumed(self._exchange)
+
+    @property
+    def is_replay(self) -> bool:
+        """True: no model is asked."""
+        return True
 
     async def __aenter__(self) -> Self:
         await checkpoint()

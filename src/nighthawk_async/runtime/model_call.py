@@ -2,10 +2,9 @@
 
 from typing import Protocol
 
-from ..ports import Model
+from ..ports import AttemptsSource, Model
 from ..types.model import FinishReason, ModelEvent, ModelRequest
 from ..types.usage import Usage
-from .resends import AttemptsSource
 
 __all__ = ["ModelCall", "RequestCharges"]
 
@@ -23,7 +22,7 @@ class RequestCharges(Protocol):
         ...
 
     def check_resend(self, attempts: AttemptsSource) -> bool:
-        """See `resends.ResendCheck`."""
+        """See `ports.ResendCheck`."""
         ...
 
     def settle(self, told: Usage | None, *, may_have_consumed: bool) -> Usage:

@@ -97,6 +97,11 @@ class Policies:
         return bool(self.that("guard_tool_call") or self.that("after_tool_call"))
 
     @property
+    def govern_requests(self) -> bool:
+        """Whether any of them looks at model requests."""
+        return bool(self.that("before_request") or self.that("after_request"))
+
+    @property
     def listeners(self) -> tuple[Listener, ...]:
         """Those who are told of events."""
         return tuple(listener for policy in self.that("listeners") for listener in policy.listeners())

@@ -1,34 +1,15 @@
 """Entry points of telemetry, which is loaded where somebody traces or measures."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..ports import Model
-from ..runtime.tracing import is_logged, is_measured, is_traced, using_span
-from ..types.model import ModelEvent, ModelRequest
+from ..runtime.tracing import is_measured, is_traced, using_span
 
 if TYPE_CHECKING:
     from .agent import AgentSpan
 
-__all__ = ["invoked_agent", "traced_response"]
-
-Response: TypeAlias = AbstractAsyncContextManager[AsyncIterator[ModelEvent]]
-
-
-def traced_response(response: Response, model: Model, request: ModelRequest) -> Response:
-    """A response to a request, with a span, metrics and events where somebody wants them.
-
-    Args:
-        response: The response.
-        model: The model.
-        request: The request.
-    """
-    if not (is_traced() or is_measured() or is_logged()):
-        return response
-    from .traced_stream import traced_stream
-
-    return traced_stream(response, model, request)
+__all__ = ["invoked_agent"]
 
 
 class invoked_agent:  # noqa: N801  (a context manager that reads as a function at its call)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeVar
 
 from ...errors import BudgetExceededError
+from ...ports import AttemptsSource
 from ...runtime.environment import find_environment, get_environment
 from ...runtime.error_causes import with_causes
 from ...runtime.model_call import ModelCall
 from ...runtime.policies import Policies
 from ...runtime.policy import Policy, Position
-from ...runtime.resends import AttemptsSource
 from ...runtime.tool_function import ToolFunction
 from ...types.messages import ToolCall
 from ...types.model import ModelEvent

@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from ...catalog.request_cost import Prices, highest_cost, known_cost, priced
 from ...errors import ConfigurationError
-from ...ports import HasSettings, Model
+from ...ports import AttemptsSource, HasSettings, Model
 from ...prompt.tokens import TokenCounter
 from ...runtime.request_bound import (
     RequestBound,
@@ -28,7 +28,6 @@ from ...runtime.request_bound import (
     reasons,
     request_text,
 )
-from ...runtime.resends import AttemptsSource
 from ...threads import thread_limiter
 from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
 from ...types.usage import Usage
@@ -150,7 +149,7 @@ class BudgetedRequest:
             return [self._part(told, arrived, may_have_consumed=may_have_consumed, requests=1)]
         texts = [*[""] * (len(attempts) - 1), arrived]
         parts = [
-            self._part(attempt.told, text, may_have_consumed=attempt.may_have_consumed)
+            self._part(attempt.reported, text, may_have_consumed=attempt.may_have_consumed)
             for attempt, text in zip(attempts, texts, strict=True)
         ]
         parts = [part for part in parts if part.input_tokens or part.output_tokens] or [Usage()]

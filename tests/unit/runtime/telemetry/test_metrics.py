@@ -13,6 +13,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import nighthawk_async as nh
 from nighthawk_async import observe
+from nighthawk_async.ports import ResponseStream
 from nighthawk_async.runtime.tracing import is_measured, is_traced
 from nighthawk_async.testing import (
     ModelReply,
@@ -187,34 +188,39 @@ async def test_a_replayed_response_has_taken_no_tokens_and_no_time(
     assert points["gen_ai.client.operation.duration"][0].count == 1
 
 
-class InPieces:
-    """Answers in two pieces of several events each; the first one has lain here for a long time."""
+class Pieces(ResponseStream):
+    """Two pieces of several events each; the first one has lain here for a long time."""
 
-    name = "in:pieces"
-    capabilities = nh.ModelCapabilities()
-
-    def stream(self, request: nh.ModelRequest) -> "InPieces":
-        arrivals = iter([time.perf_counter() - 1000.0, time.perf_counter() + 1000.0])
+    def __init__(self) -> None:
         events = (nh.TextDelta(text="o"), *model_response(OUTCOME, text="ne").events)
-        self._pieces = iter([(next(arrivals), events[:2]), (next(arrivals), events[2:])])
+        now = time.perf_counter()
+        self._pieces = iter([(now - 1000.0, events[:2]), (now + 1000.0, events[2:])])
         self._events: list[nh.ModelEvent] = []
-        return self
+        self._arrived_at = 0.0
 
-    async def __aenter__(self) -> "InPieces":
-        return self
+    @property
+    def arrived_at(self) -> float:
+        return self._arrived_at
 
     async def __aexit__(self, *exc_details: object) -> None: ...
 
-    def __aiter__(self) -> "InPieces":
-        return self
-
     async def __anext__(self) -> nh.ModelEvent:
         if not self._events:
-            self.arrived_at, events = next(self._pieces, (0.0, ()))
+            self._arrived_at, events = next(self._pieces, (0.0, ()))
             self._events = list(events)
         if not self._events:
             raise StopAsyncIteration
         return self._events.pop(0)
+
+
+class InPieces:
+    """Answers in pieces."""
+
+    name = "in:pieces"
+    capabilities = nh.ModelCapabilities()
+
+    def stream(self, request: nh.ModelRequest) -> Pieces:
+        return Pieces()
 
 
 async def test_a_piece_counts_once_and_from_the_moment_when_somebody_waited_for_it(

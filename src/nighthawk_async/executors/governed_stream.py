@@ -1,0 +1,256 @@
+"""One model request with everything that is active around it: policies, charges, its node and its span.
+
+    node -> before_request -> span -> the model … events … -> settle -> span -> after_request -> node
+
+However the request ends, what it is charged to is settled at once, before anything else is waited for.
+"""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, nullcontext
+from time import perf_counter
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from ..catalog.request_cost import priced
+from ..errors import ConnectTimeoutError, HookError, ModelError, ModelStatusError
+from ..observation import NodeWriter
+from ..ports import ForwardedStream, Model, ResponseStream
+from ..runtime.environment import find_environment
+from ..runtime.model_access import ask_source
+from ..runtime.model_call import ModelCall
+from ..runtime.policies import Policies
+from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
+from ..types.usage import Usage
+from .request_usage import usage_so_far
+
+if TYPE_CHECKING:
+    from ..runtime.request_node import RequestNode
+    from ..telemetry.chat import ChatSpan
+
+__all__ = ["GovernedStream"]
+
+_LOGGER = logging.getLogger("nighthawk")
+
+
+class GovernedStream(ForwardedStream):
+    """The events of one response; see `ports.Model.stream`.
+
+    What the caller does while it holds the stream is below neither its node nor its span.
+
+    Args:
+        model: The model.
+        request: The request.
+        policies: The active policies.
+        parent: The node around the request; None when nobody watches.
+        is_traced: Whether it has a span.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        request: ModelRequest,
+        policies: Policies,
+        *,
+        parent: NodeWriter | None,
+        is_traced: bool,
+    ) -> None:
+        self._call = ModelCall(model, request)
+        self._before = policies.that("before_request")
+        self._after = policies.that("after_request")
+        self._parent = parent
+        self._is_traced = is_traced
+        self._node: RequestNode | None = None
+        self._chat: ChatSpan | None = None
+        self._failure: Exception | None = None
+        self._reported: Usage | None = None
+        self._settled: Usage | None = None
+        self._pricing_error: Exception | None = None
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage of the request so far; once it is over, what it was charged as, estimates included."""
+        if self._settled is not None:
+            return self._settled
+        if self.source is None and self._before:
+            return Usage()  # certain, so that nobody takes it for a request of which nothing was reported
+        return self._known_usage()
+
+    async def __aenter__(self) -> Self:
+        node = self._node = self._begin_node()
+        try:
+            with nullcontext() if node is None else node.active():
+                await self._open()
+        except BaseException as error:
+            self._end_node(error)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        try:
+            is_swallowed = await self._close(exception_type, exception, traceback)
+        except BaseException as error:
+            self._end_node(error)
+            raise
+        self._end_node(exception, has_failed=False)
+        return is_swallowed
+
+    async def __anext__(self) -> ModelEvent:
+        assert self.events is not None
+        chat, waited_since = self._chat, perf_counter()
+        try:
+            with nullcontext() if chat is None else chat.current():
+                event = await self.events.__anext__()
+        except StopAsyncIteration:
+            raise
+        except Exception as error:
+            self._failure = error
+            raise
+        if chat is not None:
+            chat.note(event, waited_since=waited_since, arrived_at=self.arrived_at)
+        self._note(event)
+        return event
+
+    def _begin_node(self) -> "RequestNode | None":
+        if self._parent is None:
+            return None
+        from ..runtime.request_node import RequestNode  # here, because most requests are watched by nobody
+
+        environment = find_environment()
+        step = None if environment is None else environment.step
+        return RequestNode(self._call.model, self._call.request, parent=self._parent, step=step)
+
+    async def _open(self) -> None:
+        call = self._call
+        try:
+            for policy in self._before:
+                await policy.before_request(call)
+        except BaseException as error:
+            self._settle(error)
+            raise
+        try:
+            if call.charges is not None:
+                self.check_resends(call.charges.check_resend)
+            await self._enter(ask_source(call.model, call.request))
+        except BaseException as error:
+            self._settle(error)
+            await self._call_after(error, error)
+            raise
+
+    async def _enter(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
+        if not self._is_traced:
+            await self.enter_source(source)
+            return
+        from ..telemetry.chat import ChatSpan  # here, because most requests are traced by nobody
+
+        is_replay = isinstance(source, ResponseStream) and source.is_replay
+        chat = self._chat = ChatSpan(self._call.model, self._call.request, is_replay=is_replay)
+        try:
+            with chat.current():
+                await self.enter_source(source)
+        except BaseException as error:
+            chat.end(error, usage_so_far(source))
+            raise
+
+    async def _close(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        assert self.source is not None
+        try:
+            self._settle(exception)
+            if self._chat is not None:
+                self._chat.end(self._failure, usage_so_far(self.source))
+        finally:
+            try:
+                is_swallowed = await self.source.__aexit__(exception_type, exception, traceback)
+            except BaseException as error:
+                await self._call_after(error, error)
+                raise
+        await self._call_after(exception, self._failure)
+        if exception is None and self._pricing_error is not None:
+            raise self._pricing_error
+        return is_swallowed
+
+    def _note(self, event: ModelEvent) -> None:
+        call = self._call
+        if isinstance(event, UsageReported):
+            self._reported = event.usage
+        elif isinstance(event, ResponseFinished):
+            call.finish_reason = event.reason
+        if call.charges is not None:
+            call.charges.note(event)
+        if self._node is not None:
+            self._node.note(event)
+
+    def _settle(self, leaving: BaseException | None) -> None:
+        """Charge the request. That it cannot be priced takes the place of nothing that leaves.
+
+        Args:
+            leaving: What leaves the stream.
+        """
+        charges, self._call.charges = self._call.charges, None
+        if charges is None:
+            return
+        known, is_possible = self._known_usage(), self.source is not None and self.may_have_consumed
+        if known is None and self.events is None and leaving is not None and self._was_turned_away(leaving):
+            is_possible = False
+            if isinstance(leaving, ModelStatusError):
+                known = Usage(requests=1, retries=leaving.retries)
+        self._settled = charges.settle(known, may_have_consumed=is_possible)
+        self._pricing_error = charges.pricing_error
+        if self._pricing_error is not None and leaving is not None:
+            name = self._call.model.name
+            _LOGGER.warning("%s: a request could not be priced: %r", name, self._pricing_error)
+
+    def _was_turned_away(self, error: BaseException) -> bool:
+        """Whether a request that could not be opened, and of which nothing is known, has consumed nothing."""
+        if isinstance(self.source, ResponseStream):
+            return True  # it would know that something was sent
+        if isinstance(error, ModelError):
+            return isinstance(error, ConnectTimeoutError | ModelStatusError)
+        return isinstance(error, Exception)
+
+    def _known_usage(self) -> Usage | None:
+        usage = usage_so_far(self.source) or self._reported
+        return None if usage is None else priced(usage, self._call.model.capabilities.price)
+
+    async def _call_after(self, ending: BaseException | None, failure: BaseException | None) -> None:
+        """Let policies see how the request has ended, unless it was cancelled.
+
+        Args:
+            ending: What leaves the stream; it stays the primary error when a hook fails as well.
+            failure: What the request failed with.
+        """
+        if ending is not None and not isinstance(ending, Exception):
+            return
+        call = self._call
+        call.usage = self.usage
+        call.error = failure if isinstance(failure, Exception) else None
+        try:
+            for policy in reversed(self._after):
+                await policy.after_request(call)
+        except HookError as error:
+            if ending is None:
+                raise
+            ending.add_note(str(error))
+
+    def _end_node(self, leaving: BaseException | None, *, has_failed: bool = True) -> None:
+        """End the node.
+
+        Args:
+            leaving: What leaves the stream.
+            has_failed: Whether the request has failed with it, and not the caller.
+        """
+        if self._node is None:
+            return
+        if has_failed and self._failure is None and isinstance(leaving, Exception):
+            self._failure = leaving
+        self._node.end(self._failure, leaving, self.usage)

@@ -1,0 +1,189 @@
+"""The node of a model request in the live tree, with previews of the request and of its response.
+
+The whole conversation would be shown again with every request, so only its last message is.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from ..catalog.request_cost import priced
+from ..errors import ModelError
+from ..observation import NodeWriter, using_node_writer
+from ..ports import Model
+from ..types.content import UserContent
+from ..types.messages import AssistantMessage, Message, UserMessage
+from ..types.model import (
+    ModelEvent,
+    ModelRequest,
+    ReasoningDelta,
+    ResponseFinished,
+    TextDelta,
+    ToolCallArgumentsDelta,
+    ToolCallCompleted,
+    ToolCallStarted,
+    UsageReported,
+)
+from ..types.usage import Usage
+from .step import Step
+
+__all__ = ["RequestNode"]
+
+_SHOWN_SETTINGS = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "service_tier")
+"""The others may hold a key."""
+
+_MAX_CHARACTERS = 10_000
+_MAX_CALLS = 100
+
+
+class RequestNode:
+    """The node of one request, from before it is sent until its response is over.
+
+    Args:
+        model: The model.
+        request: What it is asked.
+        parent: The node around it.
+        step: The step in progress; None outside a step. The text of a request right below its node is part of
+            the transcript of the step.
+    """
+
+    __slots__ = ("_call_keys", "_calls_with_text", "_glance", "_is_finished", "_node", "_price", "_reported")
+
+    def __init__(self, model: Model, request: ModelRequest, *, parent: NodeWriter, step: Step | None) -> None:
+        self._price = model.capabilities.price
+        self._glance = _Glance()
+        self._reported: Usage | None = None
+        self._is_finished = False
+        self._call_keys: dict[int, str] = {}
+        self._calls_with_text: set[int] = set()
+        self._node = parent.begin_child(
+            "model_request",
+            model.name,
+            inputs=_inputs(request),
+            attributes=_attributes(model.name, step),
+            speaks_above=step is not None and step.actor.node is parent,
+        )
+
+    def active(self) -> using_node_writer:
+        """Make it the node that what happens next is below, while the response is opened."""
+        return using_node_writer(self._node)
+
+    def note(self, event: ModelEvent) -> None:
+        """Show an event of the response."""
+        self._glance.note(event)
+        match event:
+            case TextDelta():
+                self._node.write("text", event.text)
+            case ReasoningDelta():
+                self._node.write("reasoning", event.text)
+            case ToolCallStarted():
+                self._call_keys[event.index] = f"{event.name}#{event.id}"
+            case ToolCallArgumentsDelta():
+                self._calls_with_text.add(event.index)
+                self._node.write("tool_call", event.fragment, key=self._call_keys.get(event.index))
+            case ToolCallCompleted():
+                if event.index not in self._calls_with_text:
+                    key = f"{event.call.name}#{event.call.id}"
+                    self._node.write("tool_call", event.call.arguments, key=key)
+            case UsageReported():
+                self._reported = event.usage
+                self._node.set_usage(priced(event.usage, self._price))
+            case ResponseFinished():
+                self._is_finished = True
+                self._show_finished(event)
+            case _:
+                pass
+
+    def end(self, failure: Exception | None, leaving: BaseException | None, usage: Usage | None) -> None:
+        """End it: what its caller broke off was cancelled.
+
+        Args:
+            failure: What the request failed with; None when it did not.
+            leaving: What leaves the stream.
+            usage: What the request used; None when nobody knows better than its events.
+        """
+        self._node.set_usage(priced(usage or self._reported or _unreported(failure), self._price))
+        if failure is not None:
+            self._node.set_attributes({"error.type": type(failure).__name__})
+            self._node.end("failed", error=failure)
+        elif self._is_finished:
+            self._node.end("completed", outputs=self._glance.outputs())
+        else:
+            self._node.end("cancelled", error=leaving)
+
+    def _show_finished(self, event: ResponseFinished) -> None:
+        attributes: dict[str, str | int | float | bool] = {"gen_ai.response.finish_reasons": event.reason}
+        if event.response_id is not None:
+            attributes["gen_ai.response.id"] = event.response_id
+        if event.model_name is not None:
+            attributes["gen_ai.response.model"] = event.model_name
+        self._node.set_attributes(attributes)
+
+
+def _inputs(request: ModelRequest) -> Mapping[str, object]:
+    """Return the number of messages, the last of them, and the settings that shape the answer.
+
+    Args:
+        request: The request.
+    """
+    inputs: dict[str, object] = {"messages": len(request.messages)}
+    if request.messages:
+        inputs["last_message"] = "\n".join(_texts(request.messages[-1]))
+    inputs.update((name, request.settings[name]) for name in _SHOWN_SETTINGS if name in request.settings)
+    return inputs
+
+
+class _Glance:
+    """Preview of a response: its finish reason, the beginning of its text, and the called tools."""
+
+    __slots__ = ("_calls", "_finish_reason", "_room", "_texts")
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._room = _MAX_CHARACTERS
+        self._calls: list[str] = []
+        self._finish_reason: str | None = None
+
+    def note(self, event: ModelEvent) -> None:
+        """Take note of an event of the response."""
+        if isinstance(event, TextDelta) and self._room > 0:
+            self._texts.append(event.text[: self._room])
+            self._room -= len(event.text)
+        elif isinstance(event, ToolCallCompleted) and len(self._calls) < _MAX_CALLS:
+            self._calls.append(event.call.name)
+        elif isinstance(event, ResponseFinished):
+            self._finish_reason = event.reason
+
+    def outputs(self) -> Mapping[str, object]:
+        """Return the response so far."""
+        shown = {
+            "finish_reason": self._finish_reason,
+            "text": "".join(self._texts),
+            "tool_calls": self._calls,
+        }
+        return {name: value for name, value in shown.items() if value}
+
+
+def _texts(message: Message) -> Iterator[str]:
+    if isinstance(message, AssistantMessage):
+        yield message.text[:_MAX_CHARACTERS]
+    elif isinstance(message, UserMessage):
+        yield from _content_texts(message.content)
+    else:
+        for result in message.results:
+            yield from _content_texts(result.content)
+
+
+def _content_texts(content: tuple[UserContent, ...]) -> Iterator[str]:
+    for item in content:
+        yield item[:_MAX_CHARACTERS] if isinstance(item, str) else f"<{type(item).__name__}>"
+
+
+def _attributes(model_name: str, step: Step | None) -> dict[str, str]:
+    attributes = {"gen_ai.request.model": model_name.partition(":")[2] or model_name}
+    execution_id = None if step is None else step.context.execution_ref.execution_id
+    return attributes if execution_id is None else {**attributes, "execution.id": execution_id}
+
+
+def _unreported(failure: Exception | None) -> Usage:
+    """The usage of a request of which nothing was reported, as executors count it."""
+    retries = failure.retries if isinstance(failure, ModelError) else 0
+    return Usage(requests=1, retries=retries, is_complete=False)

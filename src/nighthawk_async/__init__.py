@@ -92,7 +92,7 @@ _load, __dir__, __all__ = attach_exports(
         "runtime.blocking": ("blocking",),
         "policies.budgets.budget": ("Budget", "budget"),
         "policies.budgets.terms": ("BudgetAmounts", "BudgetLimits"),
-        "runtime.commit": ("Commit",),
+        "runtime.commit": ("StepCommit",),
         "runtime.environment": (
             "get_current_step_actor",
             "get_current_step_context",
@@ -111,7 +111,6 @@ _load, __dir__, __all__ = attach_exports(
             "Oversight",
             "Reject",
             "Rewrite",
-            "StepCommit",
             "ToolCallInspection",
         ),
         "policies.oversight.verification": ("Continue", "Proposal", "Verification", "verification"),

@@ -65,7 +65,7 @@ from .parallel import (
 from .pickling import UnpicklableError
 from .policies.budgets.budget import Budget, budget
 from .policies.budgets.terms import BudgetAmounts, BudgetLimits
-from .policies.oversight.inspection import Accept, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
+from .policies.oversight.inspection import Accept, Oversight, Reject, Rewrite, ToolCallInspection
 from .policies.oversight.policy import get_oversight
 from .policies.oversight.verification import Continue, Proposal, Verification, verification
 from .policies.permissions.call import PermissionCall
@@ -75,7 +75,7 @@ from .policies.shared_objects.report import ConcurrentMutationWarning, MutationR
 from .ports import Model
 from .runs import run
 from .runtime.blocking import blocking
-from .runtime.commit import Commit
+from .runtime.commit import StepCommit
 from .runtime.environment import (
     get_current_step_actor,
     get_current_step_context,
@@ -187,7 +187,6 @@ __all__ = [
     "BudgetExceededError",
     "BudgetLimits",
     "CacheLifetime",
-    "Commit",
     "ConcurrentMutationWarning",
     "ConfigurationError",
     "ConnectTimeoutError",

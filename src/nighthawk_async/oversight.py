@@ -13,7 +13,6 @@ from .policies.oversight.inspection import (
     Oversight,
     Reject,
     Rewrite,
-    StepCommit,
     ToolCallInspection,
 )
 from .policies.oversight.verification import (
@@ -25,6 +24,7 @@ from .policies.oversight.verification import (
     Verify,
     verification,
 )
+from .runtime.commit import StepCommit
 from .types.outcomes import Abort
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What the runtime needs and others implement: models and their responses.
+"""Models and their responses, which the runtime needs and others implement.
 
 The step executor protocols name `StepContext`, so they stand one floor up, in `runtime.step_executor`.
 """
@@ -118,7 +118,7 @@ class ResponseStream(AbstractAsyncContextManager["ResponseStream"], AsyncIterato
 
     @property
     def arrived_at(self) -> float:
-        """When the piece with the last event arrived, by `time.perf_counter`: it may have held several."""
+        """The arrival of the piece with the last event, by `time.perf_counter`: it may have held several."""
         return perf_counter()
 
     @property
@@ -153,7 +153,7 @@ class ForwardedStream(ResponseStream):
 
     @property
     def arrived_at(self) -> float:
-        """When the piece with the last event arrived."""
+        """The arrival of the piece with the last event, by `time.perf_counter`."""
         return self.source.arrived_at if isinstance(self.source, ResponseStream) else perf_counter()
 
     def check_resends(self, check: ResendCheck) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import anyio
@@ -76,7 +76,7 @@ class Diary(nh.Policy):
         self.write(f"after {result.name}")
         return result
 
-    async def before_commit(self, commit: nh.Commit) -> None:
+    async def before_commit(self, commit: nh.StepCommit) -> None:
         self.write(f"before commit of {dict(commit.bindings)}")
 
 
@@ -203,7 +203,7 @@ class Shorter(nh.Policy):
     async def after_tool_call(self, result: nh.ToolResult) -> nh.ToolResult:
         return replace(result, content=("shown",))
 
-    async def before_commit(self, commit: nh.Commit) -> nh.Commit:
+    async def before_commit(self, commit: nh.StepCommit) -> nh.StepCommit:
         return commit.changed(bindings={"result": str(commit.bindings["result"] + 1)})
 
 
@@ -217,7 +217,7 @@ async def test_what_it_changes_is_what_happens_and_a_commit_is_validated() -> No
 
 async def test_a_value_that_does_not_fit_fails_the_step_and_names_the_policy() -> None:
     class Wrong(nh.Policy):
-        async def before_commit(self, commit: nh.Commit) -> nh.Commit:
+        async def before_commit(self, commit: nh.StepCommit) -> nh.StepCommit:
             return commit.changed(bindings={"result": "a lot"})
 
     _, run = running(policies=Wrong())
@@ -250,7 +250,7 @@ async def test_a_call_that_it_refuses_is_not_carried_out_and_the_model_is_told_w
 
 async def test_a_commit_that_it_rejects_goes_back_to_the_model() -> None:
     class Even(nh.Policy):
-        async def before_commit(self, commit: nh.Commit) -> None:
+        async def before_commit(self, commit: nh.StepCommit) -> None:
             if commit.bindings["result"] % 2:
                 raise nh.StepRejectedError(f"{commit.step_id}: {commit.bindings['result']} is odd")
 
@@ -281,11 +281,11 @@ async def test_a_return_expression_is_evaluated_once_and_only_if_nobody_is_again
         """
 
     class Doubled(nh.Policy):
-        async def before_commit(self, commit: nh.Commit) -> nh.Commit:
+        async def before_commit(self, commit: nh.StepCommit) -> nh.StepCommit:
             return commit.changed(return_value=commit.return_value * 2)
 
     class Against(nh.Policy):
-        async def before_commit(self, commit: nh.Commit) -> None:
+        async def before_commit(self, commit: nh.StepCommit) -> None:
             raise nh.StepRejectedError("no")
 
     returned = model_response(tool_call("nh_outcome", kind="return", return_expression="compute()"))
@@ -413,6 +413,23 @@ async def test_a_scope_adds_its_policies_or_replaces_them_and_each_object_is_cal
         assert await entered(policies=[], mode="replace") == []
 
 
+async def test_data_classes_that_are_equal_are_two_policies() -> None:
+    pages: list[str] = []
+
+    @dataclass
+    class Stamp(nh.Policy):
+        text: str
+
+        async def before_commit(self, commit: nh.StepCommit) -> None:
+            pages.append(self.text)
+
+    stamps = [Stamp("a"), Stamp("a")]
+    _, run = running(policies=[*stamps, stamps[0]])
+    async with run:
+        await act()
+    assert pages == ["a", "a"]
+
+
 async def test_a_run_inside_a_run_has_only_those_that_hold_there() -> None:
     class Everywhere(Diary):
         holds_in_inner_runs = True
@@ -454,7 +471,7 @@ async def test_steps_at_the_same_time_share_one_policy_and_keep_their_own_contex
             finally:
                 entered.reset(token)
 
-        async def before_commit(self, commit: nh.Commit) -> None:
+        async def before_commit(self, commit: nh.StepCommit) -> None:
             seen.append(entered.get())
 
     policy = Numbered()

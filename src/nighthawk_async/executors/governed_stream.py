@@ -101,19 +101,22 @@ class GovernedStream(ForwardedStream):
         return is_swallowed
 
     async def __anext__(self) -> ModelEvent:
-        assert self.events is not None
-        chat, waited_since = self._chat, perf_counter()
+        chat = self._chat
         try:
-            with nullcontext() if chat is None else chat.current():
-                event = await self.events.__anext__()
+            event = await (super().__anext__() if chat is None else self._next_in_span(chat))
         except StopAsyncIteration:
             raise
         except Exception as error:
             self._failure = error
             raise
-        if chat is not None:
-            chat.note(event, waited_since=waited_since, arrived_at=self.arrived_at)
         self._note(event)
+        return event
+
+    async def _next_in_span(self, chat: "ChatSpan") -> ModelEvent:
+        waited_since = perf_counter()
+        with chat.current():
+            event = await super().__anext__()
+        chat.note(event, waited_since=waited_since, arrived_at=self.arrived_at)
         return event
 
     def _begin_node(self) -> "RequestNode | None":

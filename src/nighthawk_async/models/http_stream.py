@@ -59,7 +59,7 @@ class HttpResponseStream(ResponseStream):
 
     @property
     def arrived_at(self) -> float:
-        """When the last piece of the response arrived, by `time.perf_counter`."""
+        """The arrival of the last piece of the response, by `time.perf_counter`."""
         return self._arrived_at
 
     def check_resends(self, check: ResendCheck) -> None:

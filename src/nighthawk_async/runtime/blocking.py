@@ -1,4 +1,4 @@
-"""What the code of a step waits for outside of its actor: worker threads, and people."""
+"""Waiting of a step's code outside of its actor: for worker threads, and for people."""
 
 import functools
 import inspect

@@ -1,4 +1,4 @@
-"""How the commands of a step actor are carried out."""
+"""The guard that carries out the commands of a step actor."""
 
 from collections.abc import Awaitable
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""A commit as policies see it."""
+"""A commit as oversight and policies see it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,12 +8,15 @@ from ..types.outcomes import StepOutcome
 from .conclude import StepResult
 from .late_value import described, raise_unknown, with_changes
 
-__all__ = ["Commit", "CommitReview"]
+__all__ = ["CommitReview", "StepCommit"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class StepCommit:
     """A commit that a step proposes.
+
+    It is inspected before the expression of a `return` outcome is evaluated: whoever reads `return_value` is
+    asked once more when the expression has been evaluated, and decides then.
 
     Args:
         step_id: The step.
@@ -32,7 +35,7 @@ class Commit:
         __getattr__ = raise_unknown
         __repr__ = described
 
-    def changed(self, **changes: object) -> "Commit":
+    def changed(self, **changes: object) -> "StepCommit":
         """The same with other `bindings` or another `return_value`, to be committed instead."""
         return with_changes(self, **changes)
 

@@ -3,6 +3,7 @@
 A rejection goes back to the model while its executor lets it answer again; then it fails the step.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from functools import partial
@@ -10,16 +11,15 @@ from functools import partial
 from ..errors import StepRejectedError, ToolBoundaryError
 from ..types.outcomes import StepOutcome
 from ..types.unset import UNSET
-from .commit import Commit, CommitReview
+from .commit import CommitReview, StepCommit
 from .conclude import OutcomeRefusedError, StepResult, rewritten
 from .failures import failing_as_rewriter
 from .late_value import ask_early, reveal, shown, value_of
 from .policies import Policies
 from .policy import Policy
-from .read_only import read_only
 from .step import Evaluate, Inspect, Step
 
-__all__ = ["make_inspector"]
+__all__ = ["DecidedOnce", "make_inspector"]
 
 
 class _CommitRefusedError(OutcomeRefusedError, StepRejectedError):
@@ -89,35 +89,62 @@ class _Inspection:
             raise
 
 
-class _OwnReview:
-    """The look of a program's own policy at one commit; see `Policy.before_commit`."""
+class DecidedOnce(ABC):
+    """The look of one policy at one commit, which it decides about once, and again after a change.
 
-    __slots__ = ("_has_decided", "_outcome", "_policy", "_shown", "_step")
+    Args:
+        step: The step.
+        outcome: How it ends.
+        shown: Where to note what was shown without a return value.
+    """
 
-    def __init__(self, policy: Policy, step: Step, outcome: StepOutcome, shown: list[object]) -> None:
-        self._policy = policy
-        self._step = step
-        self._outcome = outcome
+    def __init__(self, step: Step, outcome: StepOutcome, shown: list[object]) -> None:
+        self.step = step
+        self.outcome = outcome
         self._shown = shown
         self._has_decided = False
 
     async def ask(self, result: StepResult, *, is_modified: bool) -> StepResult:
+        """Let it decide; see `commit.CommitReview`."""
         if self._has_decided and not is_modified:
             return result
         commit = shown(
-            Commit(
-                step_id=self._step.context.step_id,
-                outcome=self._outcome,
-                bindings=read_only(result.bindings),
-            ),
+            StepCommit(step_id=self.step.context.step_id, outcome=self.outcome, bindings=result.bindings),
             result.return_value,
         )
         self._shown.append(commit)
-        answer = await ask_early(commit, partial(self._policy.before_commit, commit))
-        self._has_decided = answer is not UNSET
-        return self._changed(commit, answer, result) if isinstance(answer, Commit) else result
+        decided = await self.decide(commit, result)
+        self._has_decided = decided is not None
+        return result if decided is None else decided
 
-    def _changed(self, commit: Commit, answer: Commit, result: StepResult) -> StepResult:
+    @abstractmethod
+    async def decide(self, commit: StepCommit, result: StepResult) -> StepResult | None:
+        """Decide about the commit.
+
+        Args:
+            commit: The commit as it is shown.
+            result: What the step comes to.
+
+        Returns:
+            What to commit; None when it wants the return value, which there is not yet.
+        """
+
+
+class _OwnReview(DecidedOnce):
+    """The look of a program's own policy at one commit; see `Policy.before_commit`."""
+
+    def __init__(self, policy: Policy, step: Step, outcome: StepOutcome, shown: list[object]) -> None:
+        super().__init__(step, outcome, shown)
+        self._policy = policy
+
+    async def decide(self, commit: StepCommit, result: StepResult) -> StepResult | None:
+        """Ask the policy."""
+        answer = await ask_early(commit, partial(self._policy.before_commit, commit))
+        if answer is UNSET:
+            return None
+        return self._changed(commit, answer, result) if isinstance(answer, StepCommit) else result
+
+    def _changed(self, commit: StepCommit, answer: StepCommit, result: StepResult) -> StepResult:
         """Return the result as a policy wants it; what it gives is validated."""
         bindings = None if answer.bindings is commit.bindings else answer.bindings
         value = value_of(answer)
@@ -126,8 +153,8 @@ class _OwnReview:
         rewriter = type(self._policy).__qualname__
         with failing_as_rewriter(rewriter):
             return rewritten(
-                self._step.context,
-                self._outcome,
+                self.step.context,
+                self.outcome,
                 result,
                 rewriter=rewriter,
                 bindings=bindings,

@@ -10,11 +10,11 @@ __all__ = ["ModelCall", "RequestCharges"]
 
 
 class RequestCharges(Protocol):
-    """What a request is charged to, from before it is sent until it has ended."""
+    """The charges of a request, from before it is sent until it has ended."""
 
     @property
     def pricing_error(self) -> Exception | None:
-        """Why it could not be priced; None when it could."""
+        """The error with which it could not be priced; None when it could."""
         ...
 
     def note(self, event: ModelEvent) -> None:

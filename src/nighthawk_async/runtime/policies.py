@@ -64,7 +64,8 @@ class Policies:
 
     def adding(self, policies: Iterable[Policy]) -> "Policies":
         """The same with a program's own policies, each object once."""
-        return self._replaced(dict.fromkeys((*self.active, *policies)))
+        own = {id(policy): policy for policy in (*self.active, *policies)}  # a data class may have no hash
+        return self._replaced(own.values())
 
     def without_own(self) -> "Policies":
         """The same without the program's own policies."""
@@ -164,7 +165,7 @@ def active_policies(policies: Policies) -> Generator[None, None, None]:
 
 
 def extent_events(policies: Policies, kind: Literal["run", "scope"]) -> Iterator[ExtentEvents]:
-    """What policies do at the beginning and the end of a run or scope; see `Policy.extent_events`."""
+    """The extents of policies for the beginning and the end of a run or scope; see `Policy.extent_events`."""
     for policy in policies.that("extent_events"):
         events = policy.extent_events(kind)
         if events is not None:

@@ -19,7 +19,7 @@ from ..types.messages import ToolCall, ToolResult
 from ..types.outcomes import StepOutcome
 from .call_guard import CallGuard
 from .command_guard import CommandGuard
-from .commit import Commit, CommitReview
+from .commit import CommitReview, StepCommit
 from .conclude import StepResult
 from .model_call import ModelCall
 from .step import Step, Verify
@@ -192,7 +192,7 @@ class Policy:
         """
         return result
 
-    async def before_commit(self, commit: Commit) -> Commit | None:
+    async def before_commit(self, commit: StepCommit) -> StepCommit | None:
         """Called when a step is about to commit, before the expression of a `return` outcome is evaluated.
 
         A policy that reads `commit.return_value` is called once more when there is one, and decides then.
@@ -214,7 +214,7 @@ class Policy:
         """The extent of a run or scope in which the policy is active; entered before anything else in it."""
 
     def extent_events(self, kind: Literal["run", "scope"]) -> ExtentEvents | None:
-        """What happens at the beginning and at the end of a run or scope."""
+        """Give an extent for what happens at the beginning and at the end of a run or scope."""
 
     def for_step(self) -> "Policy":
         """The policy that is active in one step, and in what that brings about."""
@@ -252,19 +252,19 @@ class Policy:
             step_id: Which block it is.
             carry_out: Carries one step out.
         """
-        raise NotImplementedError
+        return carry_out()
 
     def prepare(self, context: StepContext, block: NaturalBlock) -> None:
         """Change what a step sees, before it begins."""
 
     def guard_calls(self, context: StepContext) -> CallGuard | None:
-        """What decides about the calls that the step's code makes; None for nothing."""
+        """Make the guard of the calls that the step's code makes; None for none."""
 
     def guard_commands(self, context: StepContext, block: NaturalBlock) -> CommandGuard | None:
-        """What the commands of the step's actor are carried out by; None for nothing in particular."""
+        """Make the guard that carries out the commands of the step's actor; None for none."""
 
     def verifier(self, *, step_id: str, program: str) -> Verify | None:
-        """What says whether a step is done; None for nothing."""
+        """Give the function that says whether a step is done; None for none."""
 
     def within(self, outer: Any) -> "Policy":
         """The policy of a function that is called where another one of the same class is active."""

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar, cast
 
 from ...errors import HookError
+from ...runtime.commit import StepCommit
 from ...runtime.environment import Environment, using_environment
 from ...runtime.failures import failing_as_hook
 from ...types.unset import UNSET
-from .inspection import Abort, Accept, Decision, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
+from .inspection import Abort, Accept, Decision, Oversight, Reject, Rewrite, ToolCallInspection
 
 __all__ = ["ask_about_commit", "ask_about_tool_call"]
 

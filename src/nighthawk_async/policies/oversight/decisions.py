@@ -7,6 +7,7 @@ from typing import Any
 from opentelemetry import trace
 
 from ...errors import StepAbortedError, StepRejectedError, ToolBoundaryError
+from ...runtime.commit import StepCommit
 from ...runtime.conclude import StepResult, rewritten
 from ...runtime.environment import Environment, get_environment
 from ...runtime.events import OversightDecided, OversightDecision, OversightSubject
@@ -17,7 +18,7 @@ from ...runtime.tracing import shows_content
 from ...types.outcomes import StepOutcome
 from ...types.unset import UNSET
 from .asking import ask_about_commit, ask_about_tool_call
-from .inspection import Abort, Decision, Oversight, Reject, Rewrite, StepCommit, ToolCallInspection
+from .inspection import Abort, Decision, Oversight, Reject, Rewrite, ToolCallInspection
 
 __all__ = ["overseen_arguments", "overseen_commit"]
 

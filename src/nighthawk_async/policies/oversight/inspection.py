@@ -7,11 +7,11 @@ its answer is in `decisions`.
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from ...errors import NighthawkError
-from ...runtime.late_value import described, raise_unknown
-from ...types.outcomes import Abort, StepOutcome
+from ...runtime.commit import StepCommit
+from ...types.outcomes import Abort
 from ...types.unset import UNSET
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "Oversight",
     "Reject",
     "Rewrite",
-    "StepCommit",
     "ToolCallInspection",
     "checked_oversight",
 ]
@@ -40,31 +39,6 @@ class ToolCallInspection:
     step_id: str
     tool_name: str
     arguments: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepCommit:
-    """A commit that a step proposes.
-
-    It is inspected before the expression of a `return` outcome is evaluated: oversight that reads
-    `return_value` is asked once more when the expression has been evaluated, and decides then.
-
-    Args:
-        step_id: The step.
-        outcome: Its outcome.
-        bindings: The validated values of the write bindings.
-        return_value: The validated value that a `return` outcome gives; None for other outcomes, and
-            afterwards for a commit whose expression was not evaluated, because it was rejected.
-    """
-
-    step_id: str
-    outcome: StepOutcome
-    bindings: Mapping[str, Any]
-    return_value: Any = None
-
-    if not TYPE_CHECKING:
-        __getattr__ = raise_unknown
-        __repr__ = described
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ...runtime.commit import CommitReview
+from ...runtime.commit import CommitReview, StepCommit
 from ...runtime.conclude import StepResult
 from ...runtime.environment import Environment, get_environment
-from ...runtime.late_value import shown
+from ...runtime.inspection import DecidedOnce
 from ...runtime.policies import Policies
 from ...runtime.policy import InnerExtent, Policy, Position
 from ...runtime.read_only import deeply_read_only
@@ -17,7 +17,7 @@ from ...runtime.tool_arguments import parsed_arguments, with_arguments
 from ...types.messages import ToolCall
 from ...types.outcomes import StepOutcome
 from .decisions import overseen_arguments, overseen_commit
-from .inspection import Oversight, StepCommit, checked_oversight
+from .inspection import Oversight, checked_oversight
 from .verification import Verification, Verify, checked_verifications
 from .verifier import Verifier
 
@@ -54,30 +54,16 @@ class OversightPolicy(Policy):
         return _CommitReview(self.oversight, step, outcome, shown)
 
 
-class _CommitReview:
-    """The inspection of one commit: decided once, and once more when what was decided about was modified."""
-
-    __slots__ = ("_has_decided", "_outcome", "_oversight", "_shown", "_step")
+class _CommitReview(DecidedOnce):
+    """The inspection of one commit."""
 
     def __init__(self, oversight: Oversight, step: Step, outcome: StepOutcome, shown: list[object]) -> None:
+        super().__init__(step, outcome, shown)
         self._oversight = oversight
-        self._step = step
-        self._outcome = outcome
-        self._shown = shown
-        self._has_decided = False
 
-    async def ask(self, result: StepResult, *, is_modified: bool) -> StepResult:
-        """Have it inspected; see `commit.CommitReview`."""
-        if self._has_decided and not is_modified:
-            return result
-        commit = shown(
-            StepCommit(step_id=self._step.context.step_id, outcome=self._outcome, bindings=result.bindings),
-            result.return_value,
-        )
-        self._shown.append(commit)
-        decided = await overseen_commit(self._oversight, _unseen(), self._step, self._outcome, commit, result)
-        self._has_decided = decided is not None
-        return result if decided is None else decided
+    async def decide(self, commit: StepCommit, result: StepResult) -> StepResult | None:
+        """Have it inspected."""
+        return await overseen_commit(self._oversight, _unseen(), self.step, self.outcome, commit, result)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

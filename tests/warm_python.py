@@ -87,7 +87,7 @@ def run_warm(
         text=True,
     ) as process:
         try:
-            output, errors = process.communicate(timeout=60)
+            output, errors = process.communicate(timeout=240)
         finally:
             process.kill()
     return subprocess.CompletedProcess(command, process.returncode, output, errors)

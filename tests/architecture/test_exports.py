@@ -185,7 +185,7 @@ def test_the_package_is_imported_whatever_the_encoding_of_the_system() -> None:
 def run_python(*arguments: str) -> None:
     """Run a fresh interpreter in which a warning is an error."""
     command = [sys.executable, "-W", "error", *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert (result.returncode, result.stderr) == (0, "")
 
 

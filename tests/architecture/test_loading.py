@@ -96,7 +96,7 @@ def loaded_by(program: str, *arguments: str, folder: Path) -> set[str]:
     file = folder / "program.py"
     file.write_text(program, encoding="utf-8")
     command = [sys.executable, "-W", "error", str(file), *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert result.returncode == 0, result.stderr
     return set(json.loads(result.stdout))
 

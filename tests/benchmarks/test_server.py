@@ -198,7 +198,7 @@ def test_a_body_in_chunks_and_a_request_behind_another_are_understood(server: st
     chunked = head + b"Transfer-Encoding: chunked\r\n\r\n" + parts
     sized = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
     port = int(server.rpartition(":")[2])
-    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=240) as connection:
         # Byte by byte at first: nothing is answered until a request is complete.
         for position in range(40):
             connection.sendall(chunked[position : position + 1])

@@ -133,7 +133,7 @@ def test_plain_steps_at_once_each_have_a_thread() -> None:
     barrier = threading.Barrier(4)
 
     def step() -> None:
-        barrier.wait(30)
+        barrier.wait(240)
 
     run_in_threads(step, 4, failures, limit_seconds=60)
     assert failures.count == 0

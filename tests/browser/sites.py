@@ -61,7 +61,7 @@ def served(app: Any) -> Iterator[str]:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            assert server.has_started.wait(30)
+            assert server.has_started.wait(240)
             yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
         finally:
             server.should_exit = True

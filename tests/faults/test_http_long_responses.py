@@ -215,7 +215,7 @@ async def test_a_cancellation_does_not_wait_for_a_large_event(monkeypatch: pytes
     def feed_slowly(self: ChatResponseDecoder, event: ServerSentEvent) -> list[ModelEvent]:
         if len(event.data) > 1_000:
             anyio.from_thread.run_sync(is_decoding.set)
-            may_go_on.wait(30)
+            may_go_on.wait(240)
         return feed(self, event)
 
     monkeypatch.setattr(ChatResponseDecoder, "feed", feed_slowly)

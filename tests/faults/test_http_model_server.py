@@ -28,7 +28,7 @@ def post(base_url: str, body: Any, *, path: str = "/chat/completions", **headers
     """A request by another client than the library's."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     request = urllib.request.Request(base_url + path, data=content, headers=headers)
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=240) as response:
         return response.read()
 
 

@@ -26,7 +26,7 @@ GOOGLE = "/models/m:generateContent"
 def post(server: ModelServer, path: str, body: Any) -> Any:
     headers = {"content-type": "application/json", "anthropic-version": "2023-06-01"}
     request = urllib.request.Request(server.base_url + path, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=10) as response:
+    with urllib.request.urlopen(request, timeout=240) as response:
         return json.loads(response.read())
 
 
@@ -270,7 +270,7 @@ def test_a_version_of_anthropic_messages_is_wanted() -> None:
     with ModelServer.in_thread([DONE]) as server:
         content = json.dumps(first_body(ANTHROPIC)).encode()
         request = urllib.request.Request(server.base_url + ANTHROPIC, content)
-        with pytest.raises(urllib.error.HTTPError) as raised, urllib.request.urlopen(request, timeout=10):
+        with pytest.raises(urllib.error.HTTPError) as raised, urllib.request.urlopen(request, timeout=240):
             pass
         with raised.value as error:
             assert b"anthropic-version: header is required" in error.read()

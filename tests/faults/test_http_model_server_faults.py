@@ -48,7 +48,7 @@ def raw_answer(reply: ModelReply, asked: tuple[str, Any] = CHAT, **changes: Any)
     )
     with ModelServer.in_thread([reply]) as server:
         host, _, port = server.base_url.removeprefix("http://").removesuffix("/v1").partition(":")
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
+        with socket.create_connection((host, int(port)), timeout=240) as connection:
             connection.sendall(head.encode() + content)
             received = bytearray()
             while data := connection.recv(65_536):

@@ -65,7 +65,7 @@ def running_parent(
             assert parent.stdout is not None
             address = urlsplit(parent.stdout.readline().strip())
             assert address.hostname is not None
-            with socket.create_connection((address.hostname, address.port or 0), timeout=20) as connection:
+            with socket.create_connection((address.hostname, address.port or 0), timeout=240) as connection:
                 yield parent, connection
         finally:
             parent.kill()
@@ -110,7 +110,7 @@ def test_ctrl_c_in_the_terminal_does_not_end_the_server_before_its_parent_does(g
         assert server.stdin is not None
         address = urlsplit(read_report(server)["address"])
         assert address.hostname is not None
-        with socket.create_connection((address.hostname, address.port or 0), timeout=20) as connection:
+        with socket.create_connection((address.hostname, address.port or 0), timeout=240) as connection:
             server.send_signal(signal.SIGINT)
             connection.settimeout(0.2)
             with pytest.raises(TimeoutError):
@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_served_is_reported_and_ends_the_server(gguf: Path
     gguf.write_text("broken")
     with start_server(gguf) as server:
         assert read_report(server) == {"error": "RuntimeError: no magic number in the file"}
-        assert server.wait(20) == 1
+        assert server.wait(240) == 1
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from nighthawk_async.testing import CallbackExecutor, StepCall, StepResponse, pa
 
 anyio_test = pytest.mark.anyio
 
-PATIENCE_SECONDS = 30.0
+PATIENCE_SECONDS = 240
 
 
 class Threads:

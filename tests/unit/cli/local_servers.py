@@ -76,7 +76,7 @@ class FakeServer:
         data: Mapping[str, Any] = json.loads(body) if body else {}
         self.seen.append((method, path, data))
         if path in self.never:
-            self.closing.wait(30)
+            self.closing.wait(240)
         if self.key and path.startswith("/v1") and headers.get("authorization") != f"Bearer {self.key}":
             raise RefusedError(401, {"error": "Unauthorized"})
         if path == CHAT and method == "POST":

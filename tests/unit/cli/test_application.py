@@ -160,7 +160,7 @@ def test_a_real_ctrl_c_ends_the_process_with_one_line() -> None:
             assert process.stderr is not None
             assert process.stdout.readline() == "pulling\n"
             process.send_signal(signal.SIGINT)
-            assert process.wait(20) == 130
+            assert process.wait(240) == 130
             assert process.stderr.read().strip() == "interrupted"
         finally:
             process.kill()

@@ -63,12 +63,12 @@ def served(folder: Path, *arguments: str) -> Iterator[tuple[str, str]]:
             yield first.split()[1], second.split()[1]
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(30) == 130
+            assert process.wait(240) == 130
             assert process.stderr.read() == "interrupted\n"
 
 
 def get(address: str) -> str:
-    with urllib.request.urlopen(address, timeout=30) as response:
+    with urllib.request.urlopen(address, timeout=240) as response:
         return response.read().decode()
 
 
@@ -81,7 +81,7 @@ def test_an_application_is_served_and_what_it_does_is_shown(tmp_path: Path) -> N
         assert tree["tree"]["children"][0]["children"][0]["name"] == "stars"
         request = urllib.request.Request(f"{page}api/tree", headers={"Host": "evil.example"})
         with pytest.raises(urllib.error.HTTPError, match="421"):
-            urllib.request.urlopen(request, timeout=30)
+            urllib.request.urlopen(request, timeout=240)
 
 
 def test_a_token_is_made_up_for_whoever_reads_the_address(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_token_is_made_up_for_whoever_reads_the_address(tmp_path: Path) -> Non
         with pytest.raises(urllib.error.HTTPError, match="401"):
             get(f"{address}api/tree")
         request = urllib.request.Request(f"{address}api/tree", headers={"Authorization": f"Bearer {token}"})
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=240) as response:
             assert json.load(response)["can_act"] is True
 
 
@@ -110,9 +110,9 @@ def test_a_question_of_the_application_is_answered_at_the_page(tmp_path: Path) -
             data=json.dumps({"stream": stream, "text": "9007199254740993"}).encode(),
             headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.urlopen(request, timeout=240) as response:
             assert response.status == 202
-        assert asked.result(30) == "9007199254740993"
+        assert asked.result(240) == "9007199254740993"
 
 
 def test_open_pages_do_not_keep_it_from_ending(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_open_pages_do_not_keep_it_from_ending(tmp_path: Path) -> None:
 @contextmanager
 def events_of(address: str) -> Iterator[Iterator[Any]]:
     """What the events of a stream tell."""
-    with urllib.request.urlopen(address, timeout=30) as stream:
+    with urllib.request.urlopen(address, timeout=240) as stream:
         yield (json.loads(line[len(b"data: ") :]) for line in stream if line.startswith(b"data: "))
 
 

@@ -317,7 +317,7 @@ def test_a_reader_that_goes_away_ends_the_demonstration_silently() -> None:
     is_closed = threading.Event()
 
     def answer_when_closed(request: RecordedRequest) -> ModelReply:
-        assert is_closed.wait(60)
+        assert is_closed.wait(240)
         return over_the_wire(request)
 
     with (
@@ -336,7 +336,7 @@ def test_a_reader_that_goes_away_ends_the_demonstration_silently() -> None:
             assert process.stdout.readline().startswith(b"1  4 reviews")
             process.stdout.close()
             is_closed.set()
-            assert process.wait(60) == 1
+            assert process.wait(240) == 1
             assert without_held_loops(process.stderr.read().decode()) == []
         finally:
             is_closed.set()

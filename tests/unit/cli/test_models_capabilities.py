@@ -349,7 +349,7 @@ def test_after_a_request_without_an_answer_nothing_more_is_asked(check: Check) -
 
     def hangs_at_schemas(body: Mapping[str, Any]) -> Answer:
         if "response_format" in body:
-            fake.closing.wait(30)
+            fake.closing.wait(240)
         return capable(body)
 
     fake.chat = hangs_at_schemas

@@ -328,9 +328,9 @@ def test_ctrl_c_ends_a_check_that_waits() -> None:
         ) as process,
     ):
         try:
-            assert arrived.wait(30)
+            assert arrived.wait(240)
             process.send_signal(signal.SIGINT)
-            _, error = process.communicate(timeout=30)
+            _, error = process.communicate(timeout=240)
         finally:
             process.kill()
     assert (process.returncode, error.strip()) == (130, b"interrupted")

@@ -259,7 +259,7 @@ def test_a_script_goes_on_when_nobody_reads_what_is_shown(folder: Path, option: 
     os.close(reader)
     try:
         stdout, stderr = (writer, subprocess.DEVNULL) if option == "--json" else (subprocess.DEVNULL, writer)
-        done = subprocess.run(command, cwd=folder, stdout=stdout, stderr=stderr, timeout=60)
+        done = subprocess.run(command, cwd=folder, stdout=stdout, stderr=stderr, timeout=240)
     finally:
         os.close(writer)
     assert done.returncode == 5
@@ -433,7 +433,7 @@ def test_ctrl_c_is_told_in_a_pipe_too(folder: Path) -> None:
         assert process.stderr is not None
         assert process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=60)
+        output, errors = process.communicate(timeout=240)
     assert process.returncode == 130
     assert output == "cleaning up\nclean\n"
     assert errors.splitlines()[-1].endswith("interrupted")
@@ -593,7 +593,7 @@ def test_a_missing_key_is_told_in_one_line(folder: Path) -> None:
 def test_json_needs_an_output(folder: Path) -> None:
     for closed in (">&-", "2>&-"):
         command = f"exec {sys.executable} -m nighthawk_async run --json moods.py trio quick {closed}"
-        done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(["sh", "-c", command], cwd=folder, capture_output=True, text=True, timeout=240)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
 
@@ -604,7 +604,7 @@ def test_a_script_may_come_by_a_pipe_and_is_no_folder(folder: Path) -> None:
         [*command, "/dev/stdin"], input="print(__name__)", capture_output=True, text=True, timeout=60
     )
     assert (done.returncode, done.stdout) == (0, "__main__\n")
-    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*command, str(folder)], capture_output=True, text=True, timeout=240)
     assert (done.returncode, "is a folder" in done.stderr) == (2, True)
 
 

@@ -248,11 +248,11 @@ def test_of_two_pulls_at_once_the_second_waits_and_fetches_nothing(
 
     def slow_index(source: WeightsSource, directory: Path, on_bytes: Callable[[int], None]) -> Delivery:
         second.start()
-        assert second_waits.wait(20)
+        assert second_waits.wait(240)
         return index(source, directory, on_bytes)
 
     results["first"] = pull_weights(source, target, download=slow_index)
-    second.join(20)
+    second.join(240)
     assert results == {"first": True, "second": False}
     assert index.requests == 1
 

@@ -19,7 +19,7 @@ assert callable(httpx._main.main) and httpx._main.__spec__ is not None
 def run_python(program: str) -> None:
     """Run a fresh interpreter in which a warning is an error."""
     command = [sys.executable, "-W", "error", "-c", program]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert (result.returncode, result.stderr) == (0, "")
 
 

@@ -306,7 +306,7 @@ async def test_what_a_thread_begins_on_the_loop_after_its_caller_was_cancelled_i
     is_cancelled = threading.Event()
 
     def come_late() -> None:
-        is_cancelled.wait(10)
+        is_cancelled.wait(240)
         from_thread.run(under_thread_deadlines(Recorder().sleep))
 
     with anyio.fail_after(240):

@@ -198,11 +198,11 @@ def test_one_thread_probes_at_a_time() -> None:
     @breaker
     def probe() -> None:
         inside.set()
-        go_on.wait(10)
+        go_on.wait(240)
 
     thread = threading.Thread(target=probe)
     thread.start()
-    inside.wait(10)
+    inside.wait(240)
     with pytest.raises(CircuitOpenError):
         breaker(Script("up").call)()
     go_on.set()

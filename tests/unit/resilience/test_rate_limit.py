@@ -399,9 +399,9 @@ def test_a_thread_wakes_a_call_that_waits_on_an_event_loop() -> None:
         start = limit._limit.enter_nowait(60)  # pyright: ignore[reportPrivateUsage]
         assert start is not None
         thread.start()
-        waiting.wait(10)
+        waiting.wait(240)
         limit._limit.settle(start, 0)  # pyright: ignore[reportPrivateUsage]
-        thread.join(10)
+        thread.join(240)
         age(limit, 61)  # the clocks of threads and loops may differ by a moment
     assert results == ["called", "called"]
 

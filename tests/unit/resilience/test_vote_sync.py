@@ -34,7 +34,7 @@ def scripted(*counts: int) -> ScriptedExecutor:
 
 def meet() -> Callable[[], str]:
     """A function whose calls return when three of them go on at once."""
-    barrier = threading.Barrier(3, timeout=30)
+    barrier = threading.Barrier(3, timeout=240)
 
     def call() -> str:
         barrier.wait()
@@ -95,7 +95,7 @@ def test_the_steps_that_make_no_difference_are_cancelled() -> None:
 
 
 def test_what_a_thread_waits_for_on_an_event_loop_is_cancelled_without_a_run_too() -> None:
-    both = threading.Barrier(2, timeout=30)
+    both = threading.Barrier(2, timeout=240)
 
     def call(hangs: list[bool] = [True, False]) -> str:  # noqa: B006  (each call takes one)
         hang = hangs.pop()

@@ -519,7 +519,7 @@ def test_ctrl_c_cancels_the_step_and_leaves_the_run_usable(backend: str, place: 
             assert process.stdout.readline() == "TEXT\n"
             assert process.stdout.readline() == "waiting\n"
             process.send_signal(signal.SIGINT)
-            rest, _ = process.communicate(timeout=30)
+            rest, _ = process.communicate(timeout=240)
         finally:
             process.kill()
     assert rest.splitlines() == ["cancelled", "interrupted", "AGAIN", "1 thread"]

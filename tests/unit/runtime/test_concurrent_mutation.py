@@ -148,10 +148,10 @@ class Meeting:
 
     def watch_and_read(self) -> None:
         self.begun.set()
-        assert self.changed.wait(10)
+        assert self.changed.wait(240)
 
     def change(self) -> None:
-        assert self.begun.wait(10)
+        assert self.begun.wait(240)
         self.thing.append(2)
 
 

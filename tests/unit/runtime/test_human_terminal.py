@@ -207,7 +207,7 @@ def test_event_loops_take_turns_and_a_cancelled_wait_for_the_turn_ends() -> None
 
     def first() -> str:
         is_first_asked.set()
-        may_answer.wait(30)
+        may_answer.wait(240)
         return "first"
 
     async def ask(handler: TerminalHandler, seconds: float | None) -> str:
@@ -220,12 +220,12 @@ def test_event_loops_take_turns_and_a_cancelled_wait_for_the_turn_ends() -> None
         target=lambda: answers.append(anyio.run(ask, TerminalHandler(console=console, input=first), None))
     )
     thread.start()
-    assert is_first_asked.wait(30)
+    assert is_first_asked.wait(240)
     second = TerminalHandler(console=console, input=lambda: "second")
     assert anyio.run(ask, second, 0.01, backend="trio") == "nobody"
     assert shown.getvalue().count("?") == 1, "the second question was not shown"
     may_answer.set()
-    thread.join(30)
+    thread.join(240)
     assert anyio.run(ask, second, None, backend="trio") == "second"
     assert answers == ["first"]
 

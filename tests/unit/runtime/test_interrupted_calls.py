@@ -45,7 +45,7 @@ def test_what_ctrl_c_interrupts_has_ended_when_the_interruption_arrives(
         if is_under_way:
             begun.clear()
             start(portal, function, *args)
-            assert begun.wait(30)
+            assert begun.wait(240)
         raise KeyboardInterrupt
 
     with nh.run(CallbackExecutor(answer), sync_backend=sync_backend):

@@ -313,14 +313,16 @@ async def test_however_a_request_ends_its_turn_is_over(reply: ModelReply) -> Non
     pacer = Pacer()
     limits = {"first_event_timeout_seconds": 0.1, "idle_timeout_seconds": 0.1}
     async with ModelServer([reply, GOOD]) as server:
-        model = paced_model(server, pacer, max_concurrent_requests=1, **limits)
+        patient = paced_model(server, pacer, max_concurrent_requests=1)
         if reply is GOOD:
-            await collect(model)
+            await collect(patient)
+        elif reply.ending == "hang":
+            await read_until_error(paced_model(server, pacer, max_concurrent_requests=1, **limits))
         else:
-            await read_until_error(model)
+            await read_until_error(patient)
         assert pacer.statistics().in_flight == 0
         with anyio.fail_after(240):
-            assert text_of(await collect(model)) == "Hello"
+            assert text_of(await collect(patient)) == "Hello"
 
 
 async def test_a_stream_that_is_left_early_gives_its_turn_back() -> None:

@@ -158,7 +158,7 @@ async def test_comments_do_not_stand_for_the_first_event() -> None:
 async def test_a_response_that_begins_too_late_is_asked_for_again() -> None:
     late = ModelReply(text="Late", ending="hang", ending_after=0)
     async with ModelServer([late, GOOD]) as server, open_http_pool() as pool:
-        model = model_at(server.base_url, pool, first_event_timeout_seconds=3, max_retries=1)
+        model = model_at(server.base_url, pool, first_event_timeout_seconds=5, max_retries=1)
         assert text_of(await collect(model)) == "Hello"
         assert len(server.requests) == 2
         await wait_until_closed(server, pool)
@@ -199,10 +199,10 @@ async def test_comments_are_signs_of_life() -> None:
     pings = b": processing\n\n"
     pacing = ReplyPacing(between_writes_seconds=0.05, write_bytes=len(pings))
     begun = b'data: {"choices":[{"delta":{"content":"Oh "},"finish_reason":null}]}\n\n'
-    async with ModelServer([ModelReply(body=begun + pings * 60 + STREAM, pacing=pacing)]) as server:
+    async with ModelServer([ModelReply(body=begun + pings * 120 + STREAM, pacing=pacing)]) as server:
         began = time.monotonic()
-        assert text_of(await collect(model_at(server.base_url, idle_timeout_seconds=2))) == "Oh Hi"
-        assert time.monotonic() - began > 2
+        assert text_of(await collect(model_at(server.base_url, idle_timeout_seconds=5))) == "Oh Hi"
+        assert time.monotonic() - began > 5
 
 
 async def test_without_limits_a_response_takes_its_time() -> None:

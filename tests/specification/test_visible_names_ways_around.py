@@ -97,7 +97,7 @@ BY_ATTRIBUTE = [
     "'{0[0].__globals__[SECRET]}'.format([look_up])",
     "found = ().__class__.__base__.__subclasses__() and look_up.__globals__['SECRET']",
     "for c in ''.__class__.__mro__[-1].__subclasses__():\n"
-    "  if c.__name__ == 'Customer' and hasattr(c, 'greet'): found = c.greet.__globals__['SECRET']",
+    "  if c is CUSTOMER.__class__: found = c.greet.__globals__['SECRET']",
     "for c in [].__class__.__base__.__subclasses__():\n"
     "  if c.__name__ == '_wrap_close':\n"
     "    found = c.__init__.__globals__['sys'].modules['tests.specification.vault'].SECRET",
@@ -176,7 +176,7 @@ BY_BUILTIN = [
     "found = type.__getattribute__(Customer, 'greet').__globals__['SECRET']",
     "found = type.mro(Customer) and Customer.greet.__globals__['SECRET']",
     "for c in type.__subclasses__(object):\n"
-    "  if c.__name__ == 'Customer' and hasattr(c, 'greet'): found = c.greet.__globals__['SECRET']",
+    "  if c is CUSTOMER.__class__: found = c.greet.__globals__['SECRET']",
     "found = type(look_up)(look_up.__code__, look_up.__globals__) and look_up.__globals__['SECRET']",
     "found = eval('SECRET')",
     "found = eval('look_up.__globals__')['SECRET']",

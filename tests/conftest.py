@@ -136,9 +136,9 @@ def _no_word_of_a_busy_machine() -> None:
 
     Tests of just that set the time themselves.
     """
-    from nighthawk_async.runtime import slow_calls
+    from nighthawk_async.runtime import blocking
 
-    slow_calls._SLOW_SECONDS = math.inf  # pyright: ignore[reportPrivateUsage]
+    blocking._SLOW_SECONDS = math.inf  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.fixture(autouse=True)

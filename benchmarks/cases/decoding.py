@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import ModuleType
 
-from nighthawk_async.models.codecs import create_codec
+from nighthawk_async.models.providers import create_codec
 from nighthawk_async.types.model import ResponseFinished
 from nighthawk_async.wire.sse import ServerSentEventDecoder
 

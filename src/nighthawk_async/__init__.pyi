@@ -65,9 +65,18 @@ from .parallel import (
 from .pickling import UnpicklableError
 from .policies.budgets.budget import Budget, budget
 from .policies.budgets.terms import BudgetAmounts, BudgetLimits
-from .policies.oversight.inspection import Accept, Oversight, Reject, Rewrite, ToolCallInspection
+from .policies.oversight.inspection import (
+    Accept,
+    Continue,
+    Oversight,
+    Proposal,
+    Reject,
+    Rewrite,
+    ToolCallInspection,
+    Verification,
+    verification,
+)
 from .policies.oversight.policy import get_oversight
-from .policies.oversight.verification import Continue, Proposal, Verification, verification
 from .policies.permissions.call import PermissionCall
 from .policies.permissions.permissions import Permissions, permissions
 from .policies.permissions.rules import PermissionRule, rule
@@ -75,7 +84,6 @@ from .policies.shared_objects.report import ConcurrentMutationWarning, MutationR
 from .ports import Model
 from .runs import run
 from .runtime.blocking import blocking
-from .runtime.commit import StepCommit
 from .runtime.environment import (
     get_current_step_actor,
     get_current_step_context,
@@ -86,10 +94,9 @@ from .runtime.environment import (
     get_usage_meter,
     get_user_prompt_suffix_fragments,
 )
-from .runtime.model_call import ModelCall
-from .runtime.partial_listening import partial_values
-from .runtime.policy import Policy
-from .runtime.shared_objects import shared
+from .runtime.partial_delivery import partial_values
+from .runtime.policy import ModelCall, Policy, StepCommit
+from .runtime.snapshot import shared
 from .runtime.steering import UndeliveredSteeringWarning
 from .runtime.step_actor import StepActor, StepSnapshot
 from .runtime.step_context import StepContext
@@ -109,37 +116,43 @@ from .runtime.tool_decorator import tool
 from .runtime.tool_function import RunContext
 from .runtime.usage_meter import UsageMeter
 from .scopes import scope
-from .types.content import (
+from .types.execution import ExecutionRef, PartialValues
+from .types.json import JsonableValue
+from .types.messages import (
+    AssistantMessage,
     AudioUrl,
     BinaryContent,
     DocumentUrl,
     FileUrl,
     ImageUrl,
-    UploadedFile,
-    UserContent,
-    VideoUrl,
-)
-from .types.execution import ExecutionRef
-from .types.json import JsonableValue
-from .types.messages import (
-    AssistantMessage,
     Message,
     ProviderContent,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     ToolResultsMessage,
+    UploadedFile,
+    UserContent,
     UserMessage,
+    VideoUrl,
 )
 from .types.model import (
+    AnthropicSettings,
+    CacheLifetime,
     FinishReason,
+    GoogleSettings,
     ModelCapabilities,
     ModelEvent,
     ModelPrice,
     ModelRequest,
+    ModelSettings,
     NamedToolChoice,
+    OpenAIChatSettings,
+    OpenAIResponsesSettings,
     OutcomeTransport,
     ReasoningControl,
     ReasoningDelta,
+    ReasoningEffort,
     ResponseFailed,
     ResponseFinished,
     ResponseFormat,
@@ -151,17 +164,6 @@ from .types.model import (
     UsageReported,
 )
 from .types.outcomes import Abort, OutcomeKind
-from .types.partial_values import PartialValues
-from .types.settings import (
-    AnthropicSettings,
-    CacheLifetime,
-    GoogleSettings,
-    ModelSettings,
-    OpenAIChatSettings,
-    OpenAIResponsesSettings,
-    ReasoningEffort,
-)
-from .types.tools import ToolDefinition
 from .types.usage import Usage
 
 __version__: str

@@ -18,18 +18,6 @@ from .errors import UnknownModelError
 from .secret_names import is_masked, masked
 from .types.model import OutcomeTransport
 
-__all__ = [
-    "DEFAULT_MODEL",
-    "JsonRendererStyle",
-    "LoopGuard",
-    "ModelId",
-    "ProvidedToolName",
-    "StepContextLimits",
-    "StepExecutorConfiguration",
-    "StepPromptTemplates",
-    "parse_model_id",
-]
-
 DEFAULT_MODEL = "openai-responses:gpt-5.4-nano"
 
 JsonRendererStyle: TypeAlias = Literal["strict", "default", "detailed"]

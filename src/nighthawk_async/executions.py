@@ -7,8 +7,6 @@ message to its handler. The rooms below the runtime know nothing else of steps.
 from contextlib import suppress
 from contextvars import ContextVar, Token
 
-__all__ = ["Execution", "find_execution", "find_execution_in_progress", "using_execution"]
-
 
 class Execution:
     """One execution of a step; in progress during the `with` statement.

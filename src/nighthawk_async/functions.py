@@ -12,24 +12,22 @@ from msgspec import Struct
 
 from .errors import NaturalParseError
 from .natural.blocks import NaturalBlock
-from .natural.nested import NestedBlock
-from .natural.transform import EXTENT_NAME, StepResult, TransformedFunction, transform_function
-from .runtime.annotations import names_in_texts
+from .natural.scope import NestedBlock
+from .natural.transform import StepResult, TransformedFunction, transform_function
+from .natural.tree import EXTENT_NAME
+from .runtime.annotations import ReturnCheck, names_in_texts, variables_of
 from .runtime.calls import CallDoor
 from .runtime.policy import Listener, Policy
 from .runtime.prepare import NaturalSite
-from .runtime.returns import ReturnCheck, variables_of
 from .runtime.runner import run_step, run_step_from_sync
-from .runtime.variadics import ItemsAnnotation
-from .types.partial_values import OnPartial
+from .runtime.validation import ItemsAnnotation
+from .types.execution import OnPartial
 from .types.unset import UNSET
 
 if TYPE_CHECKING:
-    from .policies.oversight.verification import Verify
+    from .policies.oversight.inspection import Verify
 else:
     Verify = object
-
-__all__ = ["natural_function"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _VARIADIC_KINDS: tuple[tuple[int, Literal["positional", "keyword"]], ...] = (
@@ -110,7 +108,7 @@ def _checked_listener(on_partial: OnPartial | None) -> Listener | None:
     """The callback as a hook, of which only its function's steps know."""
     if on_partial is None:
         return None
-    from .policies.hooks.partial_hook import listener_of  # here, because few functions have one
+    from .policies.hooks.policy import listener_of  # here, because few functions have one
 
     return listener_of(on_partial)
 

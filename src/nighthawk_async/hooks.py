@@ -4,8 +4,8 @@
 event says when it happens, and what a hook may answer.
 """
 
-from .policies.hooks.answers import HookAnswer, HookFunction, Modify, Veto
 from .policies.hooks.registry import Hooks
+from .policies.hooks.rules import HookAnswer, HookFunction, Modify, Veto
 from .policies.people.events import (
     ApprovalAnswered,
     ApprovalClosed,
@@ -35,8 +35,8 @@ from .runtime.events import (
     ToolLoopSuspected,
     VerificationRefused,
 )
+from .types.execution import PartialValues
 from .types.outcomes import Abort
-from .types.partial_values import PartialValues
 
 __all__ = [
     "Abort",

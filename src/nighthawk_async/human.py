@@ -4,8 +4,8 @@
 """
 
 from .errors import AnswerTimeoutError, ApprovalDeniedError, ApprovalExpiredError, HumanError, NoHumanError
-from .policies.people.approval import Approval
-from .policies.people.approvals import request_approval
+from .policies.people.approvals import Approval, request_approval
+from .policies.people.ballot import ApprovalStatus, Vote
 from .policies.people.errors import (
     AnswerRefusedError,
     ArgumentsChangedError,
@@ -16,12 +16,9 @@ from .policies.people.errors import (
     UnknownApproverError,
     WrongDigestError,
 )
-from .policies.people.handler import HumanHandler
-from .policies.people.question import Question
 from .policies.people.questions import ask_user
-from .policies.people.request import ApprovalRequest
+from .policies.people.request import ApprovalRequest, HumanHandler, Question
 from .policies.people.terminal import TerminalHandler
-from .policies.people.votes import ApprovalStatus, Vote
 
 __all__ = [
     "AnswerRefusedError",

@@ -12,8 +12,6 @@ from types import ModuleType
 
 import lazy_loader
 
-__all__ = ["LazyModule", "attach_exports"]
-
 
 def attach_exports(
     package: str, *, names: Mapping[str, Iterable[str]], submodules: Iterable[str] = ()

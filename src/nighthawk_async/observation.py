@@ -12,18 +12,6 @@ from typing import Literal, Protocol, TypeAlias
 
 from .types.usage import Usage
 
-__all__ = [
-    "NodeControl",
-    "NodeKind",
-    "NodeState",
-    "NodeWriter",
-    "TranscriptKind",
-    "find_node_writer",
-    "observed",
-    "using_node_writer",
-    "using_node_writer_everywhere",
-]
-
 NodeKind: TypeAlias = Literal[
     "request",
     "run",

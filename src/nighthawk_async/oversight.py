@@ -9,22 +9,20 @@ force.
 
 from .policies.oversight.inspection import (
     Accept,
-    Decision,
-    Oversight,
-    Reject,
-    Rewrite,
-    ToolCallInspection,
-)
-from .policies.oversight.verification import (
     Check,
     CheckAnswer,
     Continue,
+    Decision,
+    Oversight,
     Proposal,
+    Reject,
+    Rewrite,
+    ToolCallInspection,
     Verification,
     Verify,
     verification,
 )
-from .runtime.commit import StepCommit
+from .runtime.policy import StepCommit
 from .types.outcomes import Abort
 
 __all__ = [

@@ -14,8 +14,6 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-__all__ = ["PicklableError", "UnpicklableError", "checked_picklable", "reduced_with_mappings"]
-
 _MAX_DEPTH = 16
 _MAX_TEXT = 1_000  # characters of the description of what is left out
 

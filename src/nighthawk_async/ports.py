@@ -13,16 +13,6 @@ from msgspec import Struct
 from .types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .types.usage import Usage
 
-__all__ = [
-    "AttemptUsage",
-    "AttemptsSource",
-    "ForwardedStream",
-    "HasSettings",
-    "Model",
-    "ResendCheck",
-    "ResponseStream",
-]
-
 
 @runtime_checkable
 class Model(Protocol):

@@ -14,8 +14,6 @@ from .runtime.run import Run
 from .runtime.run_state import SyncBackend
 from .runtime.step_executor import StepExecutor
 
-__all__ = ["run"]
-
 
 def run(
     step_executor: StepExecutor,

@@ -20,8 +20,6 @@ from .runtime.tool_function import ToolScope
 from .runtime.tracing import identity_attributes, span
 from .runtime.usage_meter import UsageMeter
 
-__all__ = ["Scope", "scope"]
-
 
 class Scope:
     """The extent of a scope; enter it with `with` or with `async with`. Gives the step executor in force.

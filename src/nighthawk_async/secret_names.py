@@ -8,8 +8,6 @@ from urllib.parse import unquote_plus
 
 from pydantic import SecretBytes, SecretStr
 
-__all__ = ["HIDDEN", "MASK", "hides_value", "is_masked", "is_secret_field", "is_secret_name", "masked"]
-
 HIDDEN = "<hidden>"
 """What is shown in the place of a secret."""
 

@@ -17,8 +17,6 @@ from anyio.lowlevel import RunVar
 
 from .executions import find_execution_in_progress
 
-__all__ = ["call_in_thread", "restart_cancellation", "thread_limiter"]
-
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 

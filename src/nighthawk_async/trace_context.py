@@ -7,8 +7,6 @@ from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
 
-__all__ = ["find_trace_context", "using_trace_context"]
-
 
 def find_trace_context() -> Context | None:
     """The trace context in force; None where there is no trace, recorded or not."""

@@ -9,7 +9,7 @@ from benchmarks.cases import decoding, decorating, importing, installing, memory
 from benchmarks.measure import Benchmark
 from benchmarks.metrics import METRICS
 from benchmarks.streams import anthropic, events, google, openai_chat, openai_responses
-from nighthawk_async.models.codecs import create_codec
+from nighthawk_async.models.providers import create_codec
 from nighthawk_async.prompt.tokens import TokenCounter
 from nighthawk_async.types.model import ModelEvent, ReasoningDelta, TextDelta, ToolCallCompleted
 from tests.property.splitting import decode_with

@@ -7,7 +7,8 @@ import anyio
 import pytest
 
 from nighthawk_async.errors import ModelError
-from nighthawk_async.models import http_attempts, retry
+from nighthawk_async.models import http_attempts
+from nighthawk_async.models.http_attempts import retry_delay
 from nighthawk_async.models.http_pool import HttpPool, open_http_pool
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
@@ -27,7 +28,7 @@ def _no_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retry at once what is retried: when it is retried is tested elsewhere."""
 
     def retry_at_once(error: ModelError, **options: Any) -> float | None:
-        return None if retry.retry_delay(error, **options) is None else 0.0
+        return None if retry_delay(error, **options) is None else 0.0
 
     monkeypatch.setattr(http_attempts, "retry_delay", retry_at_once)
 

@@ -21,8 +21,8 @@ from nighthawk_async.errors import (
     RequestTimeoutError,
 )
 from nighthawk_async.models import http_attempts
-from nighthawk_async.models.loop_turns import LoopTurns
-from nighthawk_async.models.settings import TransportSettings
+from nighthawk_async.models.http_attempt import LoopTurns
+from nighthawk_async.models.time_limits import TransportSettings
 from nighthawk_async.types.model import ModelEvent, ResponseFinished, TextDelta, ToolCallCompleted
 from nighthawk_async.wire.openai_chat import OpenAIChatCodec
 from nighthawk_async.wire.openai_chat_response import ChatResponseDecoder

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nighthawk_async.testing.model_reply import ModelReply, RecordedRequest, ReplyPacing
+from nighthawk_async.testing.model_reply import ModelReply, RecordedRequest, ReplyPacing, ReplyProtocol
 from nighthawk_async.testing.model_server_anthropic import AnthropicReplies
 from nighthawk_async.testing.model_server_chat import ChatReplies
 from nighthawk_async.testing.model_server_google import GoogleReplies
-from nighthawk_async.testing.model_server_protocol import ReplyProtocol
 from nighthawk_async.testing.model_server_responses import ResponsesReplies
 from nighthawk_async.types.messages import (
     AssistantMessage,

@@ -8,7 +8,7 @@ import pytest
 
 from nighthawk_async.errors import ExecutionError, ModelProtocolError, ModelStatusError
 from nighthawk_async.executors.outcome_codec import parse_json_object
-from nighthawk_async.models.codecs import create_codec
+from nighthawk_async.models.providers import create_codec
 from nighthawk_async.types.messages import ToolCall
 from nighthawk_async.wire.provider_errors import find_bare_error, status_error
 from nighthawk_async.wire.request_json import arguments_object

@@ -6,8 +6,7 @@ import anyio
 import pytest
 
 from nighthawk_async.errors import ModelError, ModelStatusError, RequestTimeoutError
-from nighthawk_async.models.pacing import Pacer
-from nighthawk_async.models.pacing_state import PacerStatistics
+from nighthawk_async.models.pacing import Pacer, PacerStatistics
 from nighthawk_async.ports import Model
 from nighthawk_async.types.messages import UserMessage
 from nighthawk_async.types.model import ModelRequest

@@ -20,8 +20,7 @@ from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
 from nighthawk_async.testing.model_reply import ModelReply, ReplyPacing
 from nighthawk_async.testing.model_server import ModelServer
-from nighthawk_async.types.content import ImageUrl
-from nighthawk_async.types.messages import ToolCall, UserMessage
+from nighthawk_async.types.messages import ImageUrl, ToolCall, UserMessage
 from nighthawk_async.types.model import (
     ModelEvent,
     ModelRequest,

@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
 from nighthawk_async.models import http_attempts
-from nighthawk_async.models.http_stream import HttpResponseStream
+from nighthawk_async.models.http_model import HttpResponseStream
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
 from nighthawk_async.testing import cassette

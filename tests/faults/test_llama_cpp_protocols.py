@@ -18,13 +18,14 @@ from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.errors import ModelStatusError
 from nighthawk_async.models.endpoint import Endpoint, parse_base_url
 from nighthawk_async.models.http_model import HttpModel
+from nighthawk_async.models.local import open_local_server
 from nighthawk_async.models.local_process import LocalServerLaunch, ServerAccess
-from nighthawk_async.models.local_sharing import open_local_server
 from nighthawk_async.models.weights import are_weights_whole, weights_path
 from nighthawk_async.types.messages import (
     AssistantMessage,
     Message,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     ToolResultsMessage,
     UserMessage,
@@ -40,7 +41,6 @@ from nighthawk_async.types.model import (
     ToolCallCompleted,
     UsageReported,
 )
-from nighthawk_async.types.tools import ToolDefinition
 from nighthawk_async.types.usage import Usage
 from nighthawk_async.wire.anthropic import AnthropicCodec
 from nighthawk_async.wire.codec import Codec

@@ -10,9 +10,8 @@ import pytest
 import nighthawk_async as nh
 from nighthawk_async.catalog.local import LOCAL_MODELS
 from nighthawk_async.cli.demo_functions import classify
-from nighthawk_async.models.local import create_local_model
+from nighthawk_async.models.local import create_local_model, open_local_server
 from nighthawk_async.models.local_process import LocalServerLaunch
-from nighthawk_async.models.local_sharing import open_local_server
 from nighthawk_async.models.weights import are_weights_whole, weights_path
 from nighthawk_async.types.messages import UserMessage
 from nighthawk_async.types.model import ModelRequest, ResponseFinished, ResponseFormat, TextDelta

@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from nighthawk_async.actors import Restart, SupervisorEvent, SupervisorStrategy
-from nighthawk_async.actors.restart import RestartLimit
-from nighthawk_async.actors.supervisor_child import ChildEnding, ChildRecord
+from nighthawk_async.actors.supervisor_child import ChildEnding, ChildRecord, RestartLimit
 from nighthawk_async.actors.supervisor_state import Action, SupervisorState
 
 Kind: TypeAlias = Literal["returned", "failed", "cancelled", "finished"]

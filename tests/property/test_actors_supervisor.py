@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.actors import Restart, SupervisorStrategy
-from nighthawk_async.actors.restart import RestartLimit
+from nighthawk_async.actors.supervisor_child import RestartLimit
 from tests.property import actor_schedules, supervision_schedules, supervisor_schedules
 from tests.property.supervision_schedules import (
     Close,

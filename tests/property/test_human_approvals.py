@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.errors import ApprovalDeniedError, ApprovalExpiredError
-from nighthawk_async.policies.people.approval import Approval
-from nighthawk_async.policies.people.approvals import request_approval
+from nighthawk_async.policies.people.approvals import Approval, request_approval
 from nighthawk_async.policies.people.errors import AnswerRefusedError, RequestClosedError
 from nighthawk_async.policies.people.request import ApprovalRequest
 from tests.unit.runtime.human_handlers import Handler, run_asking

@@ -15,11 +15,10 @@ from types import CodeType
 
 import pytest
 
-from nighthawk_async.natural.compilation import compile_function, skeleton_scopes
-from nighthawk_async.natural.generated import CLOSURE_NAMES
 from nighthawk_async.natural.rewrite import rewrite_function
 from nighthawk_async.natural.scope import function_scope, mangle
-from nighthawk_async.natural.source import FunctionSource, _index
+from nighthawk_async.natural.source import FunctionSource, _index, compile_function, skeleton_scopes
+from nighthawk_async.natural.tree import CLOSURE_NAMES
 
 MODULES = [argparse, ast, asyncio.tasks, contextlib, dataclasses, enum, inspect, traceback, typing]
 NESTED = 0x10  # set for every function inside another, so for every function inside a skeleton

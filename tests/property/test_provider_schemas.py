@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from nighthawk_async.errors import ConfigurationError
 from nighthawk_async.executors.sent_schemas import compact_schema, strict_schema
 from nighthawk_async.runtime.plain_data import data_schemas
-from nighthawk_async.types.messages import UserMessage
+from nighthawk_async.types.messages import ToolDefinition, UserMessage
 from nighthawk_async.types.model import ModelRequest, ResponseFormat
-from nighthawk_async.types.tools import ToolDefinition
 from nighthawk_async.wire.anthropic import AnthropicCodec
 from nighthawk_async.wire.codec import Codec
 from nighthawk_async.wire.google import GoogleCodec

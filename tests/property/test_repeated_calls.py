@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nighthawk_async as nh
-from nighthawk_async.executors.repeated_calls import RepeatedCalls
+from nighthawk_async.executors.loop_guard import RepeatedCalls
 
 GUARD = nh.LoopGuard(warn_after=2, refuse_after=4, fail_after=6)
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from nighthawk_async.parallel import Failed, Succeeded
 from nighthawk_async.resilience import VoteError, plurality, vote
-from nighthawk_async.resilience.plurality import Votes
-from nighthawk_async.resilience.vote_tally import Tally
+from nighthawk_async.resilience.voting import Tally, Votes
 
 Vote: TypeAlias = int | None
 """What a call returns; None when it fails."""

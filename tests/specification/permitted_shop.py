@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from pydantic import BaseModel
 
 import nighthawk_async as nh
-from nighthawk_async.policies.people.handler import HumanHandler
+from nighthawk_async.policies.people.request import HumanHandler
 from tests.specification.permitted_steps import Result
 from tests.specification.scripted_steps import ScriptedSteps, executing, returning
 

@@ -8,7 +8,7 @@ from typing import Any
 from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
-from nighthawk_async.policies.people.handler import HumanHandler
+from nighthawk_async.policies.people.request import HumanHandler
 from tests.specification.scripted_steps import ScriptedSteps, returning
 
 ALLOW, ASK, DENY = (nh.permissions(default=default) for default in ("allow", "ask", "deny"))

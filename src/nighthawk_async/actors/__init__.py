@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = attach_exports(
     names={
         "actor": (
             "Actor",
+            "ActorHandle",
             "OpenedActor",
             "open_actor",
         ),
@@ -14,8 +15,6 @@ __getattr__, __dir__, __all__ = attach_exports(
             "ActorStatistics",
             "ActorStatus",
         ),
-        "actor_handle": ("ActorHandle",),
-        "channel": ("Channel",),
         "errors": (
             "ActorDeadlockError",
             "ActorEndedError",
@@ -42,7 +41,6 @@ __getattr__, __dir__, __all__ = attach_exports(
             "UnknownNamespaceError",
             "UpdateConflictError",
         ),
-        "foreign_cancellation": ("ForeignCancellationError",),
         "locks": (
             "acquire_gate",
             "acquire_mutex",
@@ -65,6 +63,7 @@ __getattr__, __dir__, __all__ = attach_exports(
             "try_send",
         ),
         "message_queue": (
+            "Channel",
             "MessageQueue",
             "QueueStatistics",
             "Receiving",
@@ -90,10 +89,6 @@ __getattr__, __dir__, __all__ = attach_exports(
             "Backpressure",
             "QueueOrder",
         ),
-        "restart": (
-            "Restart",
-            "RestartMode",
-        ),
         "select": (
             "Fired",
             "NothingReady",
@@ -104,17 +99,15 @@ __getattr__, __dir__, __all__ = attach_exports(
             "TimedOut",
             "select",
         ),
-        "shared_cells": (
-            "SharedCell",
-            "shared_cell",
-        ),
         "shared_maps": (
             "SharedMap",
             "shared_map",
         ),
         "shared_state": (
+            "SharedCell",
             "SharedStatistics",
             "Snapshot",
+            "shared_cell",
         ),
         "supervisor": (
             "ActorChild",
@@ -126,15 +119,20 @@ __getattr__, __dir__, __all__ = attach_exports(
         "supervisor_child": (
             "ChildState",
             "ChildStatus",
+            "Restart",
+            "RestartMode",
             "SupervisorEvent",
             "SupervisorEventKind",
             "SupervisorEventStream",
         ),
-        "supervisor_runners": (
+        "supervisor_driver": (
             "SupervisedChild",
             "current_child",
         ),
         "supervisor_state": ("SupervisorStrategy",),
-        "task_group": ("BareTaskGroup",),
+        "task_group": (
+            "BareTaskGroup",
+            "ForeignCancellationError",
+        ),
     },
 )

@@ -1,9 +1,7 @@
 """What `nighthawk_async.actors` exports. Each name is loaded when it is first used."""
 
-from .actor import Actor, OpenedActor, open_actor
+from .actor import Actor, ActorHandle, OpenedActor, open_actor
 from .actor_core import ActorStatistics, ActorStatus
-from .actor_handle import ActorHandle
-from .channel import Channel
 from .errors import (
     ActorDeadlockError,
     ActorEndedError,
@@ -30,32 +28,31 @@ from .errors import (
     UnknownNamespaceError,
     UpdateConflictError,
 )
-from .foreign_cancellation import ForeignCancellationError
 from .locks import acquire_gate, acquire_mutex, acquire_semaphore, gate, lock_statistics, mutex, semaphore
 from .locks_state import LockKind, LockStatistics, Permit
 from .mailbox import Mailbox, find_mailbox, open_mailbox, send, try_send
-from .message_queue import MessageQueue, QueueStatistics, Receiving, Sending
+from .message_queue import Channel, MessageQueue, QueueStatistics, Receiving, Sending
 from .namespaces import Family, Namespace, NamespaceKind, find_namespace, open_namespace
 from .pool import Pool, find_pool
 from .pool_job import JobHandle, JobStatus
 from .pool_jobs import PoolStatistics
 from .pool_queue import Backpressure, QueueOrder
-from .restart import Restart, RestartMode
 from .select import Fired, NothingReady, Received, Select, Sent, SourceClosed, TimedOut, select
-from .shared_cells import SharedCell, shared_cell
 from .shared_maps import SharedMap, shared_map
-from .shared_state import SharedStatistics, Snapshot
+from .shared_state import SharedCell, SharedStatistics, Snapshot, shared_cell
 from .supervisor import ActorChild, Child, Supervisor, SupervisorStatistics, SupervisorStatus
 from .supervisor_child import (
     ChildState,
     ChildStatus,
+    Restart,
+    RestartMode,
     SupervisorEvent,
     SupervisorEventKind,
     SupervisorEventStream,
 )
-from .supervisor_runners import SupervisedChild, current_child
+from .supervisor_driver import SupervisedChild, current_child
 from .supervisor_state import SupervisorStrategy
-from .task_group import BareTaskGroup
+from .task_group import BareTaskGroup, ForeignCancellationError
 
 __all__ = [
     "Actor",

@@ -1,7 +1,5 @@
 """Numbers that callers give: refused at once, and in the same words everywhere in the room."""
 
-__all__ = ["check_seconds", "check_whole_number"]
-
 
 def check_whole_number(name: str, number: object, *, least: int, or_none: bool = False) -> None:
     """Refuse what is not a whole number, or is too small.

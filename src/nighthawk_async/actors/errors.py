@@ -17,33 +17,6 @@ The room knows nothing of natural functions, so its errors have a base class of 
 
 from ..pickling import PicklableError
 
-__all__ = [
-    "ActorDeadlockError",
-    "ActorEndedError",
-    "ActorError",
-    "ActorInterruptedError",
-    "ChannelClosedError",
-    "JobCancelledError",
-    "JobRejectedError",
-    "LockReentryError",
-    "LockTimeoutError",
-    "MailboxClosedError",
-    "MailboxFullError",
-    "NameConflictError",
-    "NamespaceLeftError",
-    "PoolClosedError",
-    "PoolDeadlockError",
-    "PoolError",
-    "PoolFullError",
-    "RestartLimitError",
-    "SupervisorDeadlockError",
-    "SupervisorEndedError",
-    "SupervisorError",
-    "UnknownMailboxError",
-    "UnknownNamespaceError",
-    "UpdateConflictError",
-]
-
 
 class ActorError(PicklableError):
     """Something that actors share was used in a way, or in a state, that does not allow it."""

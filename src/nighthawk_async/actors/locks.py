@@ -41,16 +41,6 @@ from .errors import LockTimeoutError
 from .locks_state import LockKind, LockRequest, LockStatistics, Permit, find_lock, iterate_statistics
 from .namespaces import NamespaceKind, find_namespace
 
-__all__ = [
-    "acquire_gate",
-    "acquire_mutex",
-    "acquire_semaphore",
-    "gate",
-    "lock_statistics",
-    "mutex",
-    "semaphore",
-]
-
 
 def mutex(
     key: str, *, timeout: float | None = None, scope: NamespaceKind = "process"

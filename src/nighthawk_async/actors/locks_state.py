@@ -22,17 +22,6 @@ import anyio
 from .errors import LockReentryError, NameConflictError
 from .namespaces import Family, Namespace, NamespaceKind
 
-__all__ = [
-    "IDLE_LOCKS",
-    "LockKind",
-    "LockRequest",
-    "LockStatistics",
-    "NamedLock",
-    "Permit",
-    "find_lock",
-    "iterate_statistics",
-]
-
 LockKind: TypeAlias = Literal["mutex", "semaphore", "gate"]
 """What a lock is: locks of different kinds may have the same key."""
 

@@ -7,8 +7,6 @@ from .errors import MailboxClosedError, MailboxFullError, NameConflictError, Unk
 from .message_queue import MessageQueue
 from .namespaces import Family, NamespaceKind, find_namespace
 
-__all__ = ["MAILBOXES", "Mailbox", "find_mailbox", "open_mailbox", "send", "try_send"]
-
 Message = TypeVar("Message")
 
 

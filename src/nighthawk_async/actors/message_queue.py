@@ -1,6 +1,7 @@
-"""Operations that mailboxes and channels share: receive, wait to send, close, count.
+"""Queues of messages: what mailboxes and channels share (receive, wait to send, close, count), and channels.
 
-Not for several threads: everything happens on one event loop.
+Not for several threads: everything happens on one event loop. A mailbox belongs to whoever reads it and holds
+messages; a channel joins tasks of equal rank, holds none and hands each message over.
 """
 
 from dataclasses import dataclass
@@ -9,11 +10,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 import anyio
 from anyio.lowlevel import checkpoint
 
-from .errors import ActorError
-from .queue_state import QueueState, ReceiveWait, SendWait
-from .waits import wait_for_first
-
-__all__ = ["MessageQueue", "QueueStatistics", "Receiving", "Sending"]
+from .errors import ActorError, ChannelClosedError
+from .queue_state import QueueState, ReceiveWait, SendWait, wait_for_first
 
 Message = TypeVar("Message")
 Message_co = TypeVar("Message_co", covariant=True)
@@ -204,3 +202,19 @@ class Sending:
     def wait(self) -> SendWait[Any]:
         """A wait of a select."""
         return SendWait(self._state, self._message)
+
+
+class Channel(MessageQueue[Message]):
+    """Hands each message from a sender to a receiver: `send` returns once a receiver has it.
+
+    It may have several senders and several receivers. Closing makes waiting senders fail and waiting
+    receivers end: then both raise `ChannelClosedError`, and iterations end.
+
+    Args:
+        name: What to call it in errors; None for nothing.
+    """
+
+    _closed_error = ChannelClosedError
+
+    def __init__(self, *, name: str | None = None) -> None:
+        super().__init__(capacity=0, name=name)

@@ -17,8 +17,6 @@ from anyio.lowlevel import RunVar, current_token
 
 from .errors import NamespaceLeftError, UnknownNamespaceError
 
-__all__ = ["Family", "Namespace", "NamespaceKind", "find_namespace", "open_namespace"]
-
 NamespaceKind: TypeAlias = Literal["process", "run", "task_group"]
 """`process` is everything on one event loop; `run` and `task_group` are extents inside it."""
 

@@ -25,8 +25,6 @@ from .pool_queue import Backpressure, PoolQueue, QueueOrder
 from .task_group import BareTaskGroup
 from .told import begin_pool, end_pool
 
-__all__ = ["Pool", "find_pool"]
-
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")
 

@@ -24,8 +24,6 @@ from .errors import JobCancelledError, JobRejectedError
 from .pool_waits import Admission, PoolWait, PoolWaits
 from .told import end_job
 
-__all__ = ["Job", "JobHandle", "JobOwner", "JobStatus"]
-
 _logger = logging.getLogger("nighthawk")
 
 Result = TypeVar("Result")

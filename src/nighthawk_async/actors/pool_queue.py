@@ -17,8 +17,6 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeV
 
 from .argument_checks import check_whole_number
 
-__all__ = ["Backpressure", "OrderedQueue", "Placement", "PoolQueue", "QueueOrder", "Queueable", "make_queue"]
-
 QueueOrder: TypeAlias = Literal["fifo", "lifo", "priority", "fair_round_robin"]
 """Which queued job runs next.
 

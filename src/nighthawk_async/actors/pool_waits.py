@@ -20,8 +20,6 @@ from anyio import TaskInfo
 
 from .errors import PoolDeadlockError
 
-__all__ = ["Admission", "PoolWait", "PoolWaits", "Worker", "current_worker"]
-
 
 class Worker(Protocol):
     """A job, as far as it matters here."""

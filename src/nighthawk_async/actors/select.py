@@ -10,10 +10,7 @@ from anyio.lowlevel import checkpoint
 
 from .argument_checks import check_seconds
 from .message_queue import MessageQueue, Receiving, Sending
-from .queue_state import ReceiveWait, SendWait
-from .waits import wait_for_first
-
-__all__ = ["Fired", "NothingReady", "Received", "Select", "Sent", "SourceClosed", "TimedOut", "select"]
+from .queue_state import ReceiveWait, SendWait, wait_for_first
 
 Message_co = TypeVar("Message_co", covariant=True)
 

@@ -28,8 +28,6 @@ from .shared_state import (
     refuse_coroutine,
 )
 
-__all__ = ["KNOWN_DELETIONS", "SharedMap", "shared_map"]
-
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 Default = TypeVar("Default")

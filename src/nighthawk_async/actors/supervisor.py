@@ -12,18 +12,20 @@ from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, get_args
 
 import anyio
 
-from .actor import Actor, make_core
-from .actor_handle import ActorHandle
+from .actor import Actor, ActorHandle, make_core
 from .argument_checks import check_seconds, check_whole_number
 from .errors import NameConflictError, SupervisorEndedError
-from .restart import Restart, RestartLimit, check_restart
-from .supervisor_child import ChildState, SupervisorEvent, SupervisorEventStream
-from .supervisor_driver import SupervisorDriver
-from .supervisor_runners import ActorRunner, ChildRunner, FunctionRunner, find_child
+from .supervisor_child import (
+    ChildState,
+    Restart,
+    RestartLimit,
+    SupervisorEvent,
+    SupervisorEventStream,
+    check_restart,
+)
+from .supervisor_driver import ActorRunner, ChildRunner, FunctionRunner, SupervisorDriver, find_child
 from .supervisor_state import SupervisorStrategy
 from .task_group import BareTaskGroup
-
-__all__ = ["ActorChild", "Child", "Supervisor", "SupervisorStatistics", "SupervisorStatus"]
 
 Instance = TypeVar("Instance", bound=Actor)
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .errors import NameConflictError, RestartLimitError
-from .restart import Restart, RestartHistory, RestartLimit
 from .supervisor_child import (
     STOPPING,
     UP,
@@ -18,11 +17,12 @@ from .supervisor_child import (
     ChildRecord,
     ChildStatus,
     ChildTable,
+    Restart,
+    RestartHistory,
+    RestartLimit,
     SupervisorEvent,
     SupervisorEventKind,
 )
-
-__all__ = ["Action", "SupervisorState", "SupervisorStrategy"]
 
 SupervisorStrategy: TypeAlias = Literal["one_for_one", "one_for_all", "rest_for_one", "escalate"]
 """What a restart takes along: nothing, all children, or those started after. `escalate`: a failure restarts

@@ -1,5 +1,15 @@
-"""A task group whose one error leaves as it is."""
+"""A task group whose one error leaves as it is, and cancellations that were not meant for their task.
 
+On asyncio, whoever awaits a future or task that others cancel gets their `CancelledError`. It looks like a
+cancellation of the waiting task and would end that task, and all that it serves, without a word. Trio has no
+such thing, unless a caught `Cancelled` is raised again later.
+
+A task that `asyncio.Task.cancel` ends directly, and no cancel scope, looks the same from here: it fails.
+When asyncio cancels the host of an actor too, in the body of its block, the host ends cancelled all the same.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import cast
 
@@ -7,7 +17,34 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
-__all__ = ["BareTaskGroup"]
+from .errors import ActorError
+
+
+class ForeignCancellationError(ActorError):
+    """Something that was awaited was cancelled, and not the task that awaited it."""
+
+    def __init__(self) -> None:
+        super().__init__("something that was awaited was cancelled, and not the task that awaited it")
+
+
+def is_cancelled() -> bool:
+    """Whether a cancellation of the current task is under way, by a scope around the caller."""
+    return anyio.get_current_task().has_pending_cancellation()
+
+
+@contextmanager
+def raising_foreign_cancellations() -> Generator[None, None, None]:
+    """Turn a cancellation that is none of the current task's own into an error.
+
+    Raises:
+        ForeignCancellationError: A cancellation came out, and no scope around the caller is cancelled.
+    """
+    try:
+        yield
+    except anyio.get_cancelled_exc_class() as cancelled:
+        if is_cancelled():
+            raise
+        raise ForeignCancellationError from cancelled
 
 
 class BareTaskGroup:

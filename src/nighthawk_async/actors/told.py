@@ -7,9 +7,6 @@ from typing import Literal, cast
 
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 
-__all__ = ["ToldLives", "begin_job", "begin_pool", "end_job", "end_pool"]
-
-
 _name_of_class = type.__dict__["__name__"].__get__  # whatever a metaclass makes of it
 
 

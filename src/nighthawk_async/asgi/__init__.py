@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = attach_exports(
     names={
         "dashboard.application": ("Dashboard",),
         "event_stream": ("StreamResponse", "stream_node", "stream_response"),
-        "event_stream_changes": ("events_between",),
+        "event_stream_live": ("events_between",),
         "event_stream_encoding": ("StreamEvent",),
         "middleware": ("NighthawkMiddleware",),
         "problems": ("Problem", "find_problem"),

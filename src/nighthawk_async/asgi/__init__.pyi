@@ -2,8 +2,8 @@
 
 from .dashboard.application import Dashboard
 from .event_stream import StreamResponse, stream_node, stream_response
-from .event_stream_changes import events_between
 from .event_stream_encoding import StreamEvent
+from .event_stream_live import events_between
 from .middleware import NighthawkMiddleware
 from .problems import Problem, find_problem
 

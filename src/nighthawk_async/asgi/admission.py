@@ -14,8 +14,6 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..pickling import PicklableError
 from .problems import QUEUE_FULL, SHUTTING_DOWN, TOO_MANY_OF_CLIENT, Problem
 
-__all__ = ["Admission", "RefusedError", "Turn"]
-
 
 class RefusedError(PicklableError):
     """A request is not let in.

@@ -1,21 +1,223 @@
-"""`stream_response`, `stream_node`: what goes on and what comes of it as server-sent events."""
+"""`stream_response`, `stream_node`: what goes on and what comes of it as server-sent events.
 
+Requests for the progress of a call: one begins it, others come back to it.
+"""
+
+import sys
+from collections.abc import AsyncIterator, Generator
+from contextlib import contextmanager
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Protocol, cast
 
-from ..errors import NighthawkError
-from ..observe import TaskTree, find_tree
-from .event_stream_call import Call, StreamSettings
-from .event_stream_client import StreamClient
-from .event_stream_delivery import HEADERS
-from .event_stream_frameworks import find_response_class
-from .event_stream_node import NodeStreams
-from .event_stream_serving import CallStreams
-from .protocol import Receive, Send
-from .request_in_force import find_request
-from .settings import checked_count, checked_seconds
+import anyio
 
-__all__ = ["StreamResponse", "stream_node", "stream_response"]
+from ..actors import BareTaskGroup
+from ..errors import NighthawkError
+from ..observe import NodeView, TaskTree, Watch, find_tree
+from .event_stream_call import NOBODY_CAME_BACK, Call, StreamedCall, StreamSettings, problem_event
+from .event_stream_delivery import HEADERS, StreamClient
+from .event_stream_encoding import StreamEvent
+from .event_stream_live import LiveStream, parse_event_id
+from .problems import find_problem, is_cancellation, log_problem
+from .protocol import Receive, Send
+from .service import checked_count, checked_seconds
+from .work import RequestInForce, find_request
+
+
+class CallStreams:
+    """Answers requests with the progress of a call, which each of them begins unless it comes back.
+
+    Args:
+        call: The call.
+        settings: What `stream_response` was told.
+    """
+
+    def __init__(self, call: Call, settings: StreamSettings) -> None:
+        self._call = call
+        self._settings = settings
+
+    async def serve(self, client: StreamClient) -> None:
+        """Answer one request.
+
+        Args:
+            client: The request.
+
+        Raises:
+            NighthawkError: Clients may come back and no middleware is there.
+            Exception: What the call raises before anything has begun, and later what is none of the
+                library's own errors, after the client was told.
+        """
+        if client.request is None and self._settings.resume_seconds:
+            raise NighthawkError("resume_seconds needs NighthawkMiddleware around the application")
+        if client.seen:
+            await self._resume(client)
+        else:
+            await self._begin(client)
+
+    async def _begin(self, client: StreamClient) -> None:
+        stream = LiveStream(
+            path=client.path,
+            is_resumable=self._settings.resume_seconds > 0,
+            tells_internals=self._settings.tells_internals,
+        )
+        streamed = StreamedCall(self._call, stream, self._settings, client.request)
+        delivery = client.delivery(stream)
+        delivery.on_disconnect = streamed.end_with_request
+        stream.attach(delivery)
+        with self._keeping(stream, client.request):
+            async with BareTaskGroup() as tasks:
+                tasks.start_soon(streamed.carry_out)
+                await delivery.carry_out(lambda: streamed.error is not None)
+                await self._wait_for_reader(stream)
+                streamed.cancel(NOBODY_CAME_BACK)
+        if streamed.error is not None:
+            problem = find_problem(streamed.error)
+            if not delivery.is_started or problem is None:
+                raise streamed.error
+            log_problem(
+                "the call of an event stream has failed",
+                problem,
+                streamed.error,
+                is_expected=client.has_left and is_cancellation(streamed.error),
+            )
+
+    async def _resume(self, client: StreamClient) -> None:
+        request = client.request
+        stream_id, number = parse_event_id(client.seen) or ("", 0)
+        stream = None if request is None else request.streams.find(stream_id, client.path)
+        if request is None or stream is None or stream.has_told_all(number):
+            await client.answer(HTTPStatus.NO_CONTENT)
+            return
+        delivery = client.delivery(stream)
+        # The call ends with the service too, which is then told.
+        delivery.on_disconnect = lambda: request.work.end_reason == "shut_down"
+        stream.attach(delivery, seen=number)
+        await delivery.carry_out()
+
+    @contextmanager
+    def _keeping(self, stream: LiveStream, request: RequestInForce | None) -> Generator[None, None, None]:
+        """Let clients come back."""
+        seconds = self._settings.resume_seconds
+        if request is None or not seconds:
+            yield
+            return
+        with request.work.outliving_client(), request.streams.keeping(stream, seconds):
+            yield
+
+    async def _wait_for_reader(self, stream: LiveStream) -> None:
+        """Wait for the end, or until nobody has read for too long. Nobody can come back who has got no id."""
+        while not stream.is_ended and stream.is_known:
+            if stream.reader is not None:
+                await stream.wait_for_change()
+                continue
+            with anyio.move_on_after(self._settings.resume_seconds):
+                while stream.reader is None and not stream.is_ended:
+                    await stream.wait_for_change()
+            if stream.reader is None:
+                return
+
+
+def find_response_class(own: type) -> type:
+    """A class of one's own, or the one that is Starlette's response too when Starlette is loaded.
+
+    Args:
+        own: The class. Its `raw_headers` are the headers, as in Starlette.
+    """
+    responses = sys.modules.get("starlette.responses")
+    base: type | None = getattr(responses, "Response", None)
+    return own if base is None else _join(own, base)
+
+
+@lru_cache(maxsize=8)
+def _join(own: type, base: type) -> type:
+    async def serve(self: Any, scope: Any, receive: Any, send: Any) -> None:
+        await cast("Any", own).__call__(self, scope, receive, send)
+        if self.background is not None:  # what FastAPI's endpoints have put off
+            await self.background()
+
+    members = {
+        "__call__": serve,
+        "__doc__": own.__doc__,
+        "__module__": own.__module__,
+        "background": None,
+        "media_type": None,
+        "status_code": 200,
+    }
+    return type(own.__name__, (own, base), members)
+
+
+_END = "end"
+
+
+class NodeStreams:
+    """Answers requests with how a node goes on.
+
+    Args:
+        tree: The tree.
+        node_id: The id of the node.
+        min_interval_seconds: How much time there is between two looks at what is new, at least.
+        tells_internals: Whether clients are told what is the service's own too.
+
+    Raises:
+        NodeNotFoundError: There is no such node, or no more.
+    """
+
+    def __init__(
+        self, tree: TaskTree, node_id: str, *, min_interval_seconds: float, tells_internals: bool
+    ) -> None:
+        self._tree = tree
+        self._node_id = node_id
+        self._min_interval_seconds = min_interval_seconds
+        self._tells_internals = tells_internals
+        self._watch()
+
+    async def serve(self, client: StreamClient) -> None:
+        """Answer one request.
+
+        Args:
+            client: The request.
+
+        Raises:
+            NodeNotFoundError: The node is no longer kept.
+        """
+        if client.seen.endswith(f".{_END}"):
+            await client.answer(HTTPStatus.NO_CONTENT)
+            return
+        stream = LiveStream(
+            path=client.path, is_resumable=False, tells_internals=self._tells_internals, end_number=_END
+        )
+        if client.seen:
+            stream.tell_anew()
+        delivery = client.delivery(stream)
+        delivery.on_disconnect = lambda: _end_with_request(stream, client)
+        stream.attach(delivery)
+        async with self._watch() as changes, BareTaskGroup() as watching:
+            watching.start_soon(_publish, stream, changes)
+            await delivery.carry_out()
+            watching.cancel_scope.cancel()
+
+    def _watch(self) -> Watch:
+        return self._tree.watch(self._node_id, min_interval=self._min_interval_seconds)
+
+
+async def _publish(stream: LiveStream, changes: AsyncIterator[NodeView]) -> None:
+    async for view in changes:
+        if stream.is_ended:
+            return
+        if view.is_ended:
+            stream.end(StreamEvent(name="end", data={"id": view.id, "state": view.state}), view)
+        else:
+            stream.publish(view)
+
+
+def _end_with_request(stream: LiveStream, client: StreamClient) -> bool:
+    """The client seems to have left; gives whether it is there, but its request is to end."""
+    problem = None if client.request is None else client.request.work.problem
+    if problem is not None and not stream.is_ended:
+        stream.end(problem_event(problem, request_id=client.request_id))
+    return problem is not None
+
 
 _ASK_FOR_NOTHING = ("OPTIONS", "TRACE", "CONNECT")
 

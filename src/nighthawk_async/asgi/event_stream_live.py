@@ -7,17 +7,133 @@ for a client that comes back without having received it.
 
 import secrets
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
 
 import anyio
 
-from ..observe.views import NodeView
-from .event_stream_changes import events_between
-from .event_stream_encoding import StreamEvent, encode_event
-from .event_stream_privacy import without_internals
+from ..observe.views import NodeView, view_as_json
+from ..types.json import JsonableValue
+from .event_stream_encoding import StreamEvent, encode_event, transcript_events
 from .protocol import AsgiScope, header_values
 
-__all__ = ["LiveStream", "find_seen", "parse_event_id"]
+_NOT_TOLD = ("transcript", "children", "child_count", "version")
+_USAGE = ("usage", "subtree_usage")
+_TOLD_APART = (*_USAGE, "outputs")
+_COMPARED = tuple(field.name for field in fields(NodeView) if field.name not in {*_NOT_TOLD, *_TOLD_APART})
+
+
+def events_between(old: NodeView | None, new: NodeView) -> Iterator[StreamEvent]:
+    """Return the events that lead from one view of a node to a later one.
+
+    Parts of the two that are the same objects are not looked into.
+
+    Args:
+        old: The view that is known; None for none.
+        new: A later view of the same node.
+    """
+    waiting: list[tuple[NodeView | None, NodeView]] = [(old, new)]
+    while waiting:
+        before, now = waiting.pop()
+        if before is now:
+            continue
+        yield from _events_of_node(before, now)
+        if before is not None and before.children is now.children:
+            continue
+        known = {} if before is None else {child.id: child for child in before.children}
+        below = [(known.pop(child.id, None), child) for child in now.children]
+        for dropped in known:
+            yield StreamEvent(name="dropped", data={"id": dropped})
+        waiting.extend(pair for pair in reversed(below) if pair[0] is not pair[1])
+
+
+def _events_of_node(before: NodeView | None, now: NodeView) -> Iterator[StreamEvent]:
+    if before is None or _is_changed(before, now, _COMPARED):
+        yield StreamEvent(name="step", data=_without(view_as_json(now, depth=0), _NOT_TOLD))
+    elif _is_changed(before, now, _TOLD_APART):
+        shown = view_as_json(now, depth=0)
+        for event, names in (("partial", ("outputs",)), ("usage", _USAGE)):
+            if _is_changed(before, now, names):
+                yield StreamEvent(name=event, data={"id": now.id, **{name: shown[name] for name in names}})
+    yield from transcript_events(now.id, () if before is None else before.transcript, now.transcript)
+
+
+def _is_changed(before: NodeView, now: NodeView, names: tuple[str, ...]) -> bool:
+    for name in names:
+        was, is_now = getattr(before, name), getattr(now, name)
+        if was is not is_now and was != is_now:
+            return True
+    return False
+
+
+def _without(shown: dict[str, JsonableValue], names: tuple[str, ...]) -> dict[str, JsonableValue]:
+    return {name: value for name, value in shown.items() if name not in names}
+
+
+_SHOWN_ATTRIBUTES = frozenset(
+    {
+        "gen_ai.request.model",
+        "gen_ai.response.finish_reasons",
+        "gen_ai.response.model",
+        "gen_ai.tool.call.id",
+        "gen_ai.tool.name",
+        "nighthawk.step.attempt",
+        "nighthawk.step.outcome_kind",
+    }
+)
+_SHOWN_INPUTS = frozenset({"group", "step", "tool_call"})
+_SHOWN_OUTPUTS = frozenset({"model_request", "step", "tool_call"})
+"""By kinds of nodes: what steps read and write, and what models and tools say."""
+
+_HIDDEN_TEXTS = ("message", "note")
+
+_FAILED_CALL = '{"value": null, "error": {'
+"""How the result of a tool call that has failed begins; see `runtime.tool_calls`."""
+
+
+def without_internals(event: StreamEvent) -> StreamEvent:
+    """The event as clients get it.
+
+    Errors keep their types alone, few attributes stay, controls and sources do not. Model requests do not
+    show what is asked, and functions and tasks not what they are called with and return, which may be
+    anything of the service's own. Parts of a transcript that steer or note something are empty, so that the
+    others keep their numbers; results of tools are empty when they have failed, or when the beginning that
+    says so is left out.
+
+    Args:
+        event: The event.
+    """
+    data = event.data
+    if event.name in _HIDDEN_TEXTS or (event.name == "tool_result" and _may_be_failure(data)):
+        return StreamEvent(name=event.name, data={**data, "text": ""})
+    if event.name != "step":
+        return event
+    hidden: dict[str, JsonableValue] = {
+        "source": None,
+        "error": _type_alone(data["error"]),
+        "attributes": _shown_attributes(data["attributes"]),
+        "controls": [],
+    }
+    if data["kind"] not in _SHOWN_INPUTS:
+        hidden["inputs"] = {}
+    if data["kind"] not in _SHOWN_OUTPUTS:
+        hidden["outputs"] = {}
+    return StreamEvent(name=event.name, data={**data, **hidden})
+
+
+def _may_be_failure(data: Mapping[str, JsonableValue]) -> bool:
+    return bool(data["is_cut"]) or str(data["text"]).startswith(_FAILED_CALL)
+
+
+def _type_alone(error: JsonableValue) -> JsonableValue:
+    return {**error, "message": ""} if isinstance(error, dict) else error
+
+
+def _shown_attributes(attributes: JsonableValue) -> JsonableValue:
+    if not isinstance(attributes, dict):
+        return {}
+    return {name: value for name, value in attributes.items() if name in _SHOWN_ATTRIBUTES}
+
 
 _CHUNK_BYTES = 16 * 1024
 """Small events leave together."""

@@ -1,115 +1,291 @@
-"""One HTTP request: carried out, ended before its time when need be, and answered."""
+"""What a service receives and sends for one request.
 
-from collections.abc import Mapping
-from dataclasses import replace
-from functools import partial
+Messages of the client are read ahead, to notice when it leaves. A server says that a client has left to
+whoever asks for its next message. Applications seldom do that while they work, so it is done here, and what
+is read is kept for the application: no more than servers keep themselves, so that an application that reads
+slowly slows the client down. When only the end can come, reading goes on.
 
-from ..observation import NodeWriter
-from ..parallel.endings import state_after
-from .admission import RefusedError
-from .outbox import Outbox
-from .problem_log import log_problem
-from .problems import TIMED_OUT, Problem, find_problem, problem_messages
-from .protocol import Application, AsgiScope, Receive, Send, says_client_left
-from .request_ids import choose_request_id
-from .request_in_force import RequestInForce, using_request
-from .service import Service
-from .serving import Connection, find_path_template
-from .work import Work
+Messages of the application show its progress, and get the id of the request. Some frameworks answer an error
+with a page of their own and let it out afterwards. So a short response of status 500 that is only text waits
+for a moment, or until the application has ended, and gives way to a better one.
+"""
 
-__all__ = ["Exchange"]
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeAlias
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from .protocol import AsgiScope, Message, Receive, Send, header_values
+
+_DISCONNECTS = ("http.disconnect", "websocket.disconnect")
+
+_MOST_BYTES = 65_536
+"""Of a body that nobody has read."""
+_BYTES_OF_MESSAGE = 512
+"""What a message takes besides its body."""
 
 
-class Exchange(Connection):
-    """A request and its response.
+class Inbox:
+    """The messages of one connection.
 
     Args:
-        service: What the application serves with.
         asgi_scope: The connection.
         receive: Gives the next message of the server.
-        send: Takes the messages for the server.
+        on_disconnect: Is called when the client has left; then the application is told.
     """
 
-    def __init__(self, service: Service, asgi_scope: AsgiScope, receive: Receive, send: Send) -> None:
-        request_id = choose_request_id(asgi_scope)
-        self._outbox = outbox = Outbox(send, request_id, start_soon=self._start_soon)
-        work = Work({"type": "http.disconnect"}, is_complete=lambda: outbox.is_complete, on_end=outbox.close)
-        super().__init__(
-            service,
-            asgi_scope,
-            receive,
-            method=asgi_scope["method"],
-            request_id=request_id,
-            work=work,
-        )
-        self._time_limit_seconds = service.settings.request_timeout_seconds
-
-    async def _answer(self, app: Application, node: NodeWriter | None) -> None:
-        error = await self._carry_out(app)
-        problem = self._find_problem(error)
-        self._tell_watchers(node, problem, error)
-        if error is not None and (says_client_left(error) or error is self._outbox.refusal):
-            return  # nobody is there to be told
-        if self._work.end_reason == "disconnected":
-            if error is not None and problem is None:
-                raise error
-            return
-        if problem is not None and not self._outbox.is_started:
-            self._log(problem, error)
-            await self._outbox.replace(*problem_messages(problem, self._request_id))
-            return
-        await self._outbox.end()
-        if error is not None:
-            raise error  # so that the server ends the connection, if it has sent something
-
-    async def _carry_out(self, app: Application) -> Exception | None:
-        """Let the application do its work; what it has raised."""
-        call = partial(app, self._asgi_scope, self._inbox.receive, self._outbox.send)
-        request = RequestInForce(request_id=self._request_id, work=self._work, streams=self._service.streams)
-        try:
-            with self._work.scope, using_request(request):
-                await self._serve(call)
-        except Exception as error:  # answered, or raised again
-            return error
-        return None
-
-    async def _note_disconnect(self) -> None:
-        await self._outbox.wait_until_taken()
-        self._work.ask_to_end("disconnected")
-
-    def _find_problem(self, error: Exception | None) -> Problem | None:
-        """Return the problem for the client; None when there is none, or none of the library's own."""
-        refused = error.problem if isinstance(error, RefusedError) else None
-        problem = refused or self._work.problem
-        if problem is None:
-            return None if error is None else find_problem(error)
-        if problem is TIMED_OUT:
-            return problem
-        return replace(problem, retry_after_seconds=self._service.settings.retry_after_seconds)
-
-    def _attributes(self) -> Mapping[str, str]:
-        return {"http.request.method": self._method, "nighthawk.request.id": self._request_id}
-
-    def _tell_watchers(
-        self, node: NodeWriter | None, problem: Problem | None, error: Exception | None
+    def __init__(
+        self, asgi_scope: AsgiScope, receive: Receive, *, on_disconnect: Callable[[], Awaitable[None]]
     ) -> None:
-        if node is None:
-            return
-        is_answered = problem is None or self._outbox.is_started
-        attributes: dict[str, str | int | float | bool] = {}
-        if is_answered and self._outbox.status is not None:
-            attributes["http.response.status_code"] = self._outbox.status
-        elif problem is not None and self._work.end_reason != "disconnected":
-            attributes["http.response.status_code"] = problem.status
-        template = find_path_template(self._asgi_scope)
-        if template is not None:
-            attributes["http.route"] = template
-        node.set_attributes(attributes)
-        if self._work.end_reason is not None:
-            node.end("failed" if self._work.end_reason == "timed_out" else "cancelled", error=error)
-        elif error is not None:
-            node.end(state_after(error), error=error)
+        self._server_receive = receive
+        self._on_disconnect = on_disconnect
+        self._bytes_to_come = _content_length(asgi_scope)
+        self._held: deque[Message] = deque()
+        self._held_bytes = 0
+        self._end: Message | None = None
+        self._error: Exception | None = None
+        self._waiting = 0
+        self._changed = anyio.Event()
+        self._is_wanted = anyio.Event()
+        # A server asks the client for the body when the first message is asked for, so an application that
+        # refuses a body must not be asked whether it wants it.
+        if not header_values(asgi_scope, b"expect"):
+            self._is_wanted.set()
 
-    def _log(self, problem: Problem, error: Exception | None) -> None:
-        if error is not None and not isinstance(error, RefusedError):
-            log_problem(f"request {self._request_id} is answered", problem, error)
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the application waits for a message at present."""
+        return self._waiting > 0
+
+    async def receive(self) -> Message:
+        """The next message, for the application.
+
+        It does not yield when a message is there: frameworks ask in a cancelled scope whether there is one.
+        """
+        self._is_wanted.set()
+        while not self._held and self._end is None:
+            if self._error is not None:
+                raise self._error
+            await self._wait()
+        if self._held:
+            message = self._held.popleft()
+            self._held_bytes -= _size(message)
+            self._change()
+            return message
+        return dict(self._end or {})
+
+    def end(self, message: Message) -> None:
+        """Let the application know that nothing comes any more, after what is held for it.
+
+        Args:
+            message: What it gets then, each time it asks.
+        """
+        if self._end is None:
+            self._end = message
+            self._change()
+
+    async def read_ahead(self) -> None:
+        """Read until the client has left."""
+        await self._is_wanted.wait()
+        while True:
+            while not self._may_read:
+                await self._changed.wait()
+            try:
+                message = await self._server_receive()
+            except Exception as error:
+                self._error = error  # belongs to the application, which asks for messages
+                self._change()
+                return
+            if message["type"] in _DISCONNECTS:
+                await self._on_disconnect()
+                self.end(message)
+                return
+            self._keep(message)
+
+    @property
+    def _may_read(self) -> bool:
+        if not self._held:
+            return True
+        last = self._held[-1]
+        if last["type"] == "http.request":
+            is_whole = not last.get("more_body", False) or self._bytes_to_come == 0
+            return is_whole or self._held_bytes < _MOST_BYTES
+        return last["type"] == "websocket.connect"
+
+    def _keep(self, message: Message) -> None:
+        if self._bytes_to_come is not None:
+            self._bytes_to_come = max(self._bytes_to_come - len(message.get("body", b"")), 0)
+        self._held.append(message)
+        self._held_bytes += _size(message)
+        self._change()
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def _wait(self) -> None:
+        self._waiting += 1
+        try:
+            await self._changed.wait()
+        finally:
+            self._waiting -= 1
+
+
+def _size(message: Message) -> int:
+    return len(message.get("body", b"")) + _BYTES_OF_MESSAGE
+
+
+def _content_length(asgi_scope: AsgiScope) -> int | None:
+    """Return the length of the body in bytes; None when it is unknown."""
+    values = header_values(asgi_scope, b"content-length")
+    return int(values[0]) if len(values) == 1 and values[0].isdecimal() else None
+
+
+LastingFunction: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""What goes on beside the application."""
+
+_TEXTS = (b"text/plain", b"text/html")
+
+_PAGE_SECONDS = 0.1
+"""For the error of a page to arrive. An application that does not raise it by then goes on with something."""
+_TAKING_SECONDS = 5.0
+"""For a server whose client has left, to take the last of a response."""
+
+
+class Outbox:
+    """The response to one request.
+
+    Args:
+        send: Takes the messages for the server.
+        request_id: The id to send along.
+        start_soon: Starts a function that ends with the request.
+    """
+
+    def __init__(
+        self, send: Send, request_id: str, *, start_soon: Callable[[LastingFunction], object]
+    ) -> None:
+        self._server_send = send
+        self._request_id = request_id.encode("latin-1")
+        self._start_soon = start_soon
+        self._held: list[Message] = []
+        self._has_trailers = False
+        self.status: int | None = None
+        """The status of the response, when there is one."""
+        self.is_started = False
+        """Whether something of the response itself was sent."""
+        self.is_complete = False
+        """Whether the application has given the last of the response."""
+        self.refusal: OSError | None = None
+        """How the server has said that it takes nothing more, because the client has left."""
+        self._taken = anyio.Event()
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Take nothing more of an application that has sent nothing so far."""
+        self._is_closed = not self.is_started
+
+    async def send(self, message: Message) -> None:
+        """Take the next message of the application."""
+        if message.get("more_body", False):
+            await checkpoint()  # a server that takes all at once lets nobody notice that the client has left
+        if self._is_closed:
+            return
+        if message["type"] == "http.response.start":
+            message = self._begin(message)
+            is_text = _content_type(message).startswith(_TEXTS)
+            if message["status"] == 500 and is_text and not self._has_trailers:
+                self._held = [message]
+                return
+        elif len(self._held) == 1 and _is_whole(message):
+            self._held.append(message)
+            self.is_complete = True
+            self._start_soon(self._release_soon)
+            return
+        await self._release()
+        await self._pass_on(message)
+
+    async def _release(self) -> None:
+        """Send what waits."""
+        held, self._held = self._held, []
+        for message in held if not self._is_closed else ():
+            await self._pass_on(message)
+
+    async def replace(self, *messages: Message) -> None:
+        """Answer something else. Nothing was sent.
+
+        Args:
+            messages: The whole response.
+        """
+        self._held = []
+        self.status = messages[0]["status"]
+        for message in messages:
+            await self._pass_on(message)
+
+    async def wait_until_taken(self) -> None:
+        """Let the server take the last of the response, when the application has given it.
+
+        Servers say that a client has left as soon as it has everything, and some are not done then.
+        """
+        if not self.is_complete:
+            return
+        with anyio.move_on_after(_TAKING_SECONDS):
+            await self._taken.wait()
+            return
+        self.is_complete = False
+
+    async def end(self) -> None:
+        """Send what waits, or let it be sent; the application has ended."""
+        await self._release()
+        if self.is_started and self.is_complete and not self._taken.is_set():
+            await self._taken.wait()
+
+    async def _release_soon(self) -> None:
+        await anyio.sleep(_PAGE_SECONDS)
+        try:
+            await self._release()
+        except OSError:  # the client has left: what servers raise from version 2.4 of ASGI on
+            await checkpoint()
+        finally:
+            self._taken.set()
+
+    async def _pass_on(self, message: Message) -> None:
+        self.is_started = self.is_started or message["type"] == "http.response.start"
+        is_last = self._is_last(message)
+        self.is_complete = self.is_complete or is_last
+        try:
+            await self._server_send(message)
+        except OSError as error:
+            self.refusal = error
+            raise
+        finally:
+            if is_last:
+                self._taken.set()
+
+    def _begin(self, message: Message) -> Message:
+        self.status = message["status"]
+        self._has_trailers = bool(message.get("trailers", False))
+        headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
+        if not any(name.lower() == b"x-request-id" for name, _ in headers):
+            headers.append((b"x-request-id", self._request_id))
+        return {**message, "headers": headers}
+
+    def _is_last(self, message: Message) -> bool:
+        match message["type"]:
+            case "http.response.body" | "http.response.zerocopysend":
+                return not message.get("more_body", False) and not self._has_trailers
+            case "http.response.pathsend":
+                return not self._has_trailers
+            case "http.response.trailers":
+                return not message.get("more_trailers", False)
+            case _:
+                return False
+
+
+def _is_whole(message: Message) -> bool:
+    return message["type"] == "http.response.body" and not message.get("more_body", False)
+
+
+def _content_type(start: Message) -> bytes:
+    return next((value for name, value in start["headers"] if name.lower() == b"content-type"), b"").lower()

@@ -1,11 +1,17 @@
 """`NighthawkMiddleware`: an ASGI application whose requests can call natural functions."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Unpack
 
+import anyio
+
 from ..errors import NighthawkError
+from ..observation import NodeWriter
 from ..observe.tree import TaskTree
+from ..parallel.outcomes import state_after
 from ..policies.arguments import CommonPolicyArguments
 from ..policies.budgets.budget import Budget
 from ..runs import run
@@ -13,16 +19,196 @@ from ..runtime.nesting import DEFAULT_MAX_DEPTH
 from ..runtime.run import Run
 from ..runtime.run_state import SyncBackend
 from ..runtime.step_executor import StepExecutor
-from .admission import Admission
-from .exchange import Exchange
-from .lifespan import Lifespan
-from .problems import MOST_RETRY_AFTER_SECONDS
-from .protocol import Application, AsgiScope, Receive, Send
-from .service import Service
-from .settings import Settings, checked_budget, checked_count, checked_seconds
-from .socket_connection import SocketConnection
+from .admission import Admission, RefusedError
+from .exchange import Outbox
+from .problems import (
+    MOST_RETRY_AFTER_SECONDS,
+    TIMED_OUT,
+    Problem,
+    find_problem,
+    log_problem,
+    problem_messages,
+)
+from .protocol import Application, AsgiScope, Message, Receive, Send, choose_request_id, says_client_left
+from .service import Service, Settings, checked_budget, checked_count, checked_seconds
+from .serving import Connection, SocketConnection, find_path_template
+from .work import RequestInForce, Work, using_request
 
-__all__ = ["NighthawkMiddleware"]
+_LOGGER = logging.getLogger("nighthawk")
+
+
+class Lifespan:
+    """The conversation with the server, with the application in the middle.
+
+    Args:
+        receive: Gives the next event of the server.
+        send: Takes the answers for the server.
+        stop: Is called when the server ends the lifespan, before the application is told.
+    """
+
+    def __init__(self, receive: Receive, send: Send, *, stop: Callable[[], Awaitable[None]]) -> None:
+        self._server_receive = receive
+        self._server_send = send
+        self._stop = stop
+        self._app_scope = anyio.CancelScope()
+        self._is_asked = False
+        self._is_started = False
+        self._has_failed = False
+        self._is_ending = False
+        self._last: Message | None = None
+
+    async def carry_out(self, app: Application, asgi_scope: AsgiScope) -> None:
+        """Go through the lifespan up to the last answer, which is kept.
+
+        Args:
+            app: The application.
+            asgi_scope: What the server says of the lifespan.
+        """
+        try:
+            with self._app_scope:
+                await app(asgi_scope, self._receive, self._send)
+        except Exception as error:
+            if self._is_asked:
+                raise
+            _LOGGER.debug("the application takes no part in its lifespan", exc_info=error)
+        if not self._has_failed and self._last is None:
+            await self._go_on_alone()
+
+    async def send_last(self) -> None:
+        """Tell the server that everything has ended."""
+        if self._last is not None:
+            await self._server_send(self._last)
+
+    async def _receive(self) -> Message:
+        if self._last is not None:  # it waits for what never comes
+            self._app_scope.cancel()
+            await anyio.sleep_forever()
+        self._is_asked = True
+        return await self._next_event()
+
+    async def _send(self, message: Message) -> None:
+        match message["type"]:
+            case "lifespan.shutdown.complete" | "lifespan.shutdown.failed":
+                self._last = message
+                return
+            case "lifespan.startup.complete":
+                self._is_started = True
+            case "lifespan.startup.failed":
+                self._has_failed = True
+            case _:
+                pass
+        await self._server_send(message)
+
+    async def _next_event(self) -> Message:
+        message = await self._server_receive()
+        if message["type"] == "lifespan.shutdown":
+            self._is_ending = True
+            await self._stop()
+        return message
+
+    async def _go_on_alone(self) -> None:
+        if not self._is_asked:
+            await self._next_event()
+        if not self._is_started:
+            await self._server_send({"type": "lifespan.startup.complete"})
+        while not self._is_ending:
+            await self._next_event()
+        self._last = {"type": "lifespan.shutdown.complete"}
+
+
+class Exchange(Connection):
+    """A request and its response.
+
+    Args:
+        service: What the application serves with.
+        asgi_scope: The connection.
+        receive: Gives the next message of the server.
+        send: Takes the messages for the server.
+    """
+
+    def __init__(self, service: Service, asgi_scope: AsgiScope, receive: Receive, send: Send) -> None:
+        request_id = choose_request_id(asgi_scope)
+        self._outbox = outbox = Outbox(send, request_id, start_soon=self._start_soon)
+        work = Work({"type": "http.disconnect"}, is_complete=lambda: outbox.is_complete, on_end=outbox.close)
+        super().__init__(
+            service,
+            asgi_scope,
+            receive,
+            method=asgi_scope["method"],
+            request_id=request_id,
+            work=work,
+        )
+        self._time_limit_seconds = service.settings.request_timeout_seconds
+
+    async def _answer(self, app: Application, node: NodeWriter | None) -> None:
+        error = await self._carry_out(app)
+        problem = self._find_problem(error)
+        self._tell_watchers(node, problem, error)
+        if error is not None and (says_client_left(error) or error is self._outbox.refusal):
+            return  # nobody is there to be told
+        if self._work.end_reason == "disconnected":
+            if error is not None and problem is None:
+                raise error
+            return
+        if problem is not None and not self._outbox.is_started:
+            self._log(problem, error)
+            await self._outbox.replace(*problem_messages(problem, self._request_id))
+            return
+        await self._outbox.end()
+        if error is not None:
+            raise error  # so that the server ends the connection, if it has sent something
+
+    async def _carry_out(self, app: Application) -> Exception | None:
+        """Let the application do its work; what it has raised."""
+        call = partial(app, self._asgi_scope, self._inbox.receive, self._outbox.send)
+        request = RequestInForce(request_id=self._request_id, work=self._work, streams=self._service.streams)
+        try:
+            with self._work.scope, using_request(request):
+                await self._serve(call)
+        except Exception as error:  # answered, or raised again
+            return error
+        return None
+
+    async def _note_disconnect(self) -> None:
+        await self._outbox.wait_until_taken()
+        self._work.ask_to_end("disconnected")
+
+    def _find_problem(self, error: Exception | None) -> Problem | None:
+        """Return the problem for the client; None when there is none, or none of the library's own."""
+        refused = error.problem if isinstance(error, RefusedError) else None
+        problem = refused or self._work.problem
+        if problem is None:
+            return None if error is None else find_problem(error)
+        if problem is TIMED_OUT:
+            return problem
+        return replace(problem, retry_after_seconds=self._service.settings.retry_after_seconds)
+
+    def _attributes(self) -> Mapping[str, str]:
+        return {"http.request.method": self._method, "nighthawk.request.id": self._request_id}
+
+    def _tell_watchers(
+        self, node: NodeWriter | None, problem: Problem | None, error: Exception | None
+    ) -> None:
+        if node is None:
+            return
+        is_answered = problem is None or self._outbox.is_started
+        attributes: dict[str, str | int | float | bool] = {}
+        if is_answered and self._outbox.status is not None:
+            attributes["http.response.status_code"] = self._outbox.status
+        elif problem is not None and self._work.end_reason != "disconnected":
+            attributes["http.response.status_code"] = problem.status
+        template = find_path_template(self._asgi_scope)
+        if template is not None:
+            attributes["http.route"] = template
+        node.set_attributes(attributes)
+        if self._work.end_reason is not None:
+            node.end("failed" if self._work.end_reason == "timed_out" else "cancelled", error=error)
+        elif error is not None:
+            node.end(state_after(error), error=error)
+
+    def _log(self, problem: Problem, error: Exception | None) -> None:
+        if error is not None and not isinstance(error, RefusedError):
+            log_problem(f"request {self._request_id} is answered", problem, error)
 
 
 class NighthawkMiddleware:

@@ -1,23 +1,85 @@
-"""The context of a connection: a slot, the run, and a scope of its own."""
+"""The context of a connection (a slot, the run, and a scope of its own), and WebSockets in theirs.
+
+The application itself learns that its client has left: from the next message that it asks for or, where the
+server says so, when it sends something. That it lets this out is how most applications end. What else it
+raises goes to the server.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 from anyio.abc import TaskGroup
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context
+from opentelemetry.propagators.textmap import Getter
 
 from ..actors import BareTaskGroup
 from ..observation import NodeWriter, observed
 from ..parallel.task_current import find_node
 from ..scopes import scope
-from .inbox import Inbox
-from .outbox import LastingFunction
-from .protocol import Application, AsgiScope, Receive
+from ..trace_context import find_trace_context, using_trace_context
+from .admission import RefusedError
+from .exchange import Inbox, LastingFunction
+from .problems import is_cancellation
+from .protocol import (
+    Application,
+    AsgiScope,
+    Message,
+    Receive,
+    Send,
+    choose_request_id,
+    header_values,
+    says_client_left,
+)
 from .service import Service
-from .trace_context import continued_trace
 from .work import Work
 
-__all__ = ["Connection", "find_path_template"]
+
+class _Headers(Getter[Any]):
+    def get(self, carrier: Any, key: str) -> list[str] | None:
+        name = key.lower()
+        values = [] if name == "baggage" else header_values(carrier, name.encode("latin-1"))
+        is_refused = name == "traceparent" and len(values) > 1  # nobody can say which one counts
+        return None if is_refused else values or None
+
+    def keys(self, carrier: Any) -> list[str]:
+        return [name.decode("latin-1") for name, _ in carrier.get("headers") or ()]
+
+
+_HEADERS = _Headers()
+
+
+class continued_trace:  # noqa: N801  (a context manager that reads as a function at its call)
+    """Let what is traced in the `with` statement belong to the trace that the client names.
+
+    Nothing else of what a client says is put in force, baggage above all. Where a span is current already,
+    that of a server's own instrumentation, everything stays as it is.
+
+    Args:
+        asgi_scope: The connection.
+    """
+
+    __slots__ = ("_asgi_scope", "_context")
+
+    def __init__(self, asgi_scope: AsgiScope) -> None:
+        self._asgi_scope = asgi_scope
+
+    def __enter__(self) -> None:
+        is_traced = find_trace_context() is not None
+        self._context = using_trace_context(None if is_traced else _named_by_client(self._asgi_scope))
+        self._context.__enter__()
+
+    def __exit__(self, *exc_details: object) -> None:
+        self._context.__exit__(None, None, None)
+
+
+def _named_by_client(asgi_scope: AsgiScope) -> Context | None:
+    span = trace.get_current_span(propagate.extract(asgi_scope, Context(), getter=_HEADERS))
+    return trace.set_span_in_context(span) if span.get_span_context().is_valid else None
+
 
 _MAX_PATH_CHARACTERS = 200
 
@@ -144,3 +206,95 @@ def find_path_template(asgi_scope: AsgiScope) -> str | None:
     """
     template = asgi_scope.get("path_template") or getattr(asgi_scope.get("route"), "path", None)
     return template if isinstance(template, str) else None
+
+
+_TRY_AGAIN_LATER = 1013
+_GOING_AWAY = 1001
+
+
+class SocketConnection(Connection):
+    """A WebSocket.
+
+    Args:
+        service: What the application serves with.
+        asgi_scope: The connection.
+        receive: Gives the next message of the server.
+        send: Takes the messages for the server.
+    """
+
+    def __init__(self, service: Service, asgi_scope: AsgiScope, receive: Receive, send: Send) -> None:
+        super().__init__(
+            service,
+            asgi_scope,
+            receive,
+            method="WEBSOCKET",
+            request_id=choose_request_id(asgi_scope),
+            work=Work({"type": "websocket.disconnect", "code": _GOING_AWAY}),
+        )
+        self._server_send = send
+        self._is_called = False
+        self._is_accepted = False
+        self._is_closed = False
+        self._has_left = False
+        self._refusal: ConnectionError | None = None
+        """How the application was told that the server takes nothing more, because the client has left."""
+
+    async def _answer(self, app: Application, node: NodeWriter | None) -> None:
+        await self._carry_out(app)
+        if node is not None and self._work.end_reason is not None:
+            node.end("cancelled")
+
+    async def _carry_out(self, app: Application) -> None:
+        try:
+            with self._work.scope:
+                await self._serve(partial(self._call, app))
+        except RefusedError:
+            await self._close(_TRY_AGAIN_LATER)
+        except Exception as error:
+            is_ended = await self._end()
+            is_left = says_client_left(error) or error is self._refusal
+            if not is_left and not (is_ended and is_cancellation(error)):
+                raise
+        else:
+            await self._end()
+
+    async def _end(self) -> bool:
+        """Tell the client when the application was ended; gives whether it was."""
+        is_ended = self._work.end_reason in ("shut_down", "cancelled")
+        if is_ended:
+            await self._close(_GOING_AWAY)
+        return is_ended
+
+    async def _call(self, app: Application) -> None:
+        self._is_called = True
+        await app(self._asgi_scope, self._inbox.receive, self._send)
+
+    async def _note_disconnect(self) -> None:
+        self._is_closed = self._has_left = True
+        if not self._is_called:  # it waits for its turn
+            self._work.ask_to_end("disconnected")
+
+    async def _send(self, message: Message) -> None:
+        match message["type"]:
+            case "websocket.accept":
+                self._is_accepted = True
+            case "websocket.close" | "websocket.http.response.start":
+                self._is_closed = True
+            case _:
+                pass
+        try:
+            await self._server_send(message)
+        except Exception as error:
+            if not self._has_left and not isinstance(error, OSError):
+                raise
+            self._refusal = ConnectionError("the client has left")
+            raise self._refusal from error
+
+    async def _close(self, code: int) -> None:
+        """Close it so that the client learns the code: before it is accepted, it would get a status alone."""
+        if self._is_closed:
+            return
+        if not self._is_accepted:
+            subprotocol = next(iter(self._asgi_scope.get("subprotocols") or ()), None)
+            await self._send({"type": "websocket.accept", "subprotocol": subprotocol, "headers": []})
+        await self._send({"type": "websocket.close", "code": code, "reason": ""})

@@ -11,8 +11,6 @@ from typing import Any
 
 from ..types.model import ModelCapabilities, ModelPrice
 
-__all__ = ["GGUF_FILE", "LOCAL_MODELS", "LocalModelFacts", "WeightsSource"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightsSource:

@@ -8,8 +8,6 @@ from msgspec import Struct, field
 
 from ..types.model import ModelCapabilities, ModelPrice
 
-__all__ = ["ModelFacts", "price", "with_long_requests"]
-
 
 class ModelFacts(Struct, frozen=True, kw_only=True):
     """One family of models at one provider.

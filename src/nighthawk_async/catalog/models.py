@@ -2,19 +2,220 @@
 
 Models that run on this machine have their own table, `catalog.local`. Users correct a row by the model
 setting `capabilities`.
+
+Prices of Google's models are those of the paid tier of the Gemini API, for standard requests and text. Some
+models charge more for sound. Google caches prefixes of itself; a request cannot say which.
+
+The newest models ignore `temperature`, `top_p` and `top_k`, and Google asks to leave them out: a setting that
+does nothing is one that the model lacks.
 """
 
 import re
+from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from ..types.model import ModelCapabilities
-from .model_facts import ModelFacts
-from .models_anthropic import ANTHROPIC_MODELS
-from .models_google import GOOGLE_MODELS
-from .models_open import OPEN_MODELS
+from ..types.model import ModelCapabilities, ModelPrice
+from .model_facts import ModelFacts, price, with_long_requests
 from .models_openai import OPENAI_MODELS
 
-__all__ = ["MODELS", "UNKNOWN_MODEL", "ModelFacts", "find_model_facts"]
+_GEMINI_SOURCE = (
+    "ai.google.dev/gemini-api/docs/models, /pricing and /whats-new-gemini-3.6, the table of thinking levels "
+    "of docs.cloud.google.com, google-genai 3.4.0, and the tables of litellm 1.109.1 and genai-prices 0.2.3; "
+    "read on 2026-11-21"
+)
+
+# Told by a word how much to think.
+_GEMINI = ModelCapabilities(
+    structured_output=True,
+    images=True,
+    audio=True,
+    video=True,
+    documents=True,
+    reasoning=True,
+    context_window=1_048_576,
+    max_output_tokens=65_536,
+)
+_GEMINI_3 = replace(_GEMINI, reasoning_efforts=("minimal", "low", "medium", "high"))
+_GEMINI_3_6 = replace(_GEMINI_3, sampling=False)
+_GEMINI_3_7 = replace(_GEMINI_3_6, reasoning_efforts=("low", "medium", "high"))
+# Told by a number of tokens; these are the words that the codec has numbers for.
+_GEMINI_2_5 = replace(
+    _GEMINI,
+    structured_output_with_tools=False,
+    reasoning_control="budget",
+    reasoning_efforts=("none", "minimal", "low", "medium", "high"),
+)
+
+_DOUBLES = "The price is introductory: from {day} on it is twice that."
+_UNTIL_DECEMBER = _DOUBLES.format(day="2026-12-01")
+_UNTIL_JANUARY = _DOUBLES.format(day="2027-01-01")
+_BEYOND_200K = (
+    "In a request of more than 200,000 tokens, those sent cost twice and those received 1.5 times the price."
+)
+_SOUND_COSTS_MORE = "Sound costs more than the price of text that is given here."
+
+
+def _gemini(name: str, capabilities: ModelCapabilities, prices: ModelPrice | None, *notes: str) -> ModelFacts:
+    return ModelFacts(
+        pattern=f"google:{name}",
+        capabilities=replace(capabilities, price=prices),
+        note=" ".join(notes),
+        source=_GEMINI_SOURCE,
+    )
+
+
+def _rising(usual: ModelPrice) -> ModelPrice:
+    """Return the prices described by `_BEYOND_200K`."""
+    return with_long_requests(usual, above=200_000, sent="2", received="1.5")
+
+
+_GEMINI_4 = price("2", "10", read="0.1")
+_FLASH = price("0.75", "3.75", read="0.075")
+_PRO = _rising(price("2", "12", read="0.2"))
+
+GOOGLE_MODELS: tuple[ModelFacts, ...] = (
+    # The length of their longest response is told in two ways, so it is not told here.
+    _gemini("gemini-4-carbon", replace(_GEMINI, max_output_tokens=None), _GEMINI_4, _UNTIL_DECEMBER),
+    _gemini("gemini-4-argon", replace(_GEMINI, max_output_tokens=None), _GEMINI_4, _UNTIL_DECEMBER),
+    # Of its input, only these are described.
+    _gemini(
+        "gemini-4-hydrogen", replace(_GEMINI, audio=False, video=False), price("1.5", "7.5", read="0.075")
+    ),
+    _gemini("gemini-3.[78]-flash", _GEMINI_3_7, _FLASH, _UNTIL_JANUARY),
+    _gemini("gemini-3.6-flash", _GEMINI_3_6, _FLASH, _UNTIL_JANUARY),
+    _gemini("gemini-3.5-flash", _GEMINI_3, price("1.5", "9", read="0.15")),
+    _gemini("gemini-3.5-flash-lite", _GEMINI_3_6, price("0.3", "2.5", read="0.03")),
+    _gemini(
+        "gemini-3.1-pro-preview*",
+        replace(_GEMINI_3, reasoning_efforts=("low", "medium", "high")),
+        _PRO,
+        _BEYOND_200K,
+    ),
+    _gemini("gemini-3.1-flash-lite", _GEMINI_3, price("0.25", "1.5", read="0.025"), _SOUND_COSTS_MORE),
+    _gemini("gemini-3-flash-preview", _GEMINI_3, price("0.5", "3", read="0.05"), _SOUND_COSTS_MORE),
+    _gemini(
+        "gemini-2.5-pro",
+        replace(_GEMINI_2_5, reasoning_efforts=("minimal", "low", "medium", "high")),
+        _rising(price("1.25", "10", read="0.125")),
+        _BEYOND_200K,
+    ),
+    _gemini("gemini-2.5-flash", _GEMINI_2_5, price("0.3", "2.5", read="0.03"), _SOUND_COSTS_MORE),
+    _gemini("gemini-2.5-flash-lite", _GEMINI_2_5, price("0.1", "0.4", read="0.01"), _SOUND_COSTS_MORE),
+    # What these names stand for changes, and the price with it.
+    _gemini("gemini-pro-latest", _GEMINI, None),
+    _gemini("gemini-flash-latest", _GEMINI, None),
+    _gemini("gemini-flash-lite-latest", _GEMINI, None),
+    _gemini(
+        "gemma-4-*",
+        ModelCapabilities(
+            structured_output=True, images=True, context_window=262_144, max_output_tokens=32_768
+        ),
+        price("0", "0"),
+        "Free of charge, within the limits of the free tier.",
+    ),
+)
+"""The families, first match first."""
+
+
+_SOURCE = (
+    "platform.claude.com/docs/en/models, /about-claude/pricing and /build-with-claude/effort, the model "
+    "types of anthropic 2.12.0, and the tables of litellm 1.109.1 and genai-prices 0.2.3; read on 2026-11-21"
+)
+
+# Told by a number of tokens how much to think.
+_WITH_BUDGET = ModelCapabilities(
+    structured_output=True,
+    images=True,
+    documents=True,
+    prompt_caching=True,
+    reasoning=True,
+    reasoning_control="budget",
+    context_window=200_000,
+    max_output_tokens=64_000,
+)
+# Told by a word. Thinking can be turned off.
+_CLAUDE_4_6 = replace(
+    _WITH_BUDGET,
+    reasoning_control="effort",
+    reasoning_efforts=("none", "minimal", "low", "medium", "high", "max"),
+    context_window=1_000_000,
+    max_output_tokens=128_000,
+)
+_CLAUDE_5 = replace(
+    _CLAUDE_4_6,
+    reasoning_efforts=("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+    sampling=False,
+)
+_THINKING = replace(_CLAUDE_5, reasoning_efforts=("minimal", "low", "medium", "high", "xhigh", "max"))
+_UNFORCED = replace(_THINKING, forced_tool_choice=False)
+
+_LEAST_THINKING = "Its least thinking is the setting thinking={'type': 'between_tools'}."
+_BEYOND_100K = "A request of more than 100,000 tokens costs five times the price."
+
+
+def _claude(name: str, capabilities: ModelCapabilities, prices: ModelPrice, *notes: str) -> ModelFacts:
+    return ModelFacts(
+        pattern=f"anthropic:{name}",
+        capabilities=replace(capabilities, price=prices),
+        note=" ".join(notes),
+        source=_SOURCE,
+    )
+
+
+_FABLE_5 = price("10", "50", read="1", write="12.5")
+_FABLE_5_1 = price("10", "50", read="0.25", write="12.5")
+_FABLE_5_2 = price("8", "40", read="0.2", write="10")
+_OPUS = price("5", "25", read="0.5", write="6.25")
+_HAIKU_5_5 = with_long_requests(
+    price("0.1", "0.5", read="0.01", write="0.125"), above=100_000, sent="5", received="5"
+)
+_SONNET_4 = price("3", "15", read="0.3", write="3.75")
+
+ANTHROPIC_MODELS: tuple[ModelFacts, ...] = (
+    _claude("claude-fable-5-2", _UNFORCED, _FABLE_5_2),
+    _claude("claude-mythos-5-2", _UNFORCED, _FABLE_5_2),
+    _claude("claude-fable-5-1", _UNFORCED, _FABLE_5_1),
+    _claude("claude-mythos-5-1", _UNFORCED, _FABLE_5_1),
+    _claude("claude-fable-5", _THINKING, _FABLE_5),
+    _claude("claude-mythos-5", _THINKING, _FABLE_5),
+    _claude("claude-opus-5-5", _UNFORCED, price("4", "20", read="0.2", write="5")),
+    _claude("claude-sonnet-5-5", _UNFORCED, price("2", "10", read="0.1", write="2.5"), _LEAST_THINKING),
+    _claude("claude-haiku-5-5", _CLAUDE_5, _HAIKU_5_5, _BEYOND_100K),
+    _claude("claude-opus-5", _CLAUDE_5, _OPUS),
+    _claude("claude-sonnet-5", _CLAUDE_5, price("2", "10", read="0.2", write="2.5")),
+    _claude("claude-opus-4-8*", _CLAUDE_5, _OPUS),
+    _claude("claude-opus-4-7*", _CLAUDE_5, _OPUS),
+    _claude("claude-opus-4-6*", _CLAUDE_4_6, _OPUS),
+    _claude("claude-sonnet-4-6*", _CLAUDE_4_6, _SONNET_4),
+    _claude("claude-opus-4-5*", _WITH_BUDGET, _OPUS),
+    _claude("claude-haiku-4-5*", _WITH_BUDGET, price("1", "5", read="0.1", write="1.25")),
+    _claude("claude-sonnet-4-5*", _WITH_BUDGET, _SONNET_4, "Anthropic has announced its end for 2026-11-30."),
+)
+"""The families, first match first."""
+
+
+_SEES = ModelCapabilities(images=True)
+
+
+def _open(name: str, capabilities: ModelCapabilities, source: str) -> ModelFacts:
+    return ModelFacts(
+        pattern=f"openai-chat:{name}", capabilities=capabilities, source=f"{source}; read on 2026-11-21"
+    )
+
+
+OPEN_MODELS: tuple[ModelFacts, ...] = (
+    _open(
+        "*gpt-oss*",
+        ModelCapabilities(reasoning=True, context_window=131_072),
+        "the model card of gpt-oss (three reasoning efforts, 131,072 tokens)",
+    ),
+    _open("*[Qq]wen*[Vv][Ll]*", _SEES, "the model cards of Qwen2-VL, Qwen2.5-VL and Qwen3-VL"),
+    _open("*[Ll]lama-3.2-*[Vv]ision*", _SEES, "the model card of Llama 3.2 Vision"),
+    _open("*[Pp]ixtral*", _SEES, "the model card of Pixtral"),
+    _open("*[Ll]lava*", _SEES, "the model card of LLaVA"),
+)
+"""The families, first match first."""
+
 
 MODELS: tuple[ModelFacts, ...] = (*OPENAI_MODELS, *ANTHROPIC_MODELS, *GOOGLE_MODELS, *OPEN_MODELS)
 """The families, first match first."""

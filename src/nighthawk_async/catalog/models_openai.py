@@ -19,11 +19,8 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ..types.model import ModelCapabilities, ModelPrice
-from ..types.settings import ReasoningEffort
+from ..types.model import ModelCapabilities, ModelPrice, ReasoningEffort
 from .model_facts import ModelFacts, price, with_long_requests
-
-__all__ = ["OPENAI_MODELS"]
 
 _SOURCE = (
     "developers.openai.com/api/docs/models, /pricing and /guides/reasoning, answers of the endpoint that "

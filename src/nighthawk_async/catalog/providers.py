@@ -9,8 +9,6 @@ from types import MappingProxyType
 
 from msgspec import Struct, field
 
-__all__ = ["ACCOUNT_HEADERS", "PROVIDERS", "ProviderFacts", "RetryRules"]
-
 ACCOUNT_HEADERS = frozenset(
     {
         "api-key",  # Azure

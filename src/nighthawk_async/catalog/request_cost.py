@@ -9,8 +9,6 @@ from ..errors import ConfigurationError
 from ..types.model import ModelPrice
 from ..types.usage import Usage
 
-__all__ = ["Prices", "cost_of", "highest_cost", "known_cost", "priced"]
-
 Prices: TypeAlias = Mapping[str, ModelPrice] | Callable[[str, Usage], Decimal | None]
 """Prices by model id, or a function from a model id and a usage to US dollars; None for unknown."""
 

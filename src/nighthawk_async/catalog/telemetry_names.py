@@ -11,21 +11,6 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-__all__ = [
-    "AGENT_SECONDS",
-    "BASELINE",
-    "CALLS",
-    "CORRECTIONS",
-    "CORRECTION_CAUSE",
-    "FINISH_REASONS",
-    "LATEST",
-    "OWN_AGENT",
-    "PROVIDERS",
-    "SECONDS",
-    "TOKENS",
-    "Names",
-]
-
 SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 """The bounds of the buckets of durations, which the conventions ask for."""
 

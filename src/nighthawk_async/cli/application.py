@@ -16,8 +16,6 @@ from .models_commands import models
 from .run_command import CONTEXT_SETTINGS, run
 from .top_command import top
 
-__all__ = ["run_command_line"]
-
 EXIT_FAILURE = 1
 EXIT_CONFIGURATION = 2
 EXIT_INTERRUPTED = 130

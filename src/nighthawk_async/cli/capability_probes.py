@@ -13,15 +13,11 @@ from typing import Any, TypeAlias
 
 from ..errors import ModelConnectionError, ModelError, ModelStatusError, ModelTimeoutError
 from ..ports import Model
-from ..types.content import BinaryContent
-from ..types.messages import UserMessage
+from ..types.messages import BinaryContent, ToolDefinition, UserMessage
 from ..types.model import ModelRequest, ResponseFormat
-from ..types.tools import ToolDefinition
 from ..wire.response_json import NOT_JSON, decode_json
 from .model_probe import TOOL_NAME, TOOL_REQUEST, Exchange, ask_model
 from .server_facts import ServerFacts, Statement
-
-__all__ = ["ALL_CAPABILITIES", "Ability", "find_abilities"]
 
 ALL_CAPABILITIES: Mapping[str, Any] = {
     "tools": True,

@@ -16,17 +16,14 @@ from ..catalog.models import find_model_facts
 from ..catalog.providers import PROVIDERS
 from ..configuration import parse_model_id
 from ..models.providers import create_model
-from ..models.settings import TransportSettings
+from ..models.time_limits import TransportSettings
 from ..ports import Model
 from .capability_probes import ALL_CAPABILITIES, Ability, find_abilities
 from .endpoint_in_force import base_url_in_force, headers_in_force, shown_url
-from .model_check import Finding, judge_endpoint
-from .model_check_view import CHECK_SETTINGS, print_row
+from .model_check import CHECK_SETTINGS, Finding, judge_endpoint, print_row
 from .model_description import LOCAL, describe_model
 from .model_probe import DIRECT_QUESTION, ask_model
 from .server_facts import ServerFacts, ask_server
-
-__all__ = ["run_capability_check"]
 
 _NAME_COLUMNS = 30
 _UNWRITTEN_SETTINGS = frozenset({"api_key", "base_url", "extra_headers", "capabilities"})

@@ -12,8 +12,6 @@ import nighthawk_async as nh
 
 from ..errors import ConfigurationError
 
-__all__ = ["dashboard"]
-
 _GRACE_SECONDS = 3
 """What is still in progress then is cut off."""
 

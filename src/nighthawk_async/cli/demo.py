@@ -9,10 +9,7 @@ import anyio
 import nighthawk_async as nh
 
 from .demo_functions import AdvertisingError, Review, classify, publish, stars_in
-from .demo_record import Classification, DemoRecord
-from .demo_view import DemoView
-
-__all__ = ["run_demo"]
+from .demo_view import Classification, DemoRecord, DemoView
 
 RATING = "Two stars, not more."
 ADVERTISEMENT = "BUY CHEAP WATCHES AT MY SHOP!!! CLICK HERE!!!"

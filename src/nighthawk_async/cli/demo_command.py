@@ -11,8 +11,6 @@ from ..models.local import require_local_extra
 from ..models.weights import are_weights_whole, pull_weights, weights_path
 from .pull_view import showing_pull
 
-__all__ = ["DEMO_MODEL", "demo", "prepare_local_model"]
-
 DEMO_MODEL = "local:smollm2-135m"
 
 SMALL_MODEL_REMARK = (

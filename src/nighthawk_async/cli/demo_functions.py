@@ -15,8 +15,6 @@ from typing import Literal, TypeAlias
 
 import nighthawk_async as nh
 
-__all__ = ["AdvertisingError", "Label", "Review", "classify", "load_reviews", "publish", "stars_in"]
-
 Label: TypeAlias = Literal["positive", "negative"]
 
 

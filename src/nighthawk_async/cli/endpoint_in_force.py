@@ -4,12 +4,9 @@ from collections.abc import Mapping
 from urllib.parse import SplitResult, parse_qsl
 
 from ..catalog.providers import ProviderFacts
-from ..models.endpoint import parse_base_url, with_version
-from ..models.http_proxy import is_loopback
-from ..models.settings import TransportSettings
+from ..models.endpoint import is_loopback, parse_base_url, with_version
+from ..models.time_limits import TransportSettings
 from ..wire.redaction import is_secret_name
-
-__all__ = ["base_url_in_force", "headers_in_force", "key_in_force", "shown_url"]
 
 
 def base_url_in_force(

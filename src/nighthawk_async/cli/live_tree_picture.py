@@ -1,24 +1,243 @@
-"""Picture of the tree in a terminal: one line of text per row, and a line of figures below. Pure."""
+"""Picture of the tree in a terminal: one line of text per row, and a line of figures below. Pure.
 
-from collections.abc import Mapping, Sequence
+The rows are chosen to fit a screen: everything while it fits. Then what has ended well is put on one line per
+subtree, then on one line for all its siblings; then texts are left out; then so many siblings are shown that
+it fits, the others are counted. What failed and what goes on stays longest.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
 
 from rich.text import Text
 
 from ..observation import NodeState
-from .live_tree_layout import Row
+from ..observe import NodeView
 from .live_tree_words import (
     MARKS,
     PLAIN_MARKS,
     STYLES,
     cost_text,
+    error_text,
     label_of,
+    last_line_said,
     seconds_of,
     seconds_text,
     tokens_text,
 )
 
-__all__ = ["Figures", "Picture", "figures_line"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row.
+
+    Args:
+        kind: What stands in it: a node, what its model says, what ended it, or how many nodes are not shown.
+        view: The node, or the one to which the row belongs.
+        text: The text of the other kinds.
+        levels: For each level above, whether the line from there goes on below this row.
+        is_last: Whether no sibling follows.
+        step: The only step of a function, when both share the row.
+        hidden: How many nodes below it are not shown.
+    """
+
+    kind: Literal["node", "said", "error", "folded"]
+    view: NodeView
+    text: str = ""
+    levels: tuple[bool, ...] = ()
+    is_last: bool = True
+    hidden: int = 0
+    step: NodeView | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Detail:
+    """The amount of detail.
+
+    Args:
+        ended: Whether what is below a node that ended well is shown.
+        each_ended: Whether siblings that ended well have a row each.
+        texts: Whether it is shown what models say.
+        siblings: How many siblings are shown of those that go on, and of those that failed.
+    """
+
+    ended: bool = False
+    each_ended: bool = False
+    texts: bool = True
+    siblings: int | None = None
+
+
+_DETAILS = (
+    _Detail(ended=True, each_ended=True),
+    _Detail(each_ended=True),
+    _Detail(),
+    _Detail(texts=False),
+    *(_Detail(texts=False, siblings=count) for count in (32, 16, 8, 4, 2, 1)),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Digest:
+    """A digest of a node and of all nodes below it.
+
+    Args:
+        version: The version of the node.
+        nodes: How many nodes there are.
+        is_live: Whether any of them goes on.
+        failures: How many of them failed.
+        questions: How many of them are questions that wait for a person.
+    """
+
+    version: int
+    nodes: int
+    is_live: bool
+    failures: int
+    questions: int
+
+
+class Digests:
+    """Knows what is below nodes, and looks again only at what has changed."""
+
+    def __init__(self) -> None:
+        self._digests: dict[str, _Digest] = {}
+
+    def look(self, root: NodeView) -> None:
+        """Take notice of the whole tree.
+
+        Args:
+            root: The node above everything.
+        """
+        before, now = self._digests, dict[str, _Digest]()
+        order: list[NodeView] = [root]
+        for view in order:  # which grows meanwhile
+            digest = before.get(view.id)
+            if digest is not None and digest.version == view.version:
+                now[view.id] = digest
+            else:
+                order.extend(view.children)
+        for view in reversed(order):
+            if view.id not in now:
+                now[view.id] = _digest(view, [now[child.id] for child in view.children])
+        self._digests = now
+
+    def of(self, view: NodeView) -> _Digest:
+        """Return the digest of a node."""
+        digest = self._digests.get(view.id)
+        if digest is None or digest.version != view.version:
+            digest = _digest(view, [self.of(child) for child in view.children])
+            self._digests[view.id] = digest
+        return digest
+
+    def is_quiet(self, view: NodeView) -> bool:
+        """Whether everything in a node has ended, and well."""
+        digest = self.of(view)
+        return not digest.is_live and not digest.failures
+
+    def is_asking(self, view: NodeView) -> bool:
+        """Whether a person is asked something below a node."""
+        return self.of(view).questions > 0
+
+
+def _digest(view: NodeView, below: Sequence[_Digest]) -> _Digest:
+    return _Digest(
+        version=view.version,
+        nodes=1 + sum(each.nodes for each in below),
+        is_live=not view.is_ended or any(each.is_live for each in below),
+        failures=(view.state == "failed") + sum(each.failures for each in below),
+        questions=(view.kind == "question" and not view.is_ended) + sum(each.questions for each in below),
+    )
+
+
+def rows_that_fit(root: NodeView, digests: Digests, height: int) -> list[Row]:
+    """The rows to show of the tree.
+
+    Args:
+        root: The node above everything.
+        digests: What is known of what is below each node.
+        height: How many rows there are.
+    """
+    digests.look(root)
+    rows: list[Row] = []
+    for detail in _DETAILS:
+        rows = list(islice(_Rows(detail, digests).below(root, ()), height + 1))
+        if len(rows) <= height:
+            return rows
+    return rows[:height]
+
+
+class _Rows:
+    """Makes the rows for one amount of detail."""
+
+    def __init__(self, detail: _Detail, digests: Digests) -> None:
+        self._detail = detail
+        self._digests = digests
+
+    def below(self, parent: NodeView, levels: tuple[bool, ...]) -> Iterator[Row]:
+        """The rows of everything below a node."""
+        shown, left_out = self._children(parent)
+        for number, view in enumerate(shown, 1):
+            is_last = number == len(shown) and not left_out
+            yield from self._node(view, levels, is_last)
+        for number, text in enumerate(left_out, 1):
+            is_last = number == len(left_out)
+            yield Row(kind="folded", view=parent, text=text, levels=levels, is_last=is_last)
+
+    def _children(self, parent: NodeView) -> tuple[list[NodeView], list[str]]:
+        """The children to show, and how the others are counted."""
+        detail, digests = self._detail, self._digests
+        if detail.each_ended:
+            dropped = parent.dropped_children
+            return list(parent.children), [f"{dropped:,} earlier"] if dropped else []
+        kept: list[NodeView] = []
+        ended, more_failed, more_live = parent.dropped_children, 0, 0
+        room = {True: detail.siblings or len(parent.children), False: detail.siblings or len(parent.children)}
+        for view in parent.children:
+            digest = digests.of(view)
+            if not digest.is_live and not digest.failures:
+                ended += 1
+            elif room[digest.is_live]:
+                room[digest.is_live] -= 1
+                kept.append(view)
+            elif digest.is_live:
+                more_live += 1
+            else:
+                more_failed += 1
+        counts = ((more_live, "more in progress"), (more_failed, "more failed"), (ended, "done"))
+        return kept, [f"{count:,} {words}" for count, words in counts if count]
+
+    def _node(self, view: NodeView, levels: tuple[bool, ...], is_last: bool) -> Iterator[Row]:
+        is_folded = not self._detail.ended and bool(view.children) and self._digests.is_quiet(view)
+        hidden = self._digests.of(view).nodes - 1 if is_folded else 0
+        step = None if self._detail.ended else _only_step(view)
+        yield Row(kind="node", view=view, levels=levels, is_last=is_last, hidden=hidden, step=step)
+        inner, lowest = (*levels, not is_last), step or view
+        if said := self._said(lowest):
+            yield Row(kind="said", view=lowest, text=said, levels=inner)
+        if (error := error_text(lowest)) and not _is_told_below(lowest):
+            yield Row(kind="error", view=lowest, text=error, levels=inner)
+        if not is_folded:
+            yield from self.below(lowest, inner)
+
+    def _said(self, view: NodeView) -> str:
+        """Return the present text of its model. The request of a step is left out: the step has the same."""
+        if not self._detail.texts or view.is_ended or view.kind == "model_request":
+            return ""
+        return last_line_said(view)
+
+
+def _only_step(view: NodeView) -> NodeView | None:
+    """The step of a function that has nothing else below it and nothing else to say."""
+    if view.kind != "function" or len(view.children) != 1 or view.dropped_children:
+        return None
+    step = view.children[0]
+    return step if step.kind == "step" and view.error in (None, step.error) else None
+
+
+def _is_told_below(view: NodeView) -> bool:
+    """Whether a node below ended of the same error, so that it need not be told twice."""
+    return any(child.error == view.error for child in view.children)
+
 
 _LEAST_WIDTH = 20
 _WIDTHS = (7, 12, 11)  # of the columns: seconds, tokens, cost

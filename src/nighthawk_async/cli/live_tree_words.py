@@ -13,24 +13,6 @@ from ..observe import NodeView
 from ..prompt.plain_text import single_line
 from ..types.usage import Usage
 
-__all__ = [
-    "MARKS",
-    "PLAIN_MARKS",
-    "STYLES",
-    "Label",
-    "cost_text",
-    "error_text",
-    "inputs_text",
-    "label_of",
-    "last_line_said",
-    "one_line",
-    "seconds_of",
-    "seconds_text",
-    "sent_and_received_text",
-    "tokens_text",
-    "visible",
-]
-
 MARKS: Mapping[NodeState, str] = {
     "waiting": "○",
     "running": "●",

@@ -12,11 +12,9 @@ from ..catalog.models import UNKNOWN_MODEL, ModelFacts, find_model_facts
 from ..catalog.providers import PROVIDERS
 from ..configuration import parse_model_id
 from ..errors import UnknownModelError
-from ..models.capability_settings import overridden_capabilities
-from ..models.settings import TransportSettings
+from ..models.time_limits import TransportSettings, overridden_capabilities
 from ..models.weights import are_weights_whole, weights_path
 from ..types.model import ModelCapabilities
-from .consoles import wide_console
 from .endpoint_in_force import base_url_in_force, key_in_force, shown_url
 from .model_words import (
     capabilities_as_json,
@@ -26,9 +24,8 @@ from .model_words import (
     sampling_in_words,
     schemas_in_words,
     tools_in_words,
+    wide_console,
 )
-
-__all__ = ["LOCAL", "ModelDescription", "describe_model", "print_description"]
 
 LOCAL = "local"
 """The provider of models on this machine."""

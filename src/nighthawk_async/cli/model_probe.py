@@ -6,7 +6,7 @@ import anyio
 
 from ..errors import ModelError
 from ..ports import Model
-from ..types.messages import ToolCall, UserMessage
+from ..types.messages import ToolCall, ToolDefinition, UserMessage
 from ..types.model import (
     FinishReason,
     ModelEvent,
@@ -18,10 +18,7 @@ from ..types.model import (
     ToolCallCompleted,
     UsageReported,
 )
-from ..types.tools import ToolDefinition
 from ..types.usage import Usage
-
-__all__ = ["DIRECT_QUESTION", "FORM_REQUEST", "TOOL_NAME", "TOOL_REQUEST", "WORD", "Exchange", "ask_model"]
 
 WORD = "ready"
 TOOL_NAME = "say_word"

@@ -1,23 +1,25 @@
 """Capabilities and prices of a model, in words and as JSON. Pure."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from decimal import Decimal
 from typing import Any
 
+from rich.console import Console
+
 from ..types.model import ModelCapabilities, ModelPrice
 
-__all__ = [
-    "capabilities_as_json",
-    "dollars",
-    "media_in_words",
-    "price_in_words",
-    "reasoning_in_words",
-    "sampling_in_words",
-    "schemas_in_words",
-    "short_count",
-    "tools_in_words",
-]
+_WIDTH_OF_PIPES = 100
+
+
+def wide_console() -> Console:
+    """The terminal on standard output; where nobody sees a terminal's width, lines have room."""
+    console = Console(highlight=False)
+    if console.is_terminal or "COLUMNS" in os.environ:
+        return console
+    return Console(highlight=False, width=_WIDTH_OF_PIPES)
+
 
 _NOT_WITH_TOOLS = "not in a request that offers tools"
 

@@ -8,8 +8,6 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 from ..models.weights import PullProgress
 
-__all__ = ["showing_pull"]
-
 _PHASES = {
     "waiting": "waiting for another process that pulls the same weights",
     "downloading": "downloading",

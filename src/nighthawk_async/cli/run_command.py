@@ -3,12 +3,15 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Generator
+import threading
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from types import TracebackType
 from typing import Annotated, Any, TextIO, cast
 
+import anyio.to_thread
 import typer
 from pydantic import TypeAdapter
 from rich.console import Console
@@ -18,20 +21,116 @@ import nighthawk_async as nh
 from ..configuration import StepExecutorConfiguration, parse_model_id
 from ..observe import TaskTree
 from ..types.json import JsonableValue
-from .demo_command import DEMO_MODEL
+from .demo_command import DEMO_MODEL, prepare_local_model
 from .live_tree import LiveTree, TreeDisplay
-from .live_tree_json import JsonTree
-from .live_tree_lines import PlainTree
-from .live_tree_screen import Screen
-from .live_tree_streams import printing_above
-from .live_tree_terminal import TerminalTree
-from .run_arguments import ArgumentError
-from .run_ending import EXIT_ARGUMENTS, status_after
-from .run_interrupts import Interrupts
-from .run_model import ExecutorOnDemand
-from .run_script import Backend, Script, call_function, parse_script, run_as_main
+from .live_tree_lines import JsonTree, PlainTree
+from .live_tree_terminal import Screen, TerminalTree, printing_above
+from .run_interrupts import EXIT_INTERRUPTED, Interrupts
+from .run_script import ArgumentError, Backend, Script, call_function, parse_script, run_as_main
 
-__all__ = ["CONTEXT_SETTINGS", "run"]
+EXIT_ARGUMENTS = 2
+"""The script has no such function, or cannot be called like this."""
+
+
+def status_after(script: Callable[[], None], *, file: str) -> int:
+    """Carry a script out.
+
+    Args:
+        script: What to carry out.
+        file: The file of the script; in tracebacks, what called it is left out.
+
+    Returns:
+        The exit status.
+
+    Raises:
+        ArgumentError: The script has no such function, or cannot be called like this.
+    """
+    try:
+        script()
+    except SystemExit as end:
+        return _status_of_exit(end)
+    except ArgumentError:
+        raise
+    except BaseException as error:
+        if any(isinstance(leaf, KeyboardInterrupt) for leaf in _leaves(error)):
+            return EXIT_INTERRUPTED
+        sys.excepthook(type(error), error.with_traceback(_traceback_from(error, file)), error.__traceback__)
+        return 1
+    return 0
+
+
+def _status_of_exit(end: SystemExit) -> int:
+    if end.code is None:
+        return 0
+    if isinstance(end.code, int):
+        return end.code & 0xFF
+    print(end.code, file=sys.stderr)
+    return 1
+
+
+def _traceback_from(error: BaseException, file: str) -> TracebackType | None:
+    """The traceback from the script on; all of it for an error in compiling the script."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename != file:
+        traceback = traceback.tb_next
+    if traceback is None and not isinstance(error, SyntaxError):
+        return error.__traceback__
+    return traceback
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+        return
+    for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions:
+        yield from _leaves(inner)
+
+
+class ExecutorOnDemand:
+    """Carries steps out with a model that is made for the first of them.
+
+    Args:
+        configuration: Names the model.
+    """
+
+    def __init__(self, configuration: StepExecutorConfiguration) -> None:
+        self.configuration = configuration
+        self._lock = threading.Lock()
+        self._executor: nh.AgentStepExecutor | None = None
+
+    def with_configuration(self, configuration: StepExecutorConfiguration) -> "ExecutorOnDemand":
+        """The same with another configuration."""
+        return ExecutorOnDemand(configuration)
+
+    async def run_step_async(
+        self,
+        *,
+        processed_natural_program: str,
+        step_context: nh.StepContext,
+        binding_names: list[str],
+        allowed_step_kinds: tuple[str, ...],
+    ) -> tuple[nh.StepOutcome, dict[str, object]]:
+        """Carry a step out."""
+        executor = self._executor or await anyio.to_thread.run_sync(self._make)
+        return await executor.run_step_async(
+            processed_natural_program=processed_natural_program,
+            step_context=step_context,
+            binding_names=binding_names,
+            allowed_step_kinds=allowed_step_kinds,
+        )
+
+    def _make(self) -> nh.AgentStepExecutor:
+        with self._lock:
+            if self._executor is None:
+                # Lines and no bar: a tree may be drawn meanwhile.
+                lines = Console(file=sys.stderr, force_terminal=False)
+                try:
+                    prepare_local_model(self.configuration.model, lines)
+                    self._executor = nh.AgentStepExecutor.from_configuration(configuration=self.configuration)
+                except nh.ConfigurationError as error:  # of the command line, not of the script
+                    raise ArgumentError(str(error)) from error
+            return self._executor
+
 
 CONTEXT_SETTINGS = {"allow_interspersed_args": False}
 """What follows the script belongs to the script."""

@@ -17,8 +17,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["EXIT_INTERRUPTED", "Interrupts"]
-
 EXIT_INTERRUPTED = 130
 
 _NO_DESCRIPTOR = -1

@@ -15,10 +15,8 @@ from urllib.parse import SplitResult
 import anyio
 import httpx
 
-from ..models.http_proxy import proxy_for
+from ..models.endpoint import proxy_for
 from ..wire.response_json import NOT_JSON, decode_json
-
-__all__ = ["ServerFacts", "Statement", "ask_server", "server_root"]
 
 LIMIT_SECONDS = 10.0
 """The time that a server has for all that is asked of it here."""

@@ -10,15 +10,6 @@ from ..errors import ConfigurationError, ModelProtocolError, NighthawkError
 from ..wire.response_json import NOT_JSON, decode_json
 from ..wire.sse import ServerSentEventDecoder
 
-__all__ = [
-    "DashboardClient",
-    "DashboardError",
-    "NoDashboardError",
-    "TopClient",
-    "checked_token",
-    "checked_url",
-]
-
 _TIMEOUT = httpx.Timeout(10.0, read=60.0)  # seconds; the dashboard sends a sign of life more often
 _PROBLEMS = "urn:nighthawk-async:problem:"
 _PASSING = frozenset({408, 425, 429})  # what something in between may answer for a while, as 5xx

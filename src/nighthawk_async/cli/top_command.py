@@ -16,8 +16,6 @@ else:
     top_app = LazyModule("nighthawk_async.cli.top_app")  # needs the extra
     top_client = LazyModule("nighthawk_async.cli.top_client")  # other commands need no HTTP
 
-__all__ = ["top"]
-
 
 def top(
     url: Annotated[str, typer.Argument(metavar="URL", help="Where the service has its dashboard.")],

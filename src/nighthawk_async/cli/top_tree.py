@@ -1,7 +1,12 @@
-"""The rows of the tree as a widget: only those that are seen are drawn."""
+"""The rows of the tree as a widget: only those that are seen are drawn.
 
-from collections.abc import Sequence
-from typing import ClassVar
+The nodes are kept up to date. They are the same as on the dashboard's page, as views: what is seen of each
+without opening it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, ClassVar
 
 from rich.console import Console
 from rich.segment import Segment
@@ -13,10 +18,173 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from .live_tree_layout import Row
-from .live_tree_picture import Picture
+from ..observe import ErrorView, NodeView
+from ..types.usage import Usage
+from .live_tree_picture import Picture, Row
+from .live_tree_words import STYLES
 
-__all__ = ["TreeRows"]
+TOP = "0"
+"""The id of the node above everything."""
+
+_AMOUNTS = ("requests", "input_tokens", "output_tokens", "unpriced_requests", "is_complete")
+_NO_CHILDREN: Sequence[NodeView] = ()
+_NOTHING: Mapping[str, Any] = {}
+
+
+class Nodes:
+    """The nodes by id, and which are below which."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, NodeView] = {}
+        self._children: dict[str, list[str]] = {}
+        self._haystacks: dict[str, str] = {}
+
+    def reset(self) -> None:
+        """Forget everything: another tree begins."""
+        self.views.clear()
+        self._children.clear()
+        self._haystacks.clear()
+
+    def apply(self, told: Mapping[str, Any]) -> None:
+        """Take notice of what has changed.
+
+        Args:
+            told: An event `nodes` of the dashboard.
+        """
+        for brief in told["nodes"]:
+            view = _view_of(brief)
+            if view.id not in self.views and view.parent_id is not None:
+                self._children.setdefault(view.parent_id, []).append(view.id)
+            self.views[view.id] = view
+            self._haystacks[view.id] = _haystack(view)
+        for parent, kept in told.get("kept", {}).items():
+            gone = set(self._children.get(parent, ())).difference(kept)
+            for node_id in gone:
+                self._drop(node_id)
+        for node_id in told.get("gone", ()):
+            self._drop(node_id)
+
+    def rows(self, *, folded: Mapping[str, bool], search: str) -> list[Row]:
+        """The rows to show, from the top.
+
+        Args:
+            folded: Whether what is below a node is not shown, where somebody has said so. Otherwise it is
+                shown unless the node has nothing above it and has ended well.
+            search: Words that all have to be in what is shown of a node; those above it are shown as well.
+        """
+        words = search.lower().split()
+        shown = self._matching(words) if words else None
+        return list(self._rows_below_top(folded, shown))
+
+    def counts(self) -> dict[str, int]:
+        """Count the steps by state."""
+        states = [view.state for view in self.views.values() if view.kind == "step"]
+        return {state: states.count(state) for state in STYLES if state in states}
+
+    def parent_of(self, node_id: str) -> str | None:
+        """Return the parent of a node; None for a root."""
+        view = self.views.get(node_id)
+        return None if view is None or view.parent_id == TOP else view.parent_id
+
+    def has_children(self, node_id: str) -> bool:
+        """Whether something is below a node."""
+        return bool(self._children.get(node_id))
+
+    def _rows_below_top(self, folded: Mapping[str, bool], shown: set[str] | None) -> Iterator[Row]:
+        waiting: list[tuple[Iterator[tuple[str, bool]], tuple[bool, ...]]] = [
+            (self._shown_children(TOP, shown), ())
+        ]
+        while waiting:
+            children, above = waiting[-1]
+            found = next(children, None)
+            if found is None:
+                waiting.pop()
+                continue
+            node_id, is_last = found
+            view = self.views[node_id]
+            is_quiet = view.parent_id == TOP and view.state == "completed"
+            is_folded = shown is None and self.has_children(node_id) and folded.get(node_id, is_quiet)
+            hidden = self._count_below(node_id) if is_folded else 0
+            yield Row(kind="node", view=view, levels=above, is_last=is_last, hidden=hidden)
+            if not is_folded:
+                waiting.append((self._shown_children(node_id, shown), (*above, not is_last)))
+
+    def _shown_children(self, parent: str, shown: set[str] | None) -> Iterator[tuple[str, bool]]:
+        children = self._children.get(parent, ())
+        kept = [node_id for node_id in children if shown is None or node_id in shown]
+        return ((node_id, number == len(kept)) for number, node_id in enumerate(kept, 1))
+
+    def _matching(self, words: Sequence[str]) -> set[str]:
+        shown: set[str] = set()
+        for node_id, haystack in self._haystacks.items():
+            if not all(word in haystack for word in words):
+                continue
+            above: str | None = node_id
+            while above is not None and above not in shown:
+                shown.add(above)
+                above = self.parent_of(above)
+        return shown
+
+    def _count_below(self, node_id: str) -> int:
+        order = list(self._children.get(node_id, ()))
+        for below in order:  # which grows meanwhile
+            order.extend(self._children.get(below, ()))
+        return len(order)
+
+    def _drop(self, node_id: str) -> None:
+        view = self.views.get(node_id)
+        if view is None:
+            return
+        if view.parent_id is not None:
+            self._children[view.parent_id].remove(node_id)
+        order = [node_id]
+        for dropped in order:  # which grows meanwhile
+            order.extend(self._children.pop(dropped, ()))
+            del self.views[dropped], self._haystacks[dropped]
+
+
+def _haystack(view: NodeView) -> str:
+    error = "" if view.error is None else f"{view.error.type} {view.error.message}"
+    words = (view.kind, view.name, view.state, view.source or "", *view.inputs.values(), error)
+    return " ".join(words).lower()
+
+
+def _view_of(brief: Mapping[str, Any]) -> NodeView:
+    error = brief.get("error")
+    return NodeView(
+        id=brief["id"],
+        parent_id=brief["parent_id"],
+        kind=brief["kind"],
+        name=brief["name"],
+        source=brief.get("source"),
+        state=brief["state"],
+        began_at=brief["began_at"],
+        ended_at=brief.get("ended_at"),
+        inputs={"": brief["hint"]} if "hint" in brief else _NOTHING,
+        outputs=_NOTHING,
+        error=None if error is None else ErrorView(type=error["type"], message=error["message"]),
+        usage=usage_of(brief.get("usage", _NOTHING)),
+        subtree_usage=usage_of(brief.get("subtree_usage", _NOTHING)),
+        retries=brief.get("retries", 0),
+        subtree_retries=brief.get("subtree_retries", 0),
+        transcript=(),
+        children=_NO_CHILDREN,
+        dropped_children=brief.get("dropped_children", 0),
+        attributes=_NOTHING,
+        controls=frozenset(brief.get("controls", ())),
+        version=brief["version"],
+    )
+
+
+def usage_of(amounts: Mapping[str, Any]) -> Usage:
+    """Return the usage of a node, as far as it is shown.
+
+    Args:
+        amounts: The amounts by name. Those that are missing are nothing.
+    """
+    known = {name: amounts[name] for name in _AMOUNTS if name in amounts}
+    return Usage(**known, cost=Decimal(amounts.get("cost", "0")))
+
 
 _CHOSEN = Style(reverse=True)
 _NAMED_STYLES = Console()

@@ -21,36 +21,31 @@ from ..runtime.environment import Environment, get_current_step, get_environment
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
-from ..runtime.tool_outcome import ToolResultRenderingPolicy
+from ..runtime.tool_calls import ToolResultRenderingPolicy
 from ..telemetry.doors import invoked_agent
 from ..threads import thread_limiter
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
 from ..types.usage import Usage
-from .agent_protocol import AgentTask, StepExecutionAgent, objection_to_agent
+from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
 from .answer_bindings import AnswerBindings
 from .answer_form import AnswerForm, answer_form_of
 from .direct import answer_at_once
-from .foreign_turns import foreign_task
-from .instructions import answer_instructions, tool_instructions, visibility_instructions
 from .loop_guard import GuardedCalls
 from .model_agent import ModelAgent
 from .piecemeal import answer_piecemeal
 from .provided_tools import OUTCOME_TOOL_NAME
 from .question import Asker
 from .refusals import Refusals
-from .result_room import ResultRoom
 from .sent_schemas import Endpoint
-from .step_prompt import StepPrompt
+from .step_prompt import StepPrompt, answer_instructions, tool_instructions, visibility_instructions
 from .tool_surface import check_mentioned_tools, check_tools
-from .toolbox import Toolbox
+from .toolbox import ResultRoom, Toolbox
 
 if TYPE_CHECKING:
     from ..telemetry import agent as agent_telemetry
 else:
     agent_telemetry = LazyModule("nighthawk_async.telemetry.agent")  # for annotations
-
-__all__ = ["AgentStepExecutor"]
 
 _TOKENS_OF_LINE = 80
 """What a line of a prompt has, usually at most, beside a value."""

@@ -12,9 +12,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from ..errors import CorrectionCause, ErrorKind, ExecutionError, ModelError, NighthawkError, StepLimitError
-from ..runtime.tool_arguments import excess_of
-from ..runtime.tool_outcome import ToolError, project_error
-from ..types.content import UserContent
+from ..runtime.tool_calls import ToolError, excess_of, project_error
 from ..types.messages import (
     AssistantMessage,
     Message,
@@ -22,6 +20,7 @@ from ..types.messages import (
     ToolCall,
     ToolResult,
     ToolResultsMessage,
+    UserContent,
     UserMessage,
 )
 from ..types.model import (
@@ -38,14 +37,11 @@ from ..types.model import (
 from ..types.outcomes import RaiseStepOutcome
 from ..types.usage import Usage
 from .agent_protocol import AgentTask
-from .answer_schemas import tool_schema, wrapped_schema
+from .answer_form import tool_schema, wrapped_schema
 from .outcome_codec import Answer, parse_answer
 from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
-from .quotation import quote
-from .refusals import ANSWER_AGAIN, CUT_OFF, cause_of, told_text
+from .refusals import ANSWER_AGAIN, CUT_OFF, cause_of, quote, told_text
 from .request_usage import unreported_usage
-
-__all__ = ["AgentLoop", "NextTurn", "ProposedOutcome", "RunToolCall"]
 
 _END_AGAIN = "End the block again."
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
 from ..runtime.environment import Environment
 from ..runtime.step_actor import Pending, StepActor
-from ..runtime.tool_outcome import (
+from ..runtime.tool_calls import (
     ToolError,
     ToolOutcome,
     ToolResultRenderingPolicy,
@@ -19,12 +19,8 @@ from ..runtime.tool_outcome import (
     render_outcome,
 )
 from ..types.messages import ToolCall, ToolResult
-from .host_errors import find_host_error
 from .provided_tools import PROVIDED_TOOLS, describe_reply
-from .refusals import Refusals
-from .tool_gates import admitted_call, shown_result
-
-__all__ = ["AnswerBindings"]
+from .refusals import Refusals, admitted_call, find_host_error, shown_result
 
 _ASSIGN = "nh_assign"
 
@@ -91,7 +87,7 @@ class AnswerBindings:
             outcome, stub = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self._actor, passed.arguments))
         except ToolBoundaryError as error:
             outcome = outcome_of_failure(error)
-        if policies.that("after_tool_call"):
+        if policies.that["after_tool_call"]:
             content = render_outcome(outcome, self._policy)
             is_error = outcome.error is not None
             await shown_result(

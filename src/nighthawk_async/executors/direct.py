@@ -10,14 +10,10 @@ from typing import Any
 from ..runtime.step import Step
 from ..types.outcomes import StepOutcome
 from .answer_bindings import AnswerBindings
-from .answer_form import answer_form_of
-from .answer_schemas import wrapped_schema
-from .instructions import answer_instructions
+from .answer_form import answer_form_of, wrapped_schema
 from .outcome_codec import answer_from_mapping
 from .question import Asker, Question
-from .step_prompt import StepPrompt
-
-__all__ = ["answer_at_once"]
+from .step_prompt import StepPrompt, answer_instructions
 
 
 async def answer_at_once(

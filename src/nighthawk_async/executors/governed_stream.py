@@ -18,8 +18,8 @@ from ..observation import NodeWriter
 from ..ports import ForwardedStream, Model, ResponseStream
 from ..runtime.environment import find_environment
 from ..runtime.model_access import ask_source
-from ..runtime.model_call import ModelCall
 from ..runtime.policies import Policies
+from ..runtime.policy import ModelCall
 from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
 from ..types.usage import Usage
 from .request_usage import usage_so_far
@@ -27,8 +27,6 @@ from .request_usage import usage_so_far
 if TYPE_CHECKING:
     from ..runtime.request_node import RequestNode
     from ..telemetry.chat import ChatSpan
-
-__all__ = ["GovernedStream"]
 
 _LOGGER = logging.getLogger("nighthawk")
 
@@ -56,8 +54,8 @@ class GovernedStream(ForwardedStream):
         is_traced: bool,
     ) -> None:
         self._call = ModelCall(model, request)
-        self._before = policies.that("before_request")
-        self._after = policies.that("after_request")
+        self._before = policies.that["before_request"]
+        self._after = policies.that["after_request"]
         self._parent = parent
         self._is_traced = is_traced
         self._node: RequestNode | None = None

@@ -14,16 +14,12 @@ from ..types.messages import ToolResult
 from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
 from .agent_loop import AgentLoop, ProposedOutcome
-from .agent_protocol import AgentTask
-from .corrections import count_correction
-from .foreign_turns import plain_task
-from .host_errors import find_host_error
+from .agent_protocol import AgentTask, plain_task
 from .model_stream import open_stream
 from .outcome_codec import Answer
 from .partial_answer import find_partial_answer
+from .refusals import count_correction, find_host_error
 from .request_usage import usage_of_request
-
-__all__ = ["ModelAgent"]
 
 
 class ModelAgent:

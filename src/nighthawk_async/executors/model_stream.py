@@ -11,8 +11,6 @@ from ..runtime.policies import NO_POLICIES
 from ..runtime.tracing import is_logged, is_measured, is_traced
 from ..types.model import ModelEvent, ModelRequest
 
-__all__ = ["open_stream"]
-
 
 def open_stream(
     model: Model, request: ModelRequest

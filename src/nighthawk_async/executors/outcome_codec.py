@@ -26,8 +26,6 @@ from ..types.unset import UNSET
 from ..wire.response_json import NOT_JSON, decode_json, describe_not_json
 from .answer_form import RETURN_VALUE, AnswerForm
 
-__all__ = ["Answer", "answer_from_mapping", "parse_answer", "parse_json_object"]
-
 _FIELDS: Mapping[OutcomeKind, tuple[str, ...]] = {
     "pass": (),
     "return": ("return_value", "return_expression"),

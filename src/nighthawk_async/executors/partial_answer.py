@@ -4,17 +4,22 @@ An answer is the JSON object of an outcome with `bindings` and `return_value`: a
 `nh_outcome`, or, below `result` or by itself, as the text.
 """
 
-from collections.abc import Iterator
-from typing import Any, cast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, cast
 
 from msgspec import Struct
+from pydantic_core import from_json
 
 from ..errors import AnnotationError, ToolValidationError
 from ..runtime.annotations import return_type
+from ..runtime.core_schemas import CoreSchema, adapted_core_schema
 from ..runtime.environment import find_environment
 from ..runtime.plain_data import validate_data
 from ..runtime.step import PartialListeners
 from ..runtime.step_context import StepContext
+from ..types.execution import RETURN_NAME
 from ..types.model import (
     ModelEvent,
     ResponseFinished,
@@ -23,13 +28,278 @@ from ..types.model import (
     ToolCallCompleted,
     ToolCallStarted,
 )
-from ..types.partial_values import RETURN_NAME
 from ..types.unset import UNSET
-from .open_json import JsonSoFar, OpenJson
-from .partial_data import growing_type
 from .provided_tools import OUTCOME_TOOL_NAME
 
-__all__ = ["PartialAnswer", "find_partial_answer"]
+_STRUCTURE = re.compile(r'["{}\[\],:]')
+_IN_STRING = re.compile(r'["\\]')
+
+_GROWTH = 32
+"""The text is decoded again when it has grown by this part of itself: in sum 33 times its length at most."""
+
+
+class JsonSoFar(Struct, frozen=True, kw_only=True):
+    """Data of the beginning of a JSON object.
+
+    What goes on is always last in what it belongs to, so it is found by its depth.
+
+    Args:
+        data: The object. A number at the end of the text is left out, because a digit may follow; so are
+            `true`, `false` and `null`.
+        open_levels: How many objects and lists go on, the object itself included: it, the last value in it,
+            the last value in that.
+        is_text_open: Whether the last value of the innermost of them is a text that goes on.
+    """
+
+    data: dict[str, Any]
+    open_levels: int
+    is_text_open: bool
+
+
+class OpenJson:
+    """Takes in fragments of the text of one JSON object.
+
+    Every character is looked at once, but for decoding.
+    """
+
+    __slots__ = (
+        "_certain_end",
+        "_is_in_string",
+        "_is_in_value",
+        "_last_mark",
+        "_length",
+        "_next_look",
+        "_open",
+        "_pending",
+        "_skips_one",
+        "_text",
+    )
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._pending: list[str] = []
+        self._length = 0
+        self._next_look = 1
+        self._open: list[str] = []
+        self._last_mark = ""
+        self._is_in_string = False
+        self._is_in_value = False
+        self._skips_one = False
+        self._certain_end = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was fed."""
+        return not self._length
+
+    @property
+    def is_due(self) -> bool:
+        """Whether so much was fed since the last look that another one is worth its cost."""
+        return self._length >= self._next_look
+
+    def feed(self, fragment: str) -> None:
+        """Take in the next fragment."""
+        self._pending.append(fragment)
+        self._length += len(fragment)
+
+    def look(self) -> JsonSoFar | None:
+        """Return the data of the text so far; None when it is no beginning of a JSON object."""
+        self._next_look = self._length + 1 + self._length // _GROWTH
+        new = "".join(self._pending)
+        self._pending.clear()
+        start = len(self._text)
+        self._text += new
+        self._scan(start)
+        end = None if self._is_in_string else self._certain_end
+        try:
+            data: object = from_json(self._text[:end], allow_partial="trailing-strings")
+        except ValueError:
+            return None
+        if not isinstance(data, dict):
+            return None
+        return JsonSoFar(
+            data=cast("dict[str, Any]", data),
+            open_levels=len(self._open),
+            is_text_open=self._is_in_string and self._is_in_value,
+        )
+
+    def _scan(self, position: int) -> None:
+        """Find out, from there on, what is open where the text ends."""
+        text = self._text
+        if self._skips_one and position < len(text):
+            self._skips_one = False
+            position += 1
+        while mark := (_IN_STRING if self._is_in_string else _STRUCTURE).search(text, position):
+            position = mark.end()
+            if mark[0] == "\\":
+                self._skips_one = position == len(text)
+                position += 1
+            else:
+                self._take(mark[0])
+                self._certain_end = position
+
+    def _take(self, mark: str) -> None:
+        if mark == '"':
+            self._is_in_string = not self._is_in_string
+            is_item = bool(self._open) and self._open[-1] == "["
+            self._is_in_value = is_item or self._last_mark == ":"
+            return
+        self._last_mark = mark
+        if mark in "{[":
+            self._open.append(mark)
+        elif mark in "}]" and self._open:
+            self._open.pop()
+
+
+_Schema = dict[str, Any]
+
+_LISTS = frozenset({"deque", "frozenset", "generator", "list", "set"})
+_CLASSES = frozenset({"call", "custom-error", "dataclass", "model"})
+_FIELDS = frozenset({"arguments", "dict", "typed-dict"})
+_INNER = ("schema", "json_schema", "lax_schema")
+"""Where schemas hold the one schema by which they validate what JSON gives."""
+
+_ANYTHING: Final[_Schema] = {"type": "any"}
+_UNKNOWN: Final[_Schema] = {"type": "unknown"}
+_SOMETHING_MADE: Final[_Schema] = {"type": "model"}
+"""What a function makes of fields."""
+
+_MAX_ALTERNATIVES = 100
+"""A recursive alias may stand for itself; then what goes on is shown when it is whole."""
+
+
+class GrowingType:
+    """A type, as far as it says what grows.
+
+    Args:
+        core_schema: Its schema.
+    """
+
+    __slots__ = ("_definitions", "_schema")
+
+    def __init__(self, core_schema: CoreSchema) -> None:
+        self._schema = core_schema.schema
+        self._definitions: Mapping[str, _Schema] = {each["ref"]: each for each in core_schema.definitions}
+
+    def shown_part(self, value: object, open_levels: int, *, is_text_open: bool) -> object:
+        """The part of a value that goes on which may be shown; UNSET for none.
+
+        Args:
+            value: The value as it was decoded so far.
+            open_levels: How many objects and lists in it go on, itself included.
+            is_text_open: Whether the last value of the innermost one, or the value itself, is a text that
+                goes on.
+        """
+        return self._part(value, self._schema, open_levels, is_text_open)
+
+    def _part(self, value: object, schema: _Schema, levels: int, is_text_open: bool) -> object:
+        if not levels and not is_text_open:
+            return value
+        alternatives = tuple(self._alternatives(schema))
+        kinds = {each["type"] for each in alternatives}
+        if not levels:
+            return value if kinds & {"str", "any"} else UNSET
+        if isinstance(value, list):
+            items = cast("list[object]", value)
+            inner = next(self._item_schemas(alternatives, max(0, len(items) - 1)), None)
+            return UNSET if inner is None else self._list_part(items, inner, levels - 1, is_text_open)
+        if not isinstance(value, dict) or kinds & _CLASSES:
+            return UNSET
+        fields = cast("dict[str, object]", value)
+        last = next(reversed(fields), "")
+        inner = next(self._field_schemas(alternatives, last), None)
+        return UNSET if inner is None else self._dict_part(fields, last, inner, levels - 1, is_text_open)
+
+    def _list_part(self, items: list[object], inner: _Schema, levels: int, is_text_open: bool) -> object:
+        if not items:
+            return items
+        last = self._part(items[-1], inner, levels, is_text_open)
+        return items[:-1] if last is UNSET else [*items[:-1], last]
+
+    def _dict_part(
+        self, fields: dict[str, object], name: str, inner: _Schema, levels: int, is_text_open: bool
+    ) -> object:
+        if not fields:
+            return fields
+        last = self._part(fields[name], inner, levels, is_text_open)
+        rest = {each: value for each, value in fields.items() if each != name}
+        return rest if last is UNSET else {**rest, name: last}
+
+    def _alternatives(self, schema: _Schema) -> Iterator[_Schema]:
+        """The schemas that say what a value is, without those around them."""
+        waiting = [schema]
+        for each in waiting:  # which grows meanwhile
+            if len(waiting) > _MAX_ALTERNATIVES:
+                return
+            if each["type"] == "definition-ref":
+                waiting.append(self._definitions.get(each["schema_ref"], _UNKNOWN))
+            elif each["type"] in ("union", "tagged-union"):
+                waiting += _choices(each["choices"])
+            elif each["type"] == "chain":
+                waiting.append(each["steps"][0])
+            elif each["type"] not in _CLASSES and (inner := _inner(each)) is not None:
+                is_made = each["type"].startswith("function-") and inner["type"] in _FIELDS
+                waiting.append(_SOMETHING_MADE if is_made else inner)
+            else:
+                yield each
+
+    def _item_schemas(self, alternatives: Sequence[_Schema], position: int) -> Iterator[_Schema]:
+        """The schemas of one item, of the alternatives that are lists in JSON."""
+        for each in alternatives:
+            if each["type"] == "any":
+                yield _ANYTHING
+            elif each["type"] in _LISTS:
+                yield each.get("items_schema", _ANYTHING)
+            elif each["type"] == "tuple":
+                items = each["items_schema"]
+                index = min(position, each.get("variadic_item_index", position))
+                yield items[index] if index < len(items) else _UNKNOWN
+
+    def _field_schemas(self, alternatives: Sequence[_Schema], name: str) -> Iterator[_Schema]:
+        """The schemas of one field, of the alternatives that are objects in JSON."""
+        for each in alternatives:
+            if each["type"] == "any":
+                yield _ANYTHING
+            elif each["type"] == "dict":
+                yield each.get("values_schema", _ANYTHING)
+            elif each["type"] == "typed-dict":
+                named = cast("Mapping[str, _Schema]", each["fields"])
+                aliased = {field.get("validation_alias", key): field for key, field in named.items()}
+                field = aliased.get(name, named.get(name))
+                yield _UNKNOWN if field is None else field["schema"]
+
+
+def growing_type(annotation: object) -> GrowingType | None:
+    """Return the growth rules of a type; None for a type whose values cannot be given as data.
+
+    Args:
+        annotation: The type.
+    """
+    try:
+        return _cached(annotation)
+    except TypeError:  # not hashable: Annotated[int, {}]
+        return _made(annotation)
+
+
+def _made(annotation: object) -> GrowingType | None:
+    try:
+        return GrowingType(adapted_core_schema(annotation))
+    except Exception:  # code of the user's types may raise anything
+        return None
+
+
+_cached = lru_cache(maxsize=1024)(_made)
+
+
+def _choices(choices: Any) -> Iterator[_Schema]:
+    """The choices of a union; those of a plain one may have labels."""
+    listed = cast("Mapping[str, Any]", choices).values() if isinstance(choices, dict) else choices
+    for each in cast("Sequence[Any]", listed):
+        yield each[0] if isinstance(each, tuple) else each
+
+
+def _inner(schema: _Schema) -> _Schema | None:
+    return next((schema[name] for name in _INNER if isinstance(schema.get(name), dict)), None)
 
 
 class _Shown(Struct, frozen=True, kw_only=True):

@@ -17,13 +17,10 @@ from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.validation import type_name
 from ..types.outcomes import PassStepOutcome, StepOutcome
-from .answer_form import RETURN_VALUE, answer_form_of
-from .answer_schemas import object_schema, variant_schemas
+from .answer_form import RETURN_VALUE, answer_form_of, object_schema, variant_schemas
 from .outcome_codec import answer_from_mapping
 from .question import Asker, Question
 from .step_prompt import StepPrompt
-
-__all__ = ["answer_piecemeal", "question_groups"]
 
 _PLAIN_TYPES = ("boolean", "integer", "number", "string")
 _MOST_TOGETHER = 4  # more were never measured

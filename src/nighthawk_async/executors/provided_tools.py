@@ -14,11 +14,9 @@ from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_function import OUTCOME_TOOL_NAME
 from ..runtime.validation import type_name
 from ..secret_names import HIDDEN
-from ..types.tools import ToolDefinition
+from ..types.messages import ToolDefinition
 from ..wire.response_json import NOT_JSON, check_depth, describe_not_json
-from .answer_schemas import object_schema, opened_schema
-
-__all__ = ["OUTCOME_TOOL_NAME", "PROVIDED_TOOLS", "ProvidedTool", "describe_reply", "outcome_tool_definition"]
+from .answer_form import object_schema, opened_schema
 
 Arguments = TypeVar("Arguments")
 

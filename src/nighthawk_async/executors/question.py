@@ -16,8 +16,7 @@ from ..errors import (
 from ..ports import Model
 from ..runtime.conclude import OutcomeRefusedError
 from ..runtime.told_step import tell_note
-from ..types.content import UserContent
-from ..types.messages import AssistantMessage, Message, ProviderContent, UserMessage
+from ..types.messages import AssistantMessage, Message, ProviderContent, UserContent, UserMessage
 from ..types.model import (
     FinishReason,
     ModelEvent,
@@ -28,15 +27,11 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
-from .corrections import count_correction
 from .model_stream import open_stream
 from .outcome_codec import parse_json_object
 from .partial_answer import find_partial_answer
-from .quotation import quote
-from .refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, told_text
+from .refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, count_correction, quote, told_text
 from .request_usage import unreported_usage, usage_of_request
-
-__all__ = ["Asker", "Question"]
 
 Answer = TypeVar("Answer")
 

@@ -1,6 +1,9 @@
 """Refusals as a model reads them: with the stub of the type that a value does not match.
 
 `docs/refusals.md` lists what models are told.
+
+They are counted: for the run, the step, its node and metrics. Errors that concern the host alone are no
+refusals.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,6 +16,7 @@ from msgspec.structs import replace
 from ..errors import (
     CorrectionCause,
     ExecutionError,
+    HookError,
     NighthawkError,
     ToolBoundaryError,
     ToolEvaluationError,
@@ -21,9 +25,106 @@ from ..errors import (
 from ..prompt.annotations import is_type_alias
 from ..prompt.stubs import TypeNames, fields_by_key, stub_of
 from ..runtime.conclude import INITIALIZE_IT
-from ..runtime.tool_outcome import ToolOutcome, outcome_of_failure
+from ..runtime.environment import find_environment
+from ..runtime.error_text import with_causes
+from ..runtime.model_access import find_interception_error
+from ..runtime.policies import Policies
+from ..runtime.tool_calls import ToolOutcome, outcome_of_failure
+from ..runtime.tool_function import ToolFunction
+from ..runtime.tracing import correction_attributes, is_measured
+from ..types.messages import ToolCall, ToolResult
+from .provided_tools import PROVIDED_TOOLS
 
-__all__ = ["ANSWER_AGAIN", "CUT_OFF", "Refusals", "cause_of", "told_text"]
+
+def find_host_error(error: BaseException) -> NighthawkError | None:
+    """The error of the host that an error came from; None for none.
+
+    An interception that cannot go on, a policy of the step that has no room, code that was to decide and
+    failed: no model can fix these, so none is told. They leave the step bare.
+
+    Args:
+        error: What a step, or code that was called from a step, raised.
+    """
+    interception = find_interception_error(error)
+    if interception is not None:
+        return interception
+    environment = find_environment()
+    for policy in () if environment is None else environment.policies.that["find_host_error"]:
+        found = policy.find_host_error(error)
+        if found is not None:
+            return found
+    return next((each for each in with_causes(error) if isinstance(each, HookError)), None)
+
+
+async def admitted_call(
+    policies: Policies, call: ToolCall, functions: Mapping[str, ToolFunction], *, is_counted: bool = True
+) -> ToolCall:
+    """Let a call pass the active policies, outermost first; see `policy.Policy.before_tool_call`.
+
+    Each policy parses the arguments for itself, so that none can change what the next one sees except by the
+    call that it gives.
+
+    Args:
+        policies: The policies of the step.
+        call: The call.
+        functions: The tools of the program.
+        is_counted: Whether it is a call that budgets count.
+
+    Returns:
+        The call to carry out.
+
+    Raises:
+        ToolBoundaryError: It is not carried out; the model is told why.
+    """
+    function = None if call.name in PROVIDED_TOOLS else functions.get(call.name)
+    for policy in policies.that["guard_tool_call"]:
+        call = await policy.guard_tool_call(call, function, is_counted=is_counted)
+    return call
+
+
+async def shown_result(policies: Policies, result: ToolResult) -> ToolResult:
+    """The result of a call as the active policies let the model see it, innermost first.
+
+    Args:
+        policies: The policies of the step.
+        result: What the call gave, or how it failed.
+
+    Raises:
+        HookError: A hook failed.
+    """
+    for policy in reversed(policies.that["after_tool_call"]):
+        result = await policy.after_tool_call(result)
+    return result
+
+
+def count_correction(cause: CorrectionCause) -> None:
+    """Count that the model of the step in progress is told that something was wrong.
+
+    Args:
+        cause: The cause of the correction.
+    """
+    environment = find_environment()
+    if environment is None or environment.step is None:
+        return
+    environment.usage_meter.count_correction(cause)
+    actor = environment.step.actor
+    actor.progress.corrections[cause] += 1
+    if actor.node is not None:
+        actor.node.set_attributes(correction_attributes(actor.progress.corrections))
+    if is_measured():
+        from ..telemetry.instruments import record_correction  # here, because most programs measure nothing
+
+        record_correction(cause)
+
+
+_MAX_CHARACTERS = 500
+
+
+def quote(text: str) -> str:
+    """Quote a model, at most 500 characters."""
+    said = text.strip() or "nothing"
+    return said if len(said) <= _MAX_CHARACTERS else said[:_MAX_CHARACTERS] + "…"
+
 
 ANSWER_AGAIN = "Answer again with JSON only."
 CUT_OFF = "the answer was cut off at its length limit; be brief"

@@ -5,8 +5,6 @@ from ..errors import ModelError
 from ..ports import Model, ResponseStream
 from ..types.usage import Usage
 
-__all__ = ["unreported_usage", "usage_of_request", "usage_so_far"]
-
 
 def usage_so_far(stream: object) -> Usage | None:
     """The usage of a request, as far as its stream knows.

@@ -15,8 +15,6 @@ from ..errors import ConfigurationError
 from ..wire.anthropic_schema import supported_schema
 from .tool_surface import ProviderRules, provider_rules
 
-__all__ = ["Endpoint", "allows_null", "compact_schema", "refusal_of", "strict_schema", "terse_schema"]
-
 _Schema = Mapping[str, Any]
 
 _ANNOTATIONS = frozenset(

@@ -10,10 +10,8 @@ from typing import TypeAlias
 from ..errors import ToolBoundaryError
 from ..observation import NodeState, NodeWriter, using_node_writer
 from ..runtime.step_actor import StepActor
-from ..runtime.tool_arguments import parsed_arguments
+from ..runtime.tool_calls import parsed_arguments
 from ..types.messages import ToolCall, ToolResult
-
-__all__ = ["begin_told"]
 
 _Result: TypeAlias = Callable[[], Awaitable[ToolResult]]
 

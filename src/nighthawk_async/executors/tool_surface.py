@@ -20,9 +20,7 @@ from ..catalog.models_openai import OPENAI_MODELS
 from ..errors import ConfigurationError, ToolRegistrationError
 from ..ports import Model
 from ..runtime.tool_function import PROVIDED_TOOL_NAMES, ToolFunction
-from ..types.tools import ToolDefinition
-
-__all__ = ["ProviderRules", "check_mentioned_tools", "check_tools", "provider_rules"]
+from ..types.messages import ToolDefinition
 
 ProviderRules: TypeAlias = Literal["", "anthropic", "openai"]
 """Whose endpoint's rules apply; empty where none are known."""

@@ -1,29 +1,77 @@
-"""Carrying out the tool calls of one step (specification 8.3)."""
+"""Carrying out the tool calls of one step, within the room that its model has left (specification 8.3)."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 import anyio
+from msgspec.structs import replace
 
 from ..errors import ErrorKind, ExecutionError, NighthawkError, ToolBoundaryError
 from ..observation import NodeState, find_node_writer
+from ..prompt.room import MULTIMODAL_ITEM_TOKENS
 from ..runtime.environment import Environment
 from ..runtime.step_actor import Pending, StepActor
-from ..runtime.tool_arguments import check_size
+from ..runtime.tool_calls import ToolOutcome, ToolResultRenderingPolicy, check_size, render_outcome
 from ..runtime.tool_function import ToolFunction
-from ..runtime.tool_outcome import ToolOutcome
 from ..secret_names import hides_value
-from ..types.messages import ToolCall, ToolResult
-from ..types.tools import ToolDefinition
-from .corrections import count_correction
-from .host_errors import find_host_error
+from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
+from ..types.usage import Usage
 from .loop_guard import GuardedCalls
 from .provided_tools import PROVIDED_TOOLS, describe_reply
-from .refusals import Refusals
-from .result_room import ResultRoom
-from .tool_gates import admitted_call, shown_result
+from .refusals import Refusals, admitted_call, count_correction, find_host_error, shown_result
 
-__all__ = ["Toolbox"]
+_PART_OF_REST = 4
+"""A result takes at most one part in so many of what is left, so that the next ones have room too."""
+
+_LEAST_TOKENS = 100
+"""What a result may have in any case."""
+
+_CHARACTERS_PER_TOKEN = 3
+"""A low estimate: the room is used up early rather than late."""
+
+
+class ResultRoom:
+    """Renders the results of one step within what is left of its model's context.
+
+    What the conversation holds is what the provider reported of its last request, and what came since,
+    estimated by its characters.
+
+    Args:
+        policy: How results are rendered, and how long they may be at most.
+        context_window: The size of the model's context in tokens; None when it is not known, which leaves
+            every result as much as the policy says.
+    """
+
+    def __init__(self, policy: ToolResultRenderingPolicy, context_window: int | None) -> None:
+        self._policy = policy
+        self._context_window = context_window
+        self._used = 0
+
+    @property
+    def max_tokens(self) -> int:
+        """The most tokens that the next result may have."""
+        most = self._policy.tool_result_max_tokens
+        if self._context_window is None:
+            return most
+        left = self._context_window - self._used
+        return min(most, max(_LEAST_TOKENS, left // _PART_OF_REST))
+
+    def hold(self, content: Iterable[UserContent]) -> None:
+        """Take in something that the conversation holds from now on."""
+        for item in content:
+            is_text = isinstance(item, str)
+            self._used += len(item) // _CHARACTERS_PER_TOKEN if is_text else MULTIMODAL_ITEM_TOKENS
+
+    def measure(self, usage: Usage) -> None:
+        """Take in what a request and its response had, as its provider reported it."""
+        self._used = max(self._used, usage.input_tokens + usage.output_tokens)
+
+    def render(self, outcome: ToolOutcome) -> tuple[UserContent, ...]:
+        """Render a result, within the room there is."""
+        policy = replace(self._policy, tool_result_max_tokens=self.max_tokens)
+        content = render_outcome(outcome, policy)
+        self.hold(content)
+        return content
 
 
 class Toolbox:

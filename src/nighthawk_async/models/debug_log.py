@@ -16,8 +16,6 @@ from ..types.model import ModelEvent
 from ..wire.redaction import redact
 from .endpoint import Endpoint
 
-__all__ = ["LOGGER", "RequestLog", "show_log"]
-
 LOGGER = logging.getLogger("nighthawk")
 """What the library logs to."""
 

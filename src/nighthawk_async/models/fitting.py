@@ -1,24 +1,199 @@
 """Fits a request to what its model can do, before anything is sent.
 
-Features that the model lacks are refused (`models.feature_checks`), but for a demand that it call some tool:
+Features that the model lacks are refused (`check_features`), but for a demand that it call some tool:
 where it cannot be made to, the choice is left to it. Content of the prompt that the model cannot take is an
 error, and so is, before that, content that the protocol cannot carry, which no setting changes. Content of a
 tool result is replaced by a text that describes it, since the model may go on without it (specification 8.3).
+
+For pacing, the tokens of a request are estimated: four bytes of JSON are about one token. Bytes of media
+count for none: providers have other measures for them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias, get_args
 
-from ..errors import UnsupportedContentError
-from ..types.content import MultimodalContent, UserContent
-from ..types.messages import AssistantMessage, Message, ToolResult, ToolResultsMessage, UserMessage
-from ..types.model import ModelCapabilities, ModelRequest, ToolChoice
+from ..errors import ConfigurationError, UnsupportedContentError
+from ..runtime.request_bound import find_output_limit
+from ..types.messages import (
+    AssistantMessage,
+    BinaryContent,
+    Message,
+    MultimodalContent,
+    ToolResult,
+    ToolResultsMessage,
+    UserContent,
+    UserMessage,
+)
+from ..types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ReasoningEffort, ToolChoice
 from ..wire.media import MediaKind, describe_media, is_all_text, media_kind
-from .feature_checks import check_features
 from .remedies import remedy
 
-__all__ = ["FindRefusal", "fit_request"]
+_BYTES_PER_TOKEN = 4
+
+
+def estimate_input_tokens(request: ModelRequest, body: bytes) -> int:
+    """The tokens that a request holds, roughly.
+
+    Args:
+        request: The request.
+        body: The request as it is sent.
+    """
+    media = sum(_base64_bytes(each) for each in _binary_contents(request))
+    return max(len(body) - media, 0) // _BYTES_PER_TOKEN
+
+
+def response_tokens(settings: Mapping[str, Any]) -> int:
+    """The tokens that a response may hold; 0 when the settings do not say.
+
+    Args:
+        settings: The settings of a request.
+    """
+    return find_output_limit(settings)
+
+
+def _binary_contents(request: ModelRequest) -> Iterator[BinaryContent]:
+    for message in request.messages:
+        if isinstance(message, UserMessage):
+            yield from (item for item in message.content if isinstance(item, BinaryContent))
+        elif isinstance(message, ToolResultsMessage):
+            for result in message.results:
+                yield from (item for item in result.content if isinstance(item, BinaryContent))
+
+
+def _base64_bytes(content: BinaryContent) -> int:
+    return (len(content.data) + 2) // 3 * 4
+
+
+class _Fault(NamedTuple):
+    """A fault of a request, and the field of `ModelCapabilities` that it contradicts."""
+
+    complaint: str
+    capability: str
+    needed: object = True
+
+
+class _Feature(NamedTuple):
+    """A field of `ModelCapabilities`, the settings that ask for it, and what is wrong without it."""
+
+    capability: str
+    settings: tuple[str, ...]
+    complaint: str
+
+
+_REASONING_SETTINGS = (
+    "include_thoughts",
+    "reasoning_effort",
+    "reasoning_summary",
+    "thinking",
+    "thinking_budget_tokens",
+)
+_FEATURES = (
+    _Feature("reasoning", _REASONING_SETTINGS, "the model cannot be told how to reason"),
+    _Feature("prompt_caching", ("prompt_caching",), "the model cannot be told what to cache"),
+    _Feature("parallel_tool_calls", ("parallel_tool_calls",), "the model calls one tool at a time"),
+    _Feature(
+        "sampling", ("temperature", "top_p", "top_k"), "the model cannot be told how to choose its words"
+    ),
+)
+_OFF: tuple[object, ...] = ("none", 0, {"type": "disabled"})
+"""What settings of reasoning say to turn it off."""
+
+_EFFORTS: tuple[str, ...] = get_args(ReasoningEffort)
+"""Other words are refused by the codecs."""
+
+_NAMES_OF_MAX_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What endpoints call the setting `max_tokens`; it may have been renamed already."""
+
+
+def check_features(request: ModelRequest, capabilities: ModelCapabilities, *, model_id: str) -> None:
+    """Make sure that the model has what the request asks for.
+
+    Args:
+        request: The request, with all settings that are in force.
+        capabilities: What the model can do.
+        model_id: The model's id, for errors.
+
+    Raises:
+        ConfigurationError: It asks for what the model lacks.
+    """
+    fault = next(_faults(request, capabilities), None)
+    if fault is not None:
+        way_out = remedy(model_id, fault.capability, fault.needed)
+        raise ConfigurationError(f"{model_id}: {fault.complaint}.{way_out}")
+
+
+def _faults(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[_Fault]:
+    if request.tools:
+        yield from _faults_of_tools(request, capabilities)
+    if request.response_format is not None and not capabilities.structured_output:
+        yield _Fault("the model does not hold its answers to a JSON Schema", "structured_output")
+    for feature in _FEATURES:
+        if not getattr(capabilities, feature.capability):
+            yield from _faults_of_settings(feature, request.settings)
+    yield from _faults_of_effort(request.settings, capabilities)
+    yield from _faults_of_max_tokens(request.settings, capabilities)
+
+
+def _faults_of_tools(request: ModelRequest, capabilities: ModelCapabilities) -> Iterator[_Fault]:
+    if not capabilities.tools:
+        yield _Fault("the model does not call tools", "tools")
+    # "required" is no fault: `models.fitting` leaves the choice to such a model.
+    if isinstance(request.tool_choice, NamedToolChoice) and not capabilities.forced_tool_choice:
+        name = request.tool_choice.name
+        yield _Fault(f"the model cannot be made to call a tool, here {name!r}", "forced_tool_choice")
+    if request.response_format is not None and not capabilities.structured_output_with_tools:
+        yield _Fault(
+            "the model does not hold its answers to a JSON Schema in a request that offers tools",
+            "structured_output_with_tools",
+        )
+    if not capabilities.reasoning_with_tools:
+        complaint = "the model cannot be told how to reason in a request that offers tools"
+        feature = _Feature("reasoning_with_tools", _REASONING_SETTINGS, complaint)
+        settings = {name: value for name, value in request.settings.items() if value not in _OFF}
+        yield from _faults_of_settings(feature, settings)
+
+
+def _faults_of_settings(feature: _Feature, settings: Mapping[str, Any]) -> Iterator[_Fault]:
+    for name in feature.settings:
+        value: object = settings.get(name)
+        if value is not None and value is not False:
+            complaint = f"{feature.complaint}, so leave out the model setting {name!r}"
+            yield _Fault(complaint, feature.capability)
+
+
+def _faults_of_effort(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> Iterator[_Fault]:
+    known, effort = capabilities.reasoning_efforts, settings.get("reasoning_effort")
+    if known is None:
+        return
+    if effort in _EFFORTS and effort not in known:
+        complaint = (
+            f"the model setting 'reasoning_effort' is {effort!r}, but the model knows only {_listed(known)}"
+        )
+        yield _Fault(complaint, "reasoning_efforts", [*known, effort])
+    for name in ("thinking", "thinking_budget_tokens"):
+        value: object = settings.get(name)
+        if "none" not in known and value in _OFF and value is not False:
+            complaint = f"the model setting {name!r} is {value!r}, but the model always thinks"
+            yield _Fault(complaint, "reasoning_efforts", ["none", *known])
+
+
+def _faults_of_max_tokens(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> Iterator[_Fault]:
+    most = capabilities.max_output_tokens
+    for name in _NAMES_OF_MAX_TOKENS:
+        wanted = settings.get(name)
+        if most is not None and isinstance(wanted, int) and wanted > most:
+            complaint = (
+                f"the model setting {name!r} is {wanted:,}, but a response of the model holds at most "
+                f"{most:,} tokens"
+            )
+            yield _Fault(complaint, "max_output_tokens", wanted)
+
+
+def _listed(words: tuple[str, ...]) -> str:
+    *others, last = [repr(word) for word in words]
+    return f"{', '.join(others)} and {last}" if others else last
+
 
 FindRefusal: TypeAlias = Callable[[MultimodalContent], str | None]
 """Says why a protocol cannot carry a media item, or None when it can."""

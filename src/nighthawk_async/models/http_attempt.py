@@ -1,30 +1,147 @@
 """One try at a request: its response as model events.
 
 Decides whether the response is a stream, a whole answer or an error, and drives the codec over it. It waits
-without limits and tries once; time and retries are the business of `http_stream`.
+without limits and tries once; time and retries are the business of `http_attempts`.
+
+`LoopTurns` gives the event loop its turns while a response is decoded and handed on. A burst of bytes may
+hold thousands of events. Whoever decodes them all at once holds up every other task, and no time limit and no
+cancellation reaches the request meanwhile.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from contextlib import suppress
-from functools import cached_property
-from types import TracebackType
-from typing import Self
+from dataclasses import dataclass
+from functools import cached_property, partial
+from time import perf_counter
+from types import MappingProxyType, TracebackType
+from typing import Self, TypeVar
 
 import anyio
+from anyio.lowlevel import checkpoint
+from opentelemetry import trace
 
+from ..catalog.providers import RetryRules
 from ..errors import ModelConnectionError, ModelError, ModelProtocolError, ModelProviderError
-from ..types.model import ModelEvent
-from ..wire.codec import ResponseDecoder
+from ..types.model import ModelEvent, ModelPrice
+from ..wire.codec import Codec, EncodedRequest, ResponseDecoder
 from ..wire.provider_errors import find_bare_error, status_error
 from ..wire.redaction import excerpt
 from ..wire.sse import DEFAULT_MAX_EVENT_BYTES, ServerSentEvent, ServerSentEventDecoder
-from .http_plan import HttpRequestPlan
+from .endpoint import Endpoint
 from .http_pool import HttpExchange, HttpPool, too_long
-from .loop_turns import LoopTurns, in_thread
-from .trace_headers import trace_headers
+from .pacing_lane import Demand
+from .time_limits import TransportSettings
 
-__all__ = ["HttpAttempt"]
+_SECONDS_BETWEEN = 0.005
+_SECONDS_OF_A_WAIT = 0.001
+
+_Result = TypeVar("_Result")
+
+
+class LoopTurns:
+    """Knows when a response has kept the event loop for so long that other tasks are due a turn.
+
+    Args:
+        now: The clock, in seconds.
+    """
+
+    __slots__ = ("_due_at", "_now")
+
+    def __init__(self, now: Callable[[], float] = perf_counter) -> None:
+        self._now = now
+        self._due_at = now() + _SECONDS_BETWEEN
+
+    @property
+    def is_due(self) -> bool:
+        """Whether other tasks are due a turn."""
+        return self._now() >= self._due_at
+
+    async def give(self) -> None:
+        """Let other tasks run, and whoever cancels this one."""
+        await checkpoint()
+        self._begin()
+
+    async def wait_for(self, wait: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Wait for something, which gives a turn unless it is there already.
+
+        Args:
+            wait: Begins the wait.
+        """
+        since = self._now()
+        result = await wait()
+        if self._now() - since >= _SECONDS_OF_A_WAIT:  # decrypted bytes that were kept take no wait
+            self._begin()
+        return result
+
+    def _begin(self) -> None:
+        self._due_at = self._now() + _SECONDS_BETWEEN
+
+
+async def in_thread(function: Callable[..., _Result], *arguments: object) -> _Result:
+    """The result of a function that takes too long for the event loop, whose tasks run meanwhile.
+
+    When the caller is cancelled, the function goes on and its result is lost. It waits for no other thread:
+    those of the program may be busy for long.
+
+    Args:
+        function: The function; it must own what it changes.
+        arguments: Its arguments.
+    """
+    return await anyio.to_thread.run_sync(
+        partial(function, *arguments), abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class HttpRequestPlan:
+    """One request: what is sent, where to, and under which rules.
+
+    Args:
+        endpoint: Where it goes.
+        codec: Speaks the endpoint's protocol.
+        encoded: What is sent.
+        settings: Time limits and retries.
+        retry_rules: When the provider wants it to be sent again.
+        price: What the model costs; None when that is unknown.
+        demand: What it needs before it may be sent.
+        pacing_key: Tells the requests that share limits from others.
+    """
+
+    endpoint: Endpoint
+    codec: Codec
+    encoded: EncodedRequest
+    settings: TransportSettings
+    retry_rules: RetryRules
+    price: ModelPrice | None
+    demand: Demand
+    pacing_key: Hashable
+
+
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+def trace_headers() -> Mapping[str, str]:
+    """The headers by which a server can continue the trace of the current span; none where there is no trace.
+
+    Of a trace that nobody records, as a sampler or a client has decided, they say so. By default these are
+    those of W3C Trace Context; `opentelemetry.propagate` can be told otherwise.
+    """
+    if not trace.get_current_span().get_span_context().is_valid:
+        return _NO_HEADERS
+    from opentelemetry import (  # here, because it looks for propagators among all that is installed
+        baggage,
+        propagate,
+    )
+
+    from ..runtime.telemetry_settings import get_settings  # here, because most requests belong to no trace
+
+    if not get_settings().propagates:
+        return _NO_HEADERS
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier, baggage.clear())  # which holds what is no business of a provider's
+    return {name.lower(): value for name, value in carrier.items()}
+
 
 # Without a user agent, some gateways refuse a request; compression would hold back the events of a stream.
 _HEADERS = {"accept-encoding": "identity", "user-agent": "nighthawk-async"}

@@ -1,25 +1,249 @@
-"""A model over HTTP, whatever protocol it speaks."""
+"""A model over HTTP, whatever protocol it speaks, and its response event by event.
 
-from collections.abc import Mapping
-from dataclasses import replace
-from types import MappingProxyType
-from typing import Any
+The usage of a response is that of all attempts. It is not a generator: no cancel scope is open while the
+caller holds the stream, only while it waits for something.
+"""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from time import perf_counter
+from types import MappingProxyType, TracebackType
+from typing import Any, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
 from ..catalog.providers import RetryRules
-from ..types.model import ModelCapabilities, ModelRequest
+from ..errors import ModelError
+from ..ports import ResendCheck, ResponseStream
+from ..types.model import ModelCapabilities, ModelEvent, ModelRequest, UsageReported
+from ..types.usage import Usage
 from ..wire.codec import Codec, DemandsMaxTokens, EncodedRequest
-from .endpoint import Endpoint
-from .fitting import fit_request
-from .http_plan import HttpRequestPlan
-from .http_pool import open_http_pool
-from .http_stream import HttpResponseStream, PoolSource
+from ..wire.redaction import find_secrets
+from .endpoint import Endpoint, check_header
+from .fitting import estimate_input_tokens, fit_request, response_tokens
+from .http_attempt import HttpRequestPlan
+from .http_attempts import BegunResponse, HttpAttempts, raise_failure
+from .http_pool import HttpPool, open_http_pool
 from .pacing import PacerSource, pacer_of_request
-from .pacing_lane import Demand
-from .prepared_settings import PreparedSettings, SettingsMemory
-from .token_demand import estimate_input_tokens
+from .pacing_lane import Demand, PacingLimits
+from .time_limits import TimeLimits, TransportSettings
 
-__all__ = ["HttpModel"]
+Resource = TypeVar("Resource")
+
+PoolSource: TypeAlias = Callable[[], AbstractAsyncContextManager[HttpPool]]
+"""Gives the pool for one request; leaving the context manager says that the request is over."""
+
+
+class HttpResponseStream(ResponseStream):
+    """The events of one response. Entering it waits for the first output; see `ports.Model.stream`.
+
+    Args:
+        plan: The request.
+        pool_source: Gives the pool.
+        pacer_source: Gives the pacer.
+    """
+
+    def __init__(self, plan: HttpRequestPlan, *, pool_source: PoolSource, pacer_source: PacerSource) -> None:
+        self._plan = plan
+        self._pool_source = pool_source
+        self._pacer_source = pacer_source
+        self._attempts: HttpAttempts | None = None
+        self._response: BegunResponse | None = None
+        self._events: Iterator[ModelEvent] = iter(())
+        self._arrived_at = 0.0
+        self._resend_check: ResendCheck | None = None
+        self._entered: list[AbstractAsyncContextManager[Any]] = []
+
+    @property
+    def usage(self) -> Usage | None:
+        """The usage of the request so far, over all attempts; None when nothing was sent."""
+        return None if self._attempts is None else self._attempts.tally.usage
+
+    @property
+    def may_have_consumed(self) -> bool:
+        """Whether the provider may have worked on the request; see `ports.ResponseStream`."""
+        return self._attempts is not None and self._attempts.may_have_consumed
+
+    @property
+    def arrived_at(self) -> float:
+        """The arrival of the last piece of the response, by `time.perf_counter`."""
+        return self._arrived_at
+
+    def check_resends(self, check: ResendCheck) -> None:
+        """Ask before the request is sent again."""
+        self._resend_check = check
+
+    async def __aenter__(self) -> Self:
+        limits = TimeLimits(self._plan.settings, self._plan.endpoint.base_url.netloc)
+        try:
+            pool = await self._enter(self._pool_source())
+            pacer = await self._enter(self._pacer_source(self._plan.pacing_key))
+            attempts = HttpAttempts(
+                self._plan, pool=pool, pacer=pacer, limits=limits, resend_check=self._resend_check
+            )
+            self._attempts = await self._enter(attempts)
+            self._response = await attempts.begin()
+            self._arrived_at = perf_counter()
+            self._events = iter(_with_usage_first(self._response, attempts))
+        except BaseException as error:
+            await self._leave(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._response = None
+        self._events = iter(())
+        await self._leave(exception_type, exception, traceback)
+
+    # Every step in flight has an open stream, and an exit stack alone would take a kilobyte of it.
+    async def _enter(self, resource: AbstractAsyncContextManager[Resource]) -> Resource:
+        entered = await resource.__aenter__()
+        self._entered.append(resource)
+        return entered
+
+    async def _leave(self, *exc_details: Any) -> None:
+        """Leave what was entered, the last first, and each of it whatever becomes of the others."""
+        if self._entered:
+            try:
+                await self._entered.pop().__aexit__(*exc_details)
+            finally:
+                await self._leave(*exc_details)
+
+    async def __anext__(self) -> ModelEvent:
+        if self._attempts is not None and self._response is not None:
+            try:
+                if self._attempts.turns.is_due:
+                    await self._attempts.give_turn(self._response.attempt)
+                event = next(self._events, None)
+                if event is None:
+                    self._events = iter(await self._next_events(self._attempts, self._response))
+                    self._arrived_at = perf_counter()
+                    event = next(self._events, None)
+                if event is not None:
+                    return raise_failure(event)
+            except ModelError as error:
+                is_new = error is not self._response.failure
+                self._response = None
+                if is_new:
+                    self._attempts.failed(error)
+                raise
+        self._response = None
+        raise StopAsyncIteration
+
+    async def _next_events(self, attempts: HttpAttempts, response: BegunResponse) -> list[ModelEvent]:
+        if response.failure is not None:
+            raise response.failure
+        return [] if response.attempt is None else await attempts.next_events(response.attempt)
+
+
+def _with_usage_first(response: BegunResponse, attempts: HttpAttempts) -> list[ModelEvent]:
+    """The events; when the request was sent again, the first one says so, however the response goes on."""
+    is_told = any(isinstance(event, UsageReported) for event in response.events)
+    if attempts.tally.retries == 0 or is_told:
+        return response.events
+    return [UsageReported(usage=attempts.tally.unreported()), *response.events]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PreparedSettings:
+    """The effective settings of a request to a model.
+
+    Args:
+        merged: All settings.
+        endpoint: Where requests go, with the headers that the settings add.
+        transport: How requests are sent.
+        for_codec: All settings, as the endpoint calls them.
+        pacing_limits: What the settings limit.
+        pacing_key: Tells the endpoint and its credentials from others.
+        response_tokens: The tokens that a response may hold; 0 when the settings do not say.
+        idempotency_header: The header that carries the key of a request.
+    """
+
+    merged: Mapping[str, Any]
+    endpoint: Endpoint
+    transport: TransportSettings
+    for_codec: Mapping[str, Any]
+    pacing_limits: PacingLimits
+    pacing_key: Hashable
+    response_tokens: int
+    idempotency_header: str | None
+
+
+class SettingsMemory:
+    """Prepares settings, and remembers the last ones.
+
+    Args:
+        endpoint: Where requests go.
+        settings: Settings of every request; those of a request itself have the last word.
+        setting_names: What the endpoint calls a setting that others call by the name on the left.
+        idempotency_header: The header in which the provider takes a key, when it has one.
+    """
+
+    def __init__(
+        self,
+        *,
+        endpoint: Endpoint,
+        settings: Mapping[str, Any],
+        setting_names: Mapping[str, str],
+        idempotency_header: str | None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._settings = dict(settings)
+        self._setting_names = setting_names
+        self._idempotency_header = idempotency_header
+        self._last: tuple[Mapping[str, Any], dict[str, Any], PreparedSettings] | None = None
+
+    def prepare(self, settings: Mapping[str, Any]) -> PreparedSettings:
+        """The settings of a request, ready for use.
+
+        Args:
+            settings: The request's own settings.
+
+        Raises:
+            ConfigurationError: One of them has a bad value.
+        """
+        if self._last is not None:
+            source, copy, prepared = self._last
+            if settings is source and settings == copy:  # the same object may hold other values by now
+                return prepared
+        prepared = self._prepare({**self._settings, **settings})
+        self._last = (settings, _copy(settings), prepared)
+        return prepared
+
+    def _prepare(self, settings: dict[str, Any]) -> PreparedSettings:
+        transport = TransportSettings.from_settings(settings)
+        endpoint = self._endpoint.with_headers(transport.extra_headers).with_secrets(find_secrets(settings))
+        idempotency_header = transport.idempotency_header or self._idempotency_header
+        if idempotency_header is not None:
+            check_header(idempotency_header, "key")
+        return PreparedSettings(
+            merged=settings,
+            endpoint=endpoint,
+            transport=transport,
+            for_codec={self._setting_names.get(name, name): value for name, value in settings.items()},
+            pacing_limits=PacingLimits(
+                max_concurrent_requests=transport.max_concurrent_requests,
+                requests_per_minute=transport.requests_per_minute,
+                tokens_per_minute=transport.tokens_per_minute,
+            ),
+            pacing_key=endpoint.account(),
+            response_tokens=response_tokens(settings),
+            idempotency_header=idempotency_header,
+        )
+
+
+def _copy(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, with mappings among them copied as well: headers may be changed in place."""
+    return {
+        name: {**value} if isinstance(value, Mapping) else value  # pyright: ignore[reportUnknownVariableType]
+        for name, value in settings.items()
+    }
+
 
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _USUAL_RULES = RetryRules()

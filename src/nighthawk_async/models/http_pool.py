@@ -5,23 +5,27 @@ whose request was cancelled or failed is closed and thrown away, so nothing can 
 how many requests run at once is for the caller to say.
 
 A pool belongs to one event loop.
+
+The requests of a run share a pool, and the pacers of its models.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Hashable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 from urllib.parse import SplitResult
 
 import anyio
+from msgspec import Struct, field
 
 from ..errors import ModelProtocolError
+from ..runtime.shared_resources import shared_in_run
+from .pacing import Pacer
 
 if TYPE_CHECKING:
     from .http_transport import HttpConnection
-
-__all__ = ["HttpExchange", "HttpPool", "HttpPoolStatistics", "open_http_pool", "too_long"]
 
 _CLOSE_SECONDS = 2.0
 _IDLE_SECONDS = 30.0  # what servers and gateways keep at least
@@ -293,3 +297,91 @@ async def _close(connections: list["HttpConnection"]) -> None:
         async with anyio.create_task_group() as task_group:
             for connection in connections:
                 task_group.start_soon(connection.aclose)
+
+
+class _Shelved(Struct, eq=False):
+    pacer: Pacer = field(default_factory=Pacer)
+    users: int = 0
+
+
+class PacerShelf:
+    """Keeps pacers by key. Belongs to one event loop.
+
+    Args:
+        most_idle: How many are kept that nobody uses; those that were used last.
+    """
+
+    def __init__(self, *, most_idle: int = 100) -> None:
+        self._most_idle = most_idle
+        self._used: dict[Hashable, _Shelved] = {}
+        self._idle: dict[Hashable, _Shelved] = {}  # in the order of their last use
+
+    def __len__(self) -> int:
+        """Return the number of pacers."""
+        return len(self._used) + len(self._idle)
+
+    def take(self, key: Hashable) -> Pacer:
+        """The pacer of that key; it stays until everybody who took it has given it back.
+
+        Args:
+            key: What tells the endpoint and the key from others.
+        """
+        shelved = self._used.get(key) or self._idle.pop(key, None) or _Shelved()
+        self._used[key] = shelved
+        shelved.users += 1
+        return shelved.pacer
+
+    def give_back(self, key: Hashable) -> None:
+        """Say that the pacer of that key has one user fewer.
+
+        Args:
+            key: What it was taken for.
+        """
+        shelved = self._used[key]
+        shelved.users -= 1
+        if shelved.users == 0:
+            self._idle[key] = self._used.pop(key)
+            while len(self._idle) > self._most_idle:
+                del self._idle[next(iter(self._idle))]
+
+
+def pool_of_run() -> AbstractAsyncContextManager[HttpPool]:
+    """The pool of the run in force; without a run, one for the request alone."""
+    return shared_in_run("http pool", open_http_pool)
+
+
+def pacer_of_run(key: Hashable) -> AbstractAsyncContextManager[Pacer]:
+    """The pacer that the run in force keeps for an endpoint and a key; without a run, one for the request.
+
+    Args:
+        key: What tells the endpoint and the key from others.
+    """
+    return _PacerOfRun(key)
+
+
+class _PacerOfRun(AbstractAsyncContextManager[Pacer]):
+    """Every request enters one, so this is no generator."""
+
+    __slots__ = ("_key", "_shared", "_shelf")
+
+    def __init__(self, key: Hashable) -> None:
+        self._key = key
+        self._shared = shared_in_run("pacers", _open_shelf)
+
+    async def __aenter__(self) -> Pacer:
+        self._shelf = await self._shared.__aenter__()
+        return self._shelf.take(self._key)
+
+    async def __aexit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._shelf.give_back(self._key)
+        await self._shared.__aexit__(exception_type, exception, traceback)
+
+
+@asynccontextmanager
+async def _open_shelf() -> AsyncGenerator[PacerShelf, None]:
+    yield PacerShelf()

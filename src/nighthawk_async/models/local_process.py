@@ -1,6 +1,6 @@
 """The child process of an embedded model server, as its parent sees it: start, wait, stop.
 
-Knows processes and nothing of models or of who shares the server; that is `local_sharing`.
+Knows processes and nothing of models or of who shares the server; that is `local`.
 """
 
 import os
@@ -17,8 +17,6 @@ import msgspec
 from anyio.streams.buffered import BufferedByteReceiveStream
 
 from ..errors import ConfigurationError
-
-__all__ = ["SERVER_PROGRAM", "LocalServerLaunch", "ServerAccess", "ServerProcess", "available_processors"]
 
 SERVER_PROGRAM = Path(__file__).with_name("local_server.py")
 """The program that the child runs."""

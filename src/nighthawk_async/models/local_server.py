@@ -22,8 +22,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main"]
-
 _PARENT_POLL_SECONDS = 1.0
 _PREFIX = "/nighthawk"
 """Some paths llama.cpp answers without the key, `/health` for one; below a prefix there are none of them."""

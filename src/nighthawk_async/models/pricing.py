@@ -7,8 +7,6 @@ from ..ports import AttemptUsage
 from ..types.model import ModelPrice
 from ..types.usage import Usage
 
-__all__ = ["UsageTally", "cost_of"]
-
 
 class UsageTally:
     """Adds up one request: what failed attempts reported, what the last one reports, retries, and the cost.

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 from urllib.parse import SplitResult, parse_qsl
 
 from ..catalog.models import find_model_facts
@@ -12,19 +13,25 @@ from ..configuration import ModelId, parse_model_id
 from ..errors import MissingCredentialError, UnknownModelError
 from ..ports import Model
 from ..runtime.model_access import needs_endpoint
+from ..wire.codec import Codec
 from ..wire.redaction import is_secret_name
-from .capability_settings import overridden_capabilities
-from .codecs import create_codec
 from .debug_log import show_log
-from .endpoint import Endpoint, check_header, parse_base_url, with_version
-from .http_model import HttpModel
-from .http_proxy import is_loopback
-from .http_stream import PoolSource
+from .endpoint import Endpoint, check_header, is_loopback, parse_base_url, with_version
+from .http_model import HttpModel, PoolSource
+from .http_pool import pacer_of_run, pool_of_run
 from .pacing import PacerSource
-from .run_pool import pacer_of_run, pool_of_run
-from .settings import TransportSettings
+from .time_limits import TransportSettings, overridden_capabilities
 
-__all__ = ["create_model"]
+
+def create_codec(protocol: str) -> Codec:
+    """The codec of a protocol.
+
+    Args:
+        protocol: The protocol's name, as the catalog's provider rows give it.
+    """
+    module = import_module(f"..wire.{protocol.replace('-', '_')}", __package__)
+    return cast("Codec", module.create_codec())
+
 
 _LOCAL = "local"
 

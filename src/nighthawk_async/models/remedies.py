@@ -6,8 +6,6 @@ because of the protocol through which they were asked.
 
 from ..catalog.models import find_model_facts
 
-__all__ = ["remedy"]
-
 
 def remedy(model_id: str, capability: str, value: object = True) -> str:
     """Return the remedy for a missing capability, as the end of an error's message.

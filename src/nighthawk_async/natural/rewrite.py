@@ -12,14 +12,27 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ..types.outcomes import OUTCOME_KINDS, OutcomeKind
-from .blocks import ParsedLiteral, annotation_names, parse_literal
-from .generated import block_statements, call_statement, end_statement, return_statement
-from .literals import NaturalLiteral, literal_parts, natural_literal
+from .blocks import (
+    NaturalLiteral,
+    ParsedLiteral,
+    annotation_names,
+    literal_parts,
+    natural_literal,
+    parse_literal,
+)
 from .scope import FunctionNode, function_scope
 from .tokens import find_tokens, root_name
-from .tree import is_docstring, map_bodies, name_references, own_statements, replaced
-
-__all__ = ["RewrittenFunction", "rewrite_function"]
+from .tree import (
+    block_statements,
+    call_statement,
+    end_statement,
+    is_docstring,
+    map_bodies,
+    name_references,
+    own_statements,
+    replaced,
+    return_statement,
+)
 
 
 class RewrittenFunction(Struct, frozen=True, kw_only=True):

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-__all__ = ["Bindings", "Token", "find_mentions", "find_tokens", "parse_bindings", "root_name", "unescape"]
-
 _TOKEN = re.compile(
     r"""
     (?P<escape>\\)?  # one backslash makes the token plain text

@@ -20,15 +20,11 @@ from msgspec import Struct
 from ..errors import NaturalParseError
 from ..types.outcomes import OutcomeKind
 from .blocks import NaturalBlock, ParsedLiteral, annotation_expression, annotation_names
-from .compilation import compile_expression, compile_function, skeleton_names, skeleton_scopes
-from .generated import CLOSURE_NAMES, EXTENT_NAME
-from .nested import NestedBlock, nested_blocks
 from .rewrite import rewrite_function
-from .scope import FunctionScope, function_scope, mangle
-from .source import find_function
+from .scope import FunctionScope, NestedBlock, function_scope, mangle, nested_blocks
+from .source import compile_expression, compile_function, find_function, skeleton_names, skeleton_scopes
 from .tokens import root_name
-
-__all__ = ["EXTENT_NAME", "CallDoor", "CallExtent", "StepResult", "TransformedFunction", "transform_function"]
+from .tree import CLOSURE_NAMES
 
 Result = TypeVar("Result")
 

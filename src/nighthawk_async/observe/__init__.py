@@ -5,11 +5,30 @@ from ..lazy_exports import attach_exports
 __getattr__, __dir__, __all__ = attach_exports(
     __name__,
     names={
-        "errors": ("NodeNotFoundError", "NotControllableError", "NotRecordingError", "ObserveError"),
-        "in_force": ("find_node_id", "get_tree", "recording", "snapshot", "watch"),
-        "tree": ("TaskTree", "find_tree"),
-        "view_json": ("view_as_json",),
-        "views": ("Children", "ControlName", "ErrorView", "NodeView", "TranscriptPart", "ViewedKind"),
+        "errors": (
+            "NodeNotFoundError",
+            "NotControllableError",
+            "NotRecordingError",
+            "ObserveError",
+        ),
+        "tree": (
+            "TaskTree",
+            "find_node_id",
+            "find_tree",
+            "get_tree",
+            "recording",
+            "snapshot",
+            "watch",
+        ),
+        "views": (
+            "Children",
+            "ControlName",
+            "ErrorView",
+            "NodeView",
+            "TranscriptPart",
+            "ViewedKind",
+            "view_as_json",
+        ),
         "watching": ("Watch",),
     },
 )

@@ -15,8 +15,6 @@ from ..runtime.loop_event import call_soon, is_running_here
 from .errors import NotControllableError
 from .views import ControlName
 
-__all__ = ["HeldControl"]
-
 _METHODS: dict[ControlName, str] = {
     "cancel": "request_cancel",
     "steer": "steer",

@@ -9,8 +9,6 @@ NighthawkError
 
 from ..errors import NighthawkError
 
-__all__ = ["NodeNotFoundError", "NotControllableError", "NotRecordingError", "ObserveError"]
-
 
 class ObserveError(NighthawkError):
     """The tree was read, or a node influenced, in a way that is not possible."""

@@ -2,20 +2,144 @@
 
 It knows its place in the tree and makes its view; which change is allowed when, and what it means to others,
 is the business of `tree_state`.
+
+Usage is reported again and again and may become less incomplete. Amounts are usage as plain numbers in a row,
+the last of them telling how many parts are incomplete: so what was told before can be taken back.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from operator import add, attrgetter, sub
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from ..observation import NodeState
 from ..types.usage import Usage
-from .children import ChildList, Chunk
 from .controls import HeldControl
 from .transcript import Transcript
-from .usage_sums import NO_AMOUNTS, NO_USAGE, Amounts, amounts_of, usage_of
-from .views import NO_CHILDREN, NO_CONTROLS, NO_VALUES, ErrorView, NodeView, TranscriptPart, ViewedKind
+from .views import (
+    NO_CHILDREN,
+    NO_CONTROLS,
+    NO_VALUES,
+    Children,
+    ErrorView,
+    NodeView,
+    TranscriptPart,
+    ViewedKind,
+)
 from .watched import Watched
 
-__all__ = ["Node"]
+Amounts: TypeAlias = tuple[Any, ...]
+"""Whole numbers, and decimals for costs."""
+
+_NAMES = tuple(field.name for field in fields(Usage) if field.name != "is_complete")
+_numbers_of: Callable[[Usage], Amounts] = attrgetter(*_NAMES)
+
+
+def amounts_of(usage: Usage) -> Amounts:
+    """A usage as amounts."""
+    return (*_numbers_of(usage), 0 if usage.is_complete else 1)
+
+
+def total(amounts: Amounts, others: Amounts) -> Amounts:
+    """Both together."""
+    return tuple(map(add, amounts, others))
+
+
+def difference(amounts: Amounts, others: Amounts) -> Amounts:
+    """Return the difference of two amounts."""
+    return tuple(map(sub, amounts, others))
+
+
+def usage_of(amounts: Amounts) -> Usage:
+    """Amounts as a usage."""
+    values = dict(zip(_NAMES, amounts[:-1], strict=True))
+    return Usage(**values, is_complete=amounts[-1] == 0)
+
+
+NO_USAGE = Usage()
+NO_AMOUNTS = amounts_of(NO_USAGE)
+
+
+CHILDREN_PER_CHUNK = 256
+"""What is put together anew when one of them has changed."""
+
+
+class Viewed(Protocol):
+    """A node with a view; None when it has changed since."""
+
+    view: NodeView | None
+
+
+Child = TypeVar("Child", bound=Viewed)
+
+
+class Chunk(Generic[Child]):
+    """A stretch of children.
+
+    Attributes:
+        children: They, in order.
+        views: Their views; None when one has changed since.
+    """
+
+    __slots__ = ("children", "views")
+
+    def __init__(self) -> None:
+        self.children: dict[Child, None] = {}
+        self.views: tuple[NodeView, ...] | None = None
+
+
+class ChildList(Generic[Child]):
+    """The children of one node, in the order of beginning."""
+
+    __slots__ = ("_chunks", "_last", "_taken")
+
+    def __init__(self) -> None:
+        self._chunks: dict[Chunk[Child], None] = {}
+        self._last: Chunk[Child] | None = None
+        self._taken = 0
+
+    def append(self, child: Child) -> Chunk[Child]:
+        """Add a child; gives its chunk."""
+        chunk = self._last
+        if chunk is None or self._taken == CHILDREN_PER_CHUNK:
+            chunk = self._last = Chunk()
+            self._chunks[chunk] = None
+            self._taken = 0
+        self._taken += 1
+        chunk.children[child] = None
+        chunk.views = None
+        return chunk
+
+    def remove(self, child: Child, chunk: Chunk[Child]) -> None:
+        """Take a child out of its chunk."""
+        del chunk.children[child]
+        chunk.views = None
+        if not chunk.children:
+            del self._chunks[chunk]
+            if chunk is self._last:
+                self._last = None
+
+    def __iter__(self) -> Iterator[Child]:
+        for chunk in self._chunks:
+            yield from chunk.children
+
+    def without_view(self) -> Iterator[Child]:
+        """Those that have changed since they were looked at last."""
+        for chunk in self._chunks:
+            if chunk.views is None:
+                for child in chunk.children:
+                    if child.view is None:
+                        yield child
+
+    def view(self) -> Children:
+        """The views of all, every child having one."""
+        return Children(tuple(map(_views_of, self._chunks)))
+
+
+def _views_of(chunk: Chunk[Child]) -> tuple[NodeView, ...]:
+    if chunk.views is None:
+        chunk.views = tuple(child.view for child in chunk.children if child.view is not None)
+    return chunk.views
 
 
 class Node:

@@ -16,23 +16,11 @@ from pydantic import ValidationError
 
 from ..prompt.containers import to_bounded_value
 from ..prompt.introspection import find_class_attribute, has_base, type_name
-from ..prompt.parts import BIG_INTEGER_MARK
-from ..prompt.plain_text import clean_text, single_line
+from ..prompt.plain_text import BIG_INTEGER_MARK, clean_text, single_line
 from ..runtime.error_text import describe_validation_error
 from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
 from .views import NO_VALUES, ErrorView
-
-__all__ = [
-    "MAX_NAMES",
-    "MAX_NAME_CHARACTERS",
-    "UNSPEAKABLE",
-    "preview_attributes",
-    "preview_error",
-    "preview_name",
-    "preview_values",
-    "shorten",
-]
 
 MAX_NAMES = 64
 """How many named values of one kind a node has; the rest is counted."""

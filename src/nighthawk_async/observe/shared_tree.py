@@ -10,8 +10,6 @@ from .errors import ObserveError
 from .tree_state import TreeState
 from .watched import Watcher
 
-__all__ = ["SharedTree"]
-
 Given = TypeVarTuple("Given")
 Seen = TypeVar("Seen")
 

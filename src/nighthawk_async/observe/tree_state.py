@@ -2,24 +2,152 @@
 
 Nothing here waits, locks or wakes anybody; one change is made at a time. A change visits the node and those
 above it, never those beside it.
+
+A subtree is finished when nothing in it goes on. Kept are those that belong to no larger finished one, in the
+order of finishing.
+
+Transcripts have a number of characters in all. What has ended says least to those who look: the transcripts
+of nodes that have ended are left out first, in the order of their ends; then others are shortened, those
+first to which nothing was added for longest.
 """
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from types import MappingProxyType
 
 from ..observation import NodeState, TranscriptKind
 from ..types.usage import Usage
 from .controls import HeldControl
-from .node import Node
+from .node import Node, amounts_of, difference, total
 from .previews import MAX_NAMES
-from .retention import Retention
-from .transcript_room import TranscriptRoom
-from .usage_sums import amounts_of, difference, total
+from .transcript import Transcript
 from .views import ErrorView
 from .watched import Watcher
 
-__all__ = ["MAX_DEPTH", "TreeState"]
+
+class Retention:
+    """Keeps the order of finishing.
+
+    Args:
+        max_nodes: How many nodes there may be, unless more of them go on.
+        max_finished_trees: How many finished trees there may be.
+    """
+
+    __slots__ = ("_max_finished_trees", "_max_nodes", "_passed_over", "_subtrees", "_trees")
+
+    def __init__(self, *, max_nodes: int, max_finished_trees: int) -> None:
+        self._max_nodes = max_nodes
+        self._max_finished_trees = max_finished_trees
+        self._subtrees: OrderedDict[Node, None] = OrderedDict()
+        self._trees: OrderedDict[Node, None] = OrderedDict()
+        self._passed_over: dict[Node, list[Node]] = {}  # parts of finished subtrees, by what they are below
+
+    def add(self, node: Node) -> None:
+        """Everything in the subtree of a node has ended."""
+        self._subtrees[node] = None
+        if node.depth == 1:
+            self._trees[node] = None
+
+    def reopen(self, node: Node) -> None:
+        """Something begins below it again, so that its finished parts count by themselves."""
+        self._forget(node)
+        for each in reversed(self._passed_over.pop(node, ())):
+            if not each.open_nodes:
+                self._subtrees[each] = None
+                self._subtrees.move_to_end(each, last=False)
+
+    def drop(self, node: Node) -> None:
+        """It is kept no longer."""
+        self._forget(node)
+        self._passed_over.pop(node, None)
+
+    def _forget(self, node: Node) -> None:
+        self._subtrees.pop(node, None)
+        self._trees.pop(node, None)
+
+    def next_to_drop(self, nodes: int) -> Node | None:
+        """Return the subtree to drop at this number of nodes; None for none."""
+        if len(self._trees) > self._max_finished_trees:
+            return next(iter(self._trees))
+        while nodes > self._max_nodes and self._subtrees:
+            node, _ = self._subtrees.popitem(last=False)
+            if node.parent is not None and node.parent.open_nodes:
+                return node
+            if node.parent is not None:  # part of a finished subtree, which has its own, later place
+                self._passed_over.setdefault(node.parent, []).append(node)
+        return None
+
+
+class TranscriptRoom:
+    """Writes transcripts, and keeps their sum within its limit.
+
+    Args:
+        max_characters: How many characters are kept of each.
+        max_total_characters: How many are kept of all together.
+    """
+
+    __slots__ = ("_ended", "_max_characters", "_max_total_characters", "_open", "_total")
+
+    def __init__(self, *, max_characters: int, max_total_characters: int) -> None:
+        self._max_characters = max_characters
+        self._max_total_characters = max_total_characters
+        self._total = 0
+        self._open: OrderedDict[Node, None] = OrderedDict()
+        self._ended: OrderedDict[Node, None] = OrderedDict()
+
+    def write(
+        self, node: Node, kind: TranscriptKind, text: str, key: str | None, speaker: str | None
+    ) -> list[Node]:
+        """Go on with the transcript of a node; gives the nodes whose transcripts were shortened for it."""
+        transcript = node.transcript
+        if transcript is None:
+            transcript = node.transcript = Transcript(self._max_characters)
+        order = self._open if node.ended_at is None else self._ended
+        order[node] = None
+        order.move_to_end(node)
+        before = transcript.characters
+        transcript.write(kind, text, key, speaker)
+        self._total += transcript.characters - before
+        if self._total <= self._max_total_characters:
+            return []
+        return [*self._shorten_ended(), *self._shorten_open()]
+
+    def end(self, node: Node) -> None:
+        """A node has ended."""
+        if node in self._open:
+            del self._open[node]
+            self._ended[node] = None
+
+    def drop(self, node: Node) -> None:
+        """A node is kept no longer."""
+        if node.transcript is not None:
+            self._total -= node.transcript.characters
+        self._ended.pop(node, None)
+        self._open.pop(node, None)
+
+    def _shorten_ended(self) -> Iterator[Node]:
+        while self._total > self._max_total_characters and self._ended:
+            node, _ = self._ended.popitem(last=False)
+            if self._shorten(node, 0):
+                yield node
+
+    def _shorten_open(self) -> Iterator[Node]:
+        for _ in range(len(self._open)):
+            if self._total <= self._max_total_characters:
+                return
+            node = next(iter(self._open))
+            self._open.move_to_end(node)
+            if self._shorten(node, self._max_total_characters // (2 * len(self._open))):
+                yield node
+
+    def _shorten(self, node: Node, max_characters: int) -> bool:
+        assert node.transcript is not None, "only nodes with a transcript are kept here"
+        before = node.transcript.characters
+        node.transcript.shorten(max_characters)
+        self._total += node.transcript.characters - before
+        return node.transcript.characters < before
+
 
 MAX_DEPTH = 100
 """How deep the tree is at most. What begins deeper stands beside what brought it about, not below it."""

@@ -11,8 +11,6 @@ from typing import Protocol
 
 from .views import NodeView
 
-__all__ = ["Watched", "Watcher"]
-
 _UNNOTICED_SECONDS = 0.005
 """What takes less than this holds nobody up."""
 

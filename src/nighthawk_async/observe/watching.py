@@ -17,8 +17,6 @@ from .shared_tree import SharedTree
 from .views import NodeView
 from .watched import Watched
 
-__all__ = ["Watch"]
-
 
 class Watch(AsyncIterator[NodeView]):
     """Gives newer and newer views of a node; `async with` it, then iterate over it.

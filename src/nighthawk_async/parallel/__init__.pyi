@@ -1,32 +1,17 @@
 """What `nighthawk_async.parallel` exports. Each name is loaded when it is first used."""
 
 from .calling import AnyFunction, call_any, is_async_callable
-from .combinators import map, race, settle
+from .combinators import gather, map, race, settle
 from .deadlines import Deadline, deadline, under_thread_deadlines
 from .errors import (
+    AlreadyResumedError,
     CallCancelledError,
     DeadlineExceededError,
     InvalidLimitError,
-    NothingToRaceError,
-    ParallelError,
-)
-from .gathering import gather
-from .outcomes import Failed, Outcome, Settled, Succeeded
-from .progress import Progress, ProgressBars, ProgressTarget, usage_source
-from .streaming import Stream, stream
-from .task_control import TaskControl
-from .task_current import (
-    CurrentTask,
-    cancel_requested,
-    controlled_by,
-    current_task,
-    open_task_root,
-    raise_if_cancel_requested,
-)
-from .task_errors import (
-    AlreadyResumedError,
     NothingToControlError,
+    NothingToRaceError,
     NotSuspendedError,
+    ParallelError,
     TaskAwaitsItselfError,
     TaskCancelledError,
     TaskEndedError,
@@ -34,11 +19,23 @@ from .task_errors import (
     TasksClosedError,
     TaskValueError,
 )
-from .task_handle import TaskHandle
-from .task_hooks import TaskHooks, TaskMailbox, install_task_hooks
-from .task_parking import ParkingPlace, ParkingState
-from .task_state import TaskStatus
-from .task_values import TaskValues, task_values
+from .outcomes import Failed, Outcome, Settled, Succeeded
+from .progress import Progress, ProgressBars, ProgressTarget, usage_source
+from .streaming import Stream, stream
+from .task_current import (
+    CurrentTask,
+    ParkingPlace,
+    ParkingState,
+    TaskValues,
+    cancel_requested,
+    controlled_by,
+    current_task,
+    open_task_root,
+    raise_if_cancel_requested,
+    task_values,
+)
+from .task_handle import TaskHandle, TaskStatus
+from .task_node import TaskControl, TaskHooks, TaskMailbox, install_task_hooks
 from .tasks import Tasks, open_tasks
 
 __all__ = [

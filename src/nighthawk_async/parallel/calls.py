@@ -4,10 +4,21 @@ What comes of the calls is not known here: whoever makes them takes the outcomes
 """
 
 import math
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Sized,
+)
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from enum import Enum
+from typing import Any, Final, Generic, TypeVar, cast
 
 import anyio
 from anyio import CapacityLimiter
@@ -15,21 +26,68 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..observation import NodeWriter
-from .calling import call_any
+from .calling import call_any, checked_max_concurrent, checked_seconds
 from .deadlines import Deadline
 from .errors import CallCancelledError, DeadlineExceededError
-from .failures import errors_in, raise_bare, without_cancellations
-from .limits import checked_max_concurrent, checked_seconds
-from .outcomes import Failed, Outcome, Succeeded
+from .outcomes import Failed, Outcome, Succeeded, errors_in, raise_bare, without_cancellations
 from .progress import ProgressReporter, ProgressTarget, check_progress_target
-from .sources import END, ItemSource
 from .task_current import enter_positions, find_positions
 from .task_node import Positions
 from .told import begin_group, ended_group, tell_call
 
-__all__ = ["CallOptions", "Calls"]
-
 Item = TypeVar("Item")
+
+_CLOSE_SECONDS = 10.0
+
+
+class End(Enum):
+    """Marks the end, after the last item."""
+
+    END = "end"
+
+
+END: Final = End.END
+
+
+class ItemSource(Generic[Item]):
+    """Gives items one at a time, no earlier than they are asked for. One task asks.
+
+    A synchronous iterable is advanced on the event loop, so it should not block.
+
+    Args:
+        items: An iterable or an async iterable. What is both counts as async.
+
+    Raises:
+        TypeError: It is neither.
+    """
+
+    def __init__(self, items: Iterable[Item] | AsyncIterable[Item]) -> None:
+        self.total: int | None = len(items) if isinstance(items, Sized) else None
+        self._async: AsyncIterator[Item] | None = None
+        self._sync: Iterator[Item] = iter(())
+        if isinstance(items, AsyncIterable):
+            self._async = aiter(cast("AsyncIterable[Item]", items))
+        else:
+            self._sync = iter(items)
+
+    async def next(self) -> Item | End:
+        """The next item, or `END`.
+
+        Raises:
+            Exception: Whatever the iterable raised.
+        """
+        if self._async is None:
+            return next(self._sync, END)
+        return await anext(self._async, END)
+
+    async def close(self) -> None:
+        """Close an async generator, since nobody else can do it in time. Everything else is left as it is."""
+        items = cast("object", self._async)
+        if isinstance(items, AsyncGenerator):
+            with anyio.move_on_after(_CLOSE_SECONDS, shield=True):
+                await cast("AsyncGenerator[Item, None]", items).aclose()
+
+
 Result = TypeVar("Result")
 
 _MAX_THREADS = 40

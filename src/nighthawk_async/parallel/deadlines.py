@@ -20,12 +20,9 @@ import anyio
 from anyio import NoEventLoopError, from_thread
 from anyio.lowlevel import checkpoint
 
-from .calling import is_async_callable
+from .calling import checked_seconds, is_async_callable
 from .clocks import Clock, is_loop_thread
 from .errors import DeadlineExceededError
-from .limits import checked_seconds
-
-__all__ = ["Deadline", "deadline", "find_deadline_error", "under_thread_deadlines"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

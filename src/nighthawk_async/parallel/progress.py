@@ -12,15 +12,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
-__all__ = [
-    "Progress",
-    "ProgressBars",
-    "ProgressReporter",
-    "ProgressTarget",
-    "check_progress_target",
-    "usage_source",
-]
-
 usage_source: ContextVar[Callable[[], Any] | None] = ContextVar("nighthawk_async_usage_source", default=None)
 """Gives what was used so far around the caller. Of values that can be subtracted the difference is shown."""
 

@@ -13,8 +13,6 @@ from .calls import CallOptions, Calls
 from .outcomes import Failed, Outcome
 from .progress import ProgressTarget
 
-__all__ = ["Stream", "stream"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)

@@ -1,40 +1,204 @@
-"""The task that the caller is part of: who it is, and whether it shall end.
+"""The task that the caller is part of: who it is, whether it shall end, and where it is suspended.
 
 A task is what a block of tasks started, or a root: a run, or without one everything on an event loop. Plain
 AnyIO tasks, worker threads and combinators are part of the task around them; an item of a combinator is a
 place of its own in the ids of the tasks that are started in it.
+
+Suspended work is parked:
+
+    running ── suspend ──► suspending ── boundary ──► suspended ── resume ──► resuming ── goes on ──► running
+
+Everything is synchronous except waiting, and happens on one event loop.
 """
 
+import copy
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
 
 import anyio
 from anyio import NoEventLoopError, from_thread
-from anyio.lowlevel import RunVar
+from anyio.lowlevel import RunVar, checkpoint, checkpoint_if_cancelled
 
 from ..types.execution import ExecutionRef
-from .task_control import TaskControl
-from .task_errors import TaskCancelledError
-from .task_hooks import TaskMailbox, get_task_hooks
-from .task_node import Positions, TaskNode
-from .task_values import VALUES, TaskValues, task_values
+from .errors import AlreadyResumedError, NotSuspendedError, TaskCancelledError, TaskEndedError, TaskValueError
+from .task_node import Positions, TaskControl, TaskMailbox, TaskNode, get_task_hooks
 
-__all__ = [
-    "CurrentTask",
-    "cancel_requested",
-    "controlled_by",
-    "current_task",
-    "enter_node",
-    "enter_positions",
-    "find_node",
-    "find_positions",
-    "open_task_root",
-    "raise_if_cancel_requested",
-    "told_to_end",
-]
+ParkingState: TypeAlias = Literal["running", "suspending", "suspended", "resuming", "ended"]
+"""`suspending`: asked to park and not at a boundary yet; `resuming`: free to go on and not woken yet."""
+
+
+class ParkingPlace:
+    """Lets others suspend something at its boundaries.
+
+    Its owner calls `park` at each boundary, and `close` at the end. What goes with being resumed, a message
+    for instance, is the owner's own affair.
+
+    Args:
+        title: What parks here, for error messages: `step`.
+
+    Attributes:
+        state: The present state. Not to be set.
+    """
+
+    __slots__ = ("_changed", "_is_released", "_parkings", "_title", "state")
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self.state: ParkingState = "running"
+        self._is_released = False
+        self._parkings = 0
+        self._changed: anyio.Event | None = None
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it is parked and waits to be resumed."""
+        return self.state == "suspended"
+
+    def suspend(self) -> None:
+        """Ask it to park at its next boundary. Asking again changes nothing, nor does asking after `release`.
+
+        Raises:
+            TaskEndedError: It has ended.
+        """
+        self._refuse_ended()
+        if self.state in ("running", "resuming") and not self._is_released:
+            self._enter("suspending")
+
+    def resume(self) -> None:
+        """Let it go on, or take back that it was asked to park.
+
+        Raises:
+            NotSuspendedError: Nobody has suspended it.
+            AlreadyResumedError: It was resumed already and has not gone on yet.
+            TaskEndedError: It has ended.
+        """
+        self._refuse_ended()
+        if self.state == "running":
+            raise NotSuspendedError(f"the {self._title} is not suspended")
+        if self.state == "resuming":
+            raise AlreadyResumedError(f"the {self._title} was resumed already and has not gone on yet")
+        self._enter("resuming")
+
+    def release(self) -> None:
+        """Let it go on, and never park again: it was asked to end."""
+        self._is_released = True
+        if self.state in ("suspending", "suspended"):
+            self._enter("resuming")
+
+    def close(self) -> None:
+        """It has ended. Closing twice is fine."""
+        self._enter("ended")
+
+    async def park(self) -> None:
+        """Wait as long as it is suspended. A checkpoint only when it is.
+
+        Raises:
+            TaskEndedError: It has ended.
+        """
+        try:
+            while self.state in ("suspending", "suspended"):
+                self._enter("suspended")
+                await self._wait_changed()
+        except BaseException:  # cancelled: from here on it cleans up
+            if self.state != "ended":
+                self._enter("running")
+            raise
+        self._refuse_ended()
+        self._enter("running")
+
+    async def wait_suspended(self) -> None:
+        """Wait until it is parked.
+
+        Every one who waits then hears of it, also when another of them resumes it at once.
+
+        Raises:
+            TaskEndedError: It ended before.
+        """
+        seen = self._parkings - self.is_suspended
+        await checkpoint()
+        while self._parkings == seen:
+            self._refuse_ended()
+            await self._wait_changed()
+
+    async def _wait_changed(self) -> None:
+        if self._changed is None:
+            self._changed = anyio.Event()
+        await self._changed.wait()
+        if self.state == "ended":
+            await checkpoint_if_cancelled()  # what ended it may have cancelled the caller, too
+
+    def _enter(self, state: ParkingState) -> None:
+        if state == self.state:
+            return
+        self.state = state
+        self._parkings += state == "suspended"
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None
+
+    def _refuse_ended(self) -> None:
+        if self.state == "ended":
+            raise TaskEndedError(f"the {self._title} has ended")
+
+
+VALUES: ContextVar[Mapping[str, object]] = ContextVar(
+    "nighthawk_async_task_values", default=MappingProxyType({})
+)
+
+
+class TaskValues:
+    """The task-local values of whoever asks."""
+
+    __slots__ = ()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A copy of a value.
+
+        Args:
+            name: Its name.
+            default: What to give when there is none.
+        """
+        values = VALUES.get()
+        return copy.deepcopy(values[name]) if name in values else default
+
+    def set(self, name: str, value: object) -> None:
+        """Store a copy of a value: for the caller, and for the tasks it starts from now on.
+
+        Raises:
+            TaskValueError: The value cannot be copied.
+        """
+        try:
+            kept = copy.deepcopy(value)
+        except Exception as error:  # copying runs the value's own code, which may raise anything
+            kind = type(value).__name__
+            raise TaskValueError(f"the task-local value {name!r} of type {kind} cannot be copied") from error
+        VALUES.set(MappingProxyType({**VALUES.get(), name: kept}))
+
+    def delete(self, name: str) -> bool:
+        """Forget a value, in the same extent as `set`; False when there is none."""
+        values = dict(VALUES.get())
+        is_there = name in values
+        values.pop(name, None)
+        VALUES.set(MappingProxyType(values))
+        return is_there
+
+    def names(self) -> tuple[str, ...]:
+        """The names that have values, in the order in which they were first set."""
+        return tuple(VALUES.get())
+
+
+_VALUES_OF_CALLER = TaskValues()
+
+
+def task_values() -> TaskValues:
+    """The task-local values of the caller."""
+    return _VALUES_OF_CALLER
+
 
 _current: ContextVar[TaskNode | None] = ContextVar("nighthawk_async_task", default=None)
 _positions: ContextVar[Positions | None] = ContextVar("nighthawk_async_positions", default=None)

@@ -1,17 +1,128 @@
 """State of a living task: its identity, its cancellation, its control.
 
-It neither runs nor cancels anything (`task_state`, `tasks`).
+It neither runs nor cancels anything (`tasks`).
+
+Work of a task can be steered, suspended and stopped from its handle, when it registers a control, as a
+natural step does. Tasks know nothing of mailboxes, namespaces or runs. Whoever joins them installs hooks,
+once, when it is imported. Without hooks tasks have no mailbox, and run, scope and step are unknown.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from ..observation import NodeWriter
-from .task_control import TaskControl
-from .task_errors import TaskError
-from .task_hooks import TaskMailbox, get_task_hooks
+from ..types.execution import ExecutionRef
+from .errors import TaskError
 
-__all__ = ["CancelRequest", "Positions", "TaskNode"]
+
+class TaskControl(Protocol):
+    """Steering of work that runs in a task. Everything happens on the task's event loop."""
+
+    @property
+    def is_suspended(self) -> bool:
+        """Whether it is parked and waits to be resumed."""
+        ...
+
+    def steer(self, *content: Any) -> None:
+        """Deliver content at its next boundary, in order, exactly once."""
+        ...
+
+    async def snapshot(self) -> Any:
+        """An immutable view of it at one moment."""
+        ...
+
+    def suspend(self) -> None:
+        """Ask it to park at its next boundary. Asking again changes nothing."""
+        ...
+
+    async def wait_suspended(self) -> None:
+        """Wait until it is parked.
+
+        Raises:
+            TaskEndedError: It ended before.
+        """
+        ...
+
+    def resume(self, input: Any = None) -> None:
+        """Let it go on.
+
+        Args:
+            input: What to deliver when it goes on; None for nothing.
+
+        Raises:
+            NotSuspendedError: It is not suspended.
+            AlreadyResumedError: It was resumed already and has not gone on yet.
+        """
+        ...
+
+    def stop(self, reason: str) -> None:
+        """Ask it to fail at its next boundary."""
+        ...
+
+    def request_cancel(self, reason: str | None) -> None:
+        """Ask it to end at its next boundary, parked or not. It must not raise."""
+        ...
+
+
+class TaskMailbox(Protocol):
+    """The mailbox of a task: any that has these methods."""
+
+    async def send(self, message: Any, /) -> None:
+        """Wait until the message can be sent, and send it."""
+        ...
+
+    def send_nowait(self, message: Any, /) -> None:
+        """Send a message now, or raise."""
+        ...
+
+    async def receive(self) -> Any:
+        """Wait for the oldest message and take it."""
+        ...
+
+    def receive_nowait(self) -> Any:
+        """Take the oldest message now, or raise."""
+        ...
+
+    def close(self) -> None:
+        """Accept no more messages."""
+        ...
+
+
+def _find_no_execution() -> ExecutionRef | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskHooks:
+    """Additions of other rooms to tasks.
+
+    Args:
+        make_mailbox: Makes the mailbox of a task from its id, when it is first asked for; it is closed when
+            the task ends. None: tasks have no mailbox.
+        open_extent: Gives what is entered around a block of tasks, and left after its last task has ended.
+        find_execution: Gives the identity of the run, scope and step of the caller; None outside every run.
+    """
+
+    make_mailbox: Callable[[str], TaskMailbox] | None = None
+    open_extent: Callable[[], AbstractContextManager[object]] = nullcontext
+    find_execution: Callable[[], ExecutionRef | None] = _find_no_execution
+
+
+class _Installed:
+    hooks = TaskHooks()
+
+
+def get_task_hooks() -> TaskHooks:
+    """The hooks in force."""
+    return _Installed.hooks
+
+
+def install_task_hooks(hooks: TaskHooks) -> TaskHooks:
+    """Put hooks in force, for every event loop of the process; gives those that were before."""
+    before, _Installed.hooks = _Installed.hooks, hooks
+    return before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

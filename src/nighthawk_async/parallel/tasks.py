@@ -12,6 +12,7 @@ the body has ended, a failure that nobody awaits cancels the rest; every failure
 the end is raised there. What ends the program (`sys.exit`, Ctrl-C) ends the body and the tasks at once.
 """
 
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from functools import partial
@@ -22,18 +23,69 @@ import anyio
 from anyio import get_cancelled_exc_class
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from ..observation import NodeWriter
-from .failures import only_error, raise_bare, without_cancellations
-from .task_current import find_node, find_positions
-from .task_errors import TasksClosedError
-from .task_handle import TaskHandle
-from .task_hooks import get_task_hooks
-from .task_node import Positions, TaskNode
-from .task_runner import run_task
-from .task_state import TaskState
+from ..observation import NodeWriter, using_node_writer
+from .calling import call_any
+from .errors import CallCancelledError, TaskCancelledError, TasksClosedError
+from .outcomes import only_error, raise_bare, without_cancellations
+from .task_current import enter_node, find_node, find_positions
+from .task_handle import TaskHandle, TaskState
+from .task_node import Positions, TaskNode, get_task_hooks
 from .told import begin_group, begin_task, end_group
 
-__all__ = ["Tasks", "open_tasks"]
+_FROM_OUTSIDE = "its block was cancelled"
+
+
+async def run_task(state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]) -> None:
+    """Run a task. How it ends is kept in its state; only a cancellation from outside goes further."""
+    try:
+        with state.scope:
+            await _run(state, function, args)
+    except get_cancelled_exc_class():
+        if anyio.current_effective_deadline() != -math.inf:
+            state.fail(CallCancelledError("something that the task awaited was cancelled"))
+            return
+        state.end_cancelled(_FROM_OUTSIDE)
+        raise
+    except Exception as error:
+        _end_with(state, error)
+    except BaseException as error:
+        # On Trio, errors raised during a cancellation from outside come in one group with it.
+        rest = without_cancellations(error)
+        if rest is None:
+            state.end_cancelled(_FROM_OUTSIDE)
+            raise
+        state.fail(rest)
+    if not state.is_ended:  # its own scope has caught the cancellation
+        state.end_cancelled()
+
+
+async def _run(state: TaskState[Any], function: Callable[..., Any], args: tuple[object, ...]) -> None:
+    if state.is_ended:
+        return
+    await checkpoint_if_cancelled()  # what is around the block may be cancelled before the task begins
+    state.begin()
+    enter_node(state.node)
+    if state.node.writer is None:
+        state.complete(await call_any(function, *args))
+        return
+    with using_node_writer(state.node.writer):
+        state.complete(await call_any(function, *args))
+
+
+def _end_with(state: TaskState[Any], error: Exception) -> None:
+    """A task that was asked to end, and then raises that some task was cancelled, has ended for that."""
+    if state.node.request is not None and _says_cancelled(error):
+        state.end_cancelled()
+    else:
+        state.fail(error)
+
+
+def _says_cancelled(error: Exception) -> bool:
+    if isinstance(error, ExceptionGroup):
+        group = cast("ExceptionGroup[Exception]", error)
+        return all(_says_cancelled(each) for each in group.exceptions)
+    return isinstance(error, TaskCancelledError)
+
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")

@@ -4,12 +4,8 @@ from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 from ..observation import NodeWriter, find_node_writer, using_node_writer
-from .endings import state_after
-from .outcomes import Failed, Outcome
-from .task_handle import TaskHandle
-from .task_state import TaskState
-
-__all__ = ["begin_group", "begin_task", "end_group", "ended_group", "tell_call"]
+from .outcomes import Failed, Outcome, state_after
+from .task_handle import TaskHandle, TaskState
 
 Result = TypeVar("Result")
 

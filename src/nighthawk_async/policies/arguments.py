@@ -12,7 +12,7 @@ from ..configuration import StepExecutorConfiguration
 from ..errors import NighthawkError
 from ..lazy_exports import LazyModule
 from ..natural.blocks import NaturalBlock
-from ..runtime.call_guard import CallGuard
+from ..runtime.commands import CallGuard
 from ..runtime.environment import get_environment
 from ..runtime.policies import Policies
 from ..runtime.policy import InnerExtent, Policy, Position
@@ -25,21 +25,17 @@ if TYPE_CHECKING:
     from .budgets import budget as budget_types
     from .hooks import registry as hook_types
     from .oversight import inspection as oversight_types
-    from .oversight import verification as check_types
-    from .people import handler as people_types
+    from .people import request as people_types
     from .permissions import permissions as permission_types
     from .shared_objects import report as mutation_types
 else:
     attempt_types = LazyModule("nighthawk_async.policies.attempts.resilience")
     budget_types = LazyModule("nighthawk_async.policies.budgets.budget")
-    check_types = LazyModule("nighthawk_async.policies.oversight.verification")
     hook_types = LazyModule("nighthawk_async.policies.hooks.registry")
     mutation_types = LazyModule("nighthawk_async.policies.shared_objects.report")
     oversight_types = LazyModule("nighthawk_async.policies.oversight.inspection")
-    people_types = LazyModule("nighthawk_async.policies.people.handler")
+    people_types = LazyModule("nighthawk_async.policies.people.request")
     permission_types = LazyModule("nighthawk_async.policies.permissions.permissions")
-
-__all__ = ["CommonPolicyArguments", "PolicyArguments", "with_arguments"]
 
 
 class CommonPolicyArguments(TypedDict, total=False):
@@ -72,7 +68,7 @@ class CommonPolicyArguments(TypedDict, total=False):
 
     hooks: "hook_types.Hooks | Sequence[hook_types.Hooks] | None"
     oversight: "oversight_types.Oversight | Unset | None"
-    verify: "check_types.Verify | None"
+    verify: "oversight_types.Verify | None"
     human: "people_types.HumanHandler | Unset | None"
     permissions: "permission_types.Permissions | None"
     step_budget: "budget_types.Budget | None"

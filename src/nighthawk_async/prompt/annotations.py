@@ -29,8 +29,6 @@ from .plain_text import clean_text, single_line
 from .scalars import find_scalar_text
 from .type_names import TypeNames, own_name
 
-__all__ = ["default_text", "is_type_alias", "is_type_expression", "literal_text", "written_type"]
-
 _UNKNOWN = "..."
 _TEXT_CHARACTERS = 2_000
 _DEFAULT_CHARACTERS = 60

@@ -15,15 +15,11 @@ from msgspec import Struct
 
 from ..secret_names import HIDDEN, hides_value
 from ..types.json import JsonableValue
-from .fields import object_fields
-from .frames import Frame, find_frame, is_frame_type, scalar_of_array
 from .introspection import find_class_attribute, has_base, resolution_order, type_name
-from .parts import BIG_INTEGER_MARK, Noun, Part, Parts, Text, fair_level
-from .plain_text import clean_text
+from .objects import object_fields
+from .plain_text import BIG_INTEGER_MARK, Noun, Part, Parts, Text, clean_text, fair_level
 from .scalars import find_scalar_text
-from .tables import find_table, frame_table
-
-__all__ = ["BoundedValue", "is_container_type", "some_parts", "to_bounded_value", "whole_value"]
+from .tables import Frame, find_frame, find_table, frame_table, is_frame_type, scalar_of_array
 
 _CHARACTERS_PER_CELL = 16
 _SHORTEST_TEXT = 16

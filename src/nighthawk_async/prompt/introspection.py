@@ -11,18 +11,6 @@ from typing import Any, cast
 
 from .plain_text import single_line
 
-__all__ = [
-    "class_dictionary",
-    "find_class_attribute",
-    "has_base",
-    "instance_dictionary",
-    "is_one_of",
-    "read_slot",
-    "resolution_order",
-    "type_module",
-    "type_name",
-]
-
 _TYPE_NAME_CHARACTERS = 80
 
 _name_of_type = type.__dict__["__name__"].__get__

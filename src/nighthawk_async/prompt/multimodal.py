@@ -6,11 +6,9 @@ Specification 8.2.2 and 8.3.
 from collections.abc import Sequence
 from typing import cast
 
-from ..types.content import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
+from ..types.messages import BinaryContent, FileUrl, MultimodalContent, UploadedFile, UserContent
 from .introspection import has_base, type_name
 from .plain_text import break_delimiters, single_line
-
-__all__ = ["as_user_content", "is_hoistable", "project_to_text"]
 
 _MULTIMODAL_BASES: tuple[type, ...] = (BinaryContent, FileUrl, UploadedFile)
 

@@ -2,11 +2,119 @@
 
 Data must never look like the library's own structure: a section delimiter inside a value is broken up, and
 what belongs on one line stays on one line.
+
+A value made ready to be shown has parts: JSON values, or the classes here where something was left out or
+where there is a shorter form than JSON.
 """
 
 import re
+from typing import Literal, TypeAlias, Union
 
-__all__ = ["break_delimiters", "clean_text", "single_line"]
+from msgspec import Struct
+
+from ..types.json import JsonableValue
+
+VALUE_SHARE = 200
+"""Tokens that are set aside for every value that does not fit into fewer, before any gets more."""
+
+FIELD_SHARE = 120
+"""The same for every field of an object."""
+
+
+class ValueLine(Struct, frozen=True, kw_only=True, eq=False):
+    """A line `name: type = …`, or `name.field: type = …`.
+
+    Args:
+        name: The name or the path.
+        start: The line up to the value.
+        value: What is shown.
+        share: Tokens set aside for it at first.
+        max_tokens: The most tokens that it may have; None for what the section has left.
+        is_named: Whether the program names it itself, so that the block reads all of it.
+    """
+
+    name: str
+    start: str
+    value: object
+    share: int
+    max_tokens: int | None
+    is_named: bool = False
+
+
+BIG_INTEGER_MARK = "\ufdd1"
+"""Begins digits that stand for an integer of more than 64 bits; a noncharacter, absent from ordinary text."""
+
+Noun: TypeAlias = Literal["items", "keys", "fields", "rows", "columns"]
+
+
+class Text(Struct, frozen=True, kw_only=True):
+    """A text of which not all is at hand.
+
+    Args:
+        beginning: Its first characters.
+        length: The number of characters of the whole.
+        ending: Its last characters, where they are worth showing.
+    """
+
+    beginning: str
+    length: int
+    ending: str = ""
+
+
+class Parts(Struct, frozen=True, kw_only=True):
+    """A container of which perhaps not all is at hand.
+
+    Args:
+        values: Its first items.
+        keys: The key of each, for a mapping or an object.
+        length: The number of items of the whole.
+        noun: What its items are called.
+        heading: What stands before the first: the shape of an array.
+    """
+
+    values: "list[Part]"
+    keys: list[str] | None
+    length: int
+    noun: Noun
+    heading: str = ""
+
+
+class Table(Struct, frozen=True, kw_only=True):
+    """Records with the same fields, whose names are said once.
+
+    Args:
+        row_type: The name of the records' class; empty where the line says it.
+        columns: The names of the columns.
+        rows: The first rows, with a value for each column.
+        length: The number of rows of the whole.
+        width: The number of columns of the whole.
+    """
+
+    row_type: str
+    columns: list[str]
+    rows: "list[list[Part]]"
+    length: int
+    width: int
+
+
+Part: TypeAlias = Union[JsonableValue, Text, Parts, Table]  # noqa: UP007  (pydantic never sees it)
+
+
+def fair_level(demands: list[int], room: int) -> int:
+    """Find what each may have at most, so that all demands together fit and no room is wasted.
+
+    Args:
+        demands: What each would like to have.
+        room: What there is.
+    """
+    ascending = sorted(demands)
+    for index, demand in enumerate(ascending):
+        level = room // (len(ascending) - index)
+        if demand > level:
+            return max(0, level)
+        room -= demand
+    return ascending[-1] if ascending else 0
+
 
 _DELIMITER_START = "<<<NH:"
 _BROKEN_DELIMITER_START = "\\u003c<<NH:"

@@ -3,19 +3,246 @@
 What fits is shown whole. Of what does not, as much is laid out as has room, and what is left out is counted.
 """
 
+import json
 import re
 from collections.abc import Callable
 from typing import cast
 
+from msgspec.structs import replace
+
 from ..configuration import JsonRendererStyle
 from .containers import some_parts, whole_value
 from .introspection import has_base
-from .layout import Layout, encode
-from .parts import BIG_INTEGER_MARK, Part, Parts, Table, Text
-from .plain_text import break_delimiters, clean_text
+from .plain_text import (
+    BIG_INTEGER_MARK,
+    Noun,
+    Part,
+    Parts,
+    Table,
+    Text,
+    break_delimiters,
+    clean_text,
+    fair_level,
+)
+from .tables import table_heading
 from .tokens import TokenCounter
 
-__all__ = ["cut_preview", "render_preview", "whole_preview"]
+encode: Callable[[object], str] = json.JSONEncoder(ensure_ascii=False).encode
+"""Writes a JSON value, on one line."""
+
+_MARK_CHARACTERS = 28
+_SHORTEST_CUT_TEXT = 64
+_SHORTEST_CUT_PARTS = 160
+_LEAST_ITEMS = 12
+_LEAST_FIELDS = 48
+_MOST_FIELDS = 64
+
+
+class Layout:
+    """Lays out one value in more or less room.
+
+    Args:
+        style: How to say what is left out.
+    """
+
+    __slots__ = ("_narrow_tables", "_sizes", "_style")
+
+    def __init__(self, style: JsonRendererStyle) -> None:
+        self._style = style
+        self._sizes: dict[int, list[int]] = {}
+        self._narrow_tables: dict[tuple[int, int], Table] = {}
+
+    def write(self, part: Part) -> str:
+        """Write all of a part.
+
+        Args:
+            part: What `whole_value` gave.
+        """
+        if isinstance(part, Table):
+            rows = (", ".join(map(self.write, row)) for row in part.rows)
+            return f"[{'; '.join((self._heading(part), *rows))}]"
+        if isinstance(part, Parts):
+            return f"[{part.heading}: {', '.join(map(self.write, part.values))}]"
+        if isinstance(part, list):
+            return f"[{', '.join(map(self.write, part))}]"
+        if isinstance(part, dict):
+            return f"{{{', '.join(f'{encode(key)}: {self.write(value)}' for key, value in part.items())}}}"
+        return encode(part)
+
+    def size(self, part: Part) -> int:
+        """The number of characters that all of a part takes, as far as it is at hand."""
+        if isinstance(part, Text):
+            at_hand = len(encode(part.beginning)) + len(part.ending)
+            return at_hand if part.length == len(part.beginning) else at_hand + _MARK_CHARACTERS
+        if isinstance(part, Parts):
+            mark = 0 if _is_whole(part) else _MARK_CHARACTERS
+            return len(part.heading) + 4 + sum(self._child_sizes(part)) + mark
+        if isinstance(part, Table):
+            return len(self._heading(part)) + 2 + sum(self._row_sizes(part)) + _MARK_CHARACTERS
+        return len(encode(part))
+
+    def show(self, part: Part, room: int) -> str:
+        """Write a part in about so many characters; a few more where it cannot be written in fewer.
+
+        Args:
+            part: The part.
+            room: The number of characters.
+        """
+        if isinstance(part, Text):
+            return self._show_text(part, room)
+        if isinstance(part, Parts):
+            return self._show_parts(part, room)
+        if isinstance(part, Table):
+            return self._show_table(part, room)
+        if type(part) is str and len(part) > _SHORTEST_CUT_TEXT:
+            return self._show_text(Text(beginning=part, length=len(part)), room)
+        return encode(part)
+
+    def _child_sizes(self, parts: Parts) -> list[int]:
+        """The characters of each item with its key and the comma after it."""
+        sizes = self._sizes.get(id(parts))
+        if sizes is None:
+            keys = parts.keys
+            sizes = [self.size(value) + 2 for value in parts.values]
+            if keys is not None:
+                sizes = [size + len(encode(key)) + 2 for size, key in zip(sizes, keys, strict=True)]
+            self._sizes[id(parts)] = sizes
+        return sizes
+
+    def _show_parts(self, parts: Parts, room: int) -> str:
+        sizes = self._child_sizes(parts)
+        count = len(sizes)
+        room -= len(parts.heading)
+        if not _is_whole(parts) or 2 + sum(sizes) > room:
+            room -= _MARK_CHARACTERS
+            count = self._count_shown(parts, sizes, room)
+        level = fair_level(sizes[:count], room - 2)
+        shown = [self._show_item(parts, index, min(sizes[index], level)) for index in range(count)]
+        if count < parts.length:
+            shown.extend(self._mark(count, parts.length, parts.noun))
+        if parts.keys is not None:
+            return f"{{{', '.join(shown)}}}"
+        heading = f"{parts.heading}: " if parts.heading else ""
+        return f"[{heading}{', '.join(shown)}]"
+
+    def _count_shown(self, parts: Parts, sizes: list[int], room: int) -> int:
+        is_record = parts.keys is not None and parts.length <= _MOST_FIELDS
+        fair = room // (_LEAST_FIELDS if is_record else _LEAST_ITEMS)
+        stumps = [
+            _SHORTEST_CUT_PARTS if isinstance(value, Parts | Table) else _SHORTEST_CUT_TEXT
+            for value in parts.values
+        ]
+        return _count_that_fit(
+            [min(size, max(stump, fair)) for size, stump in zip(sizes, stumps, strict=True)], room
+        )
+
+    def _row_sizes(self, table: Table) -> list[int]:
+        sizes = self._sizes.get(id(table))
+        if sizes is None:
+            sizes = self._sizes[id(table)] = [sum(self.size(cell) + 2 for cell in row) for row in table.rows]
+        return sizes
+
+    def _narrowed(self, table: Table, room: int) -> Table:
+        """The table with as many of its columns as have room, so that there is room for rows too."""
+        sizes = [len(encode(column)) + 2 for column in table.columns]
+        count = max(1, _count_that_fit(sizes, room // 2 - _MARK_CHARACTERS))
+        if count == len(sizes):
+            return table
+        key = (id(table), count)
+        if key not in self._narrow_tables:
+            rows = [row[:count] for row in table.rows]
+            self._narrow_tables[key] = replace(table, columns=table.columns[:count], rows=rows)
+        return self._narrow_tables[key]
+
+    def _show_table(self, table: Table, room: int) -> str:
+        table = self._narrowed(table, room)
+        sizes, heading = self._row_sizes(table), self._heading(table)
+        room -= len(heading) + 2
+        count = len(sizes)
+        if count < table.length or sum(sizes) > room:
+            room -= _MARK_CHARACTERS
+            least = max(_SHORTEST_CUT_PARTS, room // _LEAST_ITEMS)
+            count = _count_that_fit([min(size, least) for size in sizes], room)
+        level = fair_level(sizes[:count], room)
+        shown = [self._show_row(table.rows[index], min(sizes[index], level)) for index in range(count)]
+        if count < table.length:
+            shown.extend(self._mark(count, table.length, "rows"))
+        return f"[{'; '.join((heading, *shown))}]"
+
+    def _heading(self, table: Table) -> str:
+        count = len(table.columns)
+        return table_heading(table, *self._mark(count, table.width, "columns") if count < table.width else ())
+
+    def _show_row(self, row: list[Part], room: int) -> str:
+        sizes = [self.size(cell) + 2 for cell in row]
+        level = fair_level(sizes, room)
+        return ", ".join(self.show(cell, min(size, level) - 2) for cell, size in zip(row, sizes, strict=True))
+
+    def _show_item(self, parts: Parts, index: int, room: int) -> str:
+        if parts.keys is None:
+            return self.show(parts.values[index], room - 2)
+        key = encode(parts.keys[index])
+        return f"{key}: {self.show(parts.values[index], room - len(key) - 4)}"
+
+    def _mark(self, count: int, length: int, noun: Noun) -> tuple[str, ...]:
+        """Return the mark after the last item shown."""
+        if self._style == "strict":
+            return ()
+        return (
+            (f"/* {_counts(count, length)} {noun} */",)
+            if self._style == "detailed"
+            else (f"… {_counts(count, length)} {noun}",)
+        )
+
+    def _show_text(self, text: Text, room: int) -> str:
+        literal = encode(text.beginning)
+        if text.length == len(text.beginning) and len(literal) <= max(room, _SHORTEST_CUT_TEXT):
+            return literal
+        mark = f"{_counts(text.length, text.length)} characters"
+        room = max(0, room - len(mark) - 4)
+        ending = _last_characters(text.ending, room // 2) if text.ending else ""
+        beginning = _first_characters(text.beginning, room - len(ending))
+        counts = f"{_counts(len(beginning) + len(ending), text.length)} characters"
+        if self._style == "strict":
+            return encode(f"{beginning}… ({counts}){' …' if ending else ''}{ending}")
+        mark = f"/* {counts} */" if self._style == "detailed" else f"… {counts}"
+        if not ending:
+            return f"{encode(beginning)} {mark}"
+        return f"{encode(beginning)} {mark}{'' if self._style == 'detailed' else ' …'} {encode(ending)}"
+
+
+def _count_that_fit(sizes: list[int], room: int) -> int:
+    """Count the entries that fit, so that none is cut to a stump, except a small one."""
+    room -= 2
+    for index, size in enumerate(sizes):
+        room -= size
+        if room < 0:
+            return index
+    return len(sizes)
+
+
+def _is_whole(parts: Parts) -> bool:
+    return len(parts.values) == parts.length
+
+
+def _counts(shown: int, length: int) -> str:
+    return f"{shown:,} of {length:,}"
+
+
+def _first_characters(text: str, room: int) -> str:
+    """The longest beginning, nearly, whose literal has no more characters inside its quotes."""
+    shown = text[:room]
+    while shown and (excess := len(encode(shown)) - 2 - room) > 0:
+        shown = shown[: -max(1, excess // 2)]
+    return shown
+
+
+def _last_characters(text: str, room: int) -> str:
+    shown = text[max(0, len(text) - room) :]
+    while shown and (excess := len(encode(shown)) - 2 - room) > 0:
+        shown = shown[max(1, excess // 2) :]
+    return shown
+
 
 _CELLS_PER_TOKEN = 2
 _LEAST_CELLS = 64

@@ -12,13 +12,10 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from ..configuration import JsonRendererStyle
-from ..types.content import UserContent
-from .plain_text import break_delimiters, clean_text
+from ..types.messages import UserContent
+from .plain_text import ValueLine, break_delimiters, clean_text
 from .preview import cut_preview, render_preview, whole_preview
 from .tokens import TokenCounter
-from .value_line import ValueLine
-
-__all__ = ["MULTIMODAL_ITEM_TOKENS", "SNIPPED", "SectionRoom"]
 
 SNIPPED = "<snipped>"
 """The last line of a section that does not show all its entries."""

@@ -2,9 +2,13 @@
 
 A scalar is rendered by methods of the standard library type that it is or inherits from, called on that type
 itself, so that a subclass's own methods never run.
+
+Enumeration classes are described by the names of their members, which say more than the signature of their
+call.
 """
 
 import datetime as dt
+import enum
 import math
 import uuid
 from collections.abc import Callable
@@ -13,15 +17,49 @@ from enum import Enum
 from fractions import Fraction
 from pathlib import PosixPath, PurePath, PurePosixPath, PureWindowsPath, WindowsPath
 from types import BuiltinFunctionType, EllipsisType, FunctionType, MethodType, ModuleType, NotImplementedType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 from zoneinfo import ZoneInfo
 
-from ..types.json import JsonableValue
-from .introspection import instance_dictionary, resolution_order, type_name
-from .parts import BIG_INTEGER_MARK, Text
-from .plain_text import clean_text, single_line
+from msgspec import Struct
 
-__all__ = ["ScalarText", "find_scalar_text", "module_name"]
+from ..types.json import JsonableValue
+from .introspection import class_dictionary, has_base, instance_dictionary, resolution_order, type_name
+from .plain_text import BIG_INTEGER_MARK, Text, clean_text, single_line
+
+_KINDS: tuple[type, ...] = (enum.StrEnum, enum.IntEnum, enum.IntFlag, enum.Flag, enum.Enum)
+
+
+class EnumerationDescription(Struct, frozen=True, kw_only=True):
+    """An enumeration class as the prompt describes it.
+
+    Args:
+        kind: The name of the standard library's class that it is made from, for example `Enum` or `IntFlag`.
+        member_names: The names of its members in the order of definition, without aliases.
+    """
+
+    kind: str
+    member_names: list[str]
+
+
+def describe_enumeration(value: object) -> EnumerationDescription | None:
+    """Describe an enumeration class without calling any of its code.
+
+    Args:
+        value: Any value.
+
+    Returns:
+        The description; None when the value is no enumeration class, or has no members and so is only ever a
+        base of others.
+    """
+    if not has_base(type(value), enum.EnumType):
+        return None
+    cls = cast("type[Any]", value)
+    names = class_dictionary(cls).get("_member_names_")
+    if type(names) is not list or not names:
+        return None
+    kind = next(base.__name__ for base in resolution_order(cls) if any(base is each for each in _KINDS))
+    return EnumerationDescription(kind=kind, member_names=cast("list[str]", names))
+
 
 ScalarText: TypeAlias = Callable[[Any, int], JsonableValue | Text]
 """Renders a value, given how many characters of it could matter."""

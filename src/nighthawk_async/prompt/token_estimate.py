@@ -6,8 +6,6 @@ not a bound: only the number of UTF-8 bytes is one.
 
 import re
 
-__all__ = ["estimate_tokens"]
-
 _PIECE = re.compile(
     r"(?P<word>\ ?[A-Z]?[a-z]+)"
     r"|(?P<capitals>\ ?[A-Z]+)"

@@ -10,8 +10,6 @@ from typing import Any, cast
 from .introspection import class_dictionary, has_base, instance_dictionary, type_module
 from .plain_text import single_line
 
-__all__ = ["TypeNames", "is_library_module", "is_of_library", "is_standard", "own_name"]
-
 _NAME_CHARACTERS = 120
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _MISSING = object()

@@ -24,20 +24,7 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
-from .values import plain
-
-__all__ = [
-    "RecordedCall",
-    "RecordedError",
-    "RecordedExchange",
-    "ResponsePart",
-    "record_consumed",
-    "record_error",
-    "record_events",
-    "replay_consumed",
-    "replay_error",
-    "replay_events",
-]
+from .redaction import plain
 
 
 class RecordedCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,6 +3,8 @@
 Texts of several lines stand as blocks. What several exchanges share (prompts, tools, earlier messages) stands
 once, where it comes first, and is referred to by a YAML alias whose name is its digest, so that a change in
 one place leaves the rest of the file as it is.
+
+Its errors leave natural functions bare: no model is told of them, and nothing is asked again.
 """
 
 import hashlib
@@ -15,12 +17,21 @@ from typing import Any, cast
 import msgspec
 import yaml
 
-from .errors import CassetteError
+from ..runtime.model_access import InterceptionError
 from .exchange import RecordedExchange, replay_consumed, replay_error, replay_events
+from .redaction import encoded
 from .requests import digest_of
-from .values import encoded
 
-__all__ = ["dump_exchanges", "dump_value", "load_exchanges", "write_atomically"]
+
+class CassetteError(InterceptionError):
+    """A cassette cannot be used as it is: its file is bad, taken or would be overwritten."""
+
+
+class CassetteMissError(CassetteError):
+    """No recording fits a request, and the cassette does not record."""
+
+    _without_content = "no recording fits a request, and the cassette does not record"
+
 
 _VERSION = 1
 _HEADING = "# Exchanges with models, recorded by nighthawk_async.testing.cassette.\n"

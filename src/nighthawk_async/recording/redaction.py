@@ -4,19 +4,62 @@ Which names say that their value is a secret, `wire.redaction` knows, as for err
 for secrets only what such a name says: whatever else it replaced would change what a replay does.
 """
 
+import hashlib
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any, TypeAlias, cast
 from urllib.parse import unquote_plus
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 
 from ..catalog.providers import PROVIDERS
 from ..wire.redaction import credential_forms, find_secrets, is_secret_name, redact
-from .values import plain
 
-__all__ = ["REDACTED", "Redaction", "Redactor", "hide_secrets"]
+
+def encoded(value: object) -> bytes:
+    """The one JSON text of what JSON can hold.
+
+    Args:
+        value: Texts, numbers, lists and dictionaries.
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def plain(value: object) -> Any:
+    """The value as text, numbers, lists and dictionaries.
+
+    Args:
+        value: Anything that a request or a response may hold.
+    """
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, bytes):
+        return {"bytes": len(value), "sha256": short_hash(value)}
+    if isinstance(value, BaseModel):
+        return plain(value.model_dump(exclude_unset=True))
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in cast("Mapping[object, object]", value).items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Iterable):
+        return [plain(each) for each in cast("Iterable[object]", value)]
+    return str(value)
+
+
+def short_hash(content: bytes) -> str:
+    """A digest that is long enough to tell contents apart, and short enough to be read.
+
+    Args:
+        content: Any bytes.
+    """
+    return hashlib.sha256(content).hexdigest()[:16]
+
 
 Redaction: TypeAlias = str | Callable[[str], str]
 """A text that must not be written, or a function from a text to the text without what must not be."""

@@ -8,23 +8,24 @@ what only the provider can read are represented by their digests.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from ..types.content import (
+from ..types.messages import (
+    AssistantMessage,
     AudioUrl,
     BinaryContent,
     DocumentUrl,
     FileUrl,
     ImageUrl,
+    Message,
+    ProviderContent,
+    ToolResultsMessage,
     UploadedFile,
     UserContent,
+    UserMessage,
     VideoUrl,
 )
-from ..types.messages import AssistantMessage, Message, ProviderContent, ToolResultsMessage, UserMessage
 from ..types.model import ModelRequest, NamedToolChoice
 from ..wire.transport_settings import TRANSPORT_SETTINGS
-from .redaction import hide_secrets
-from .values import encoded, plain, short_hash
-
-__all__ = ["canonical_messages", "canonical_request", "digest_of"]
+from .redaction import encoded, hide_secrets, plain, short_hash
 
 _NOT_COMPARED = TRANSPORT_SETTINGS - {"extra_body"} | {"stream"}
 _URL_NAMES: Mapping[type[FileUrl], str] = {

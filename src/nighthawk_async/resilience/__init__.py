@@ -3,22 +3,19 @@
 `Baseline` is for steps: it is what `run` and `scope` are told.
 """
 
-from ..policies.attempts.retry_policy import ExponentialWait
+from ..policies.attempts.resilience import ExponentialWait
 from ..policies.budgets.budget import budget
 from ..runtime.retry_report import RetryScheduled
 from .baseline import Baseline
-from .circuit_breaker import CircuitBreaker, CircuitStatistics, circuit_breaker
-from .circuit_state import CircuitStatus
+from .circuit_breaker import CircuitBreaker, CircuitStatistics, CircuitStatus, circuit_breaker
 from .ensemble import Answer, Ensemble, ensemble
 from .errors import CircuitOpenError, EnsembleError, InvalidPolicyError, ResilienceError, VoteError
 from .fallback import Fallback, fallback
-from .plurality import plurality
-from .rate_limit import RateLimit, rate_limit
-from .retry_attempts import Attempt
-from .retrying import Retrying, retrying
-from .shared_limit import RateLimitStatistics
+from .rate_limit import RateLimit, RateLimitStatistics, rate_limit
+from .retrying import Attempt, Retrying, retrying
 from .timeout import Timeout, timeout
 from .vote import Vote, vote
+from .voting import plurality
 
 __all__ = [
     "Answer",

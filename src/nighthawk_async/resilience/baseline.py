@@ -1,6 +1,6 @@
 """`Baseline`: what gives each step of a run or a scope another chance.
 
-`policies.attempts.attempts` carries it out.
+`policies.attempts.policy` carries it out.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,9 @@ from typing import cast
 
 from ..configuration import parse_model_id
 from ..policies.attempts.resilience import StepBaseline
-from .arguments import checked_seconds
 from .errors import InvalidPolicyError
 from .retrying import Retrying
-
-__all__ = ["Baseline"]
+from .transforming import checked_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,20 +7,13 @@ from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
 from ..configuration import parse_model_id
 from ..parallel import call_any, is_async_callable
-from ..policies.attempts.other_models import executors_for
+from ..policies.attempts.resilience import executors_for
 from ..runtime.environment import get_step_executor
 from ..runtime.error_text import describe_error
 from ..scopes import scope
-from .arguments import checked_callable, checked_count
-from .deciding import Deciding
 from .errors import EnsembleError, InvalidPolicyError
-from .plurality import Votes
-from .span_events import add_span_event
-from .transforming import Call, Transformer, function_name
-from .vote_calls import MakeCall, make_calls, make_calls_from_sync
-from .vote_tally import Tally
-
-__all__ = ["Answer", "Ensemble", "Reconcile", "ensemble"]
+from .transforming import Call, Transformer, add_span_event, checked_callable, checked_count, function_name
+from .voting import Deciding, MakeCall, Tally, Votes, make_calls, make_calls_from_sync
 
 Decided = TypeVar("Decided")
 Parameters = ParamSpec("Parameters")

@@ -13,8 +13,6 @@ from collections.abc import Sequence
 
 from ..errors import NighthawkError
 
-__all__ = ["CircuitOpenError", "EnsembleError", "InvalidPolicyError", "ResilienceError", "VoteError"]
-
 
 class ResilienceError(NighthawkError):
     """A transformer failed, apart from what the functions raise themselves."""

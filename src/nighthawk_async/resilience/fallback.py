@@ -5,17 +5,20 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from ..errors import ExecutionError, ModelError
 from ..parallel import DeadlineExceededError, is_async_callable
-from ..policies.attempts.error_notes import note_earlier_errors
-from ..policies.attempts.retry_policy import leaves_of, may_be_retried
+from ..policies.attempts.resilience import leaves_of, may_be_retried, note_earlier_errors
 from ..runtime.error_text import describe_error
 from ..types.unset import UNSET, Unset
-from .arguments import Errors, checked_errors
 from .errors import InvalidPolicyError, ResilienceError
-from .span_events import add_span_event
-from .transforming import Call, Transformer, check_function, function_name
+from .transforming import (
+    Call,
+    Errors,
+    Transformer,
+    add_span_event,
+    check_function,
+    checked_errors,
+    function_name,
+)
 from .waiting import raise_if_ending, raise_if_ending_async
-
-__all__ = ["Fallback", "fallback"]
 
 Default = TypeVar("Default")
 Parameters = ParamSpec("Parameters")

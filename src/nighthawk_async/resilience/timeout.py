@@ -7,8 +7,6 @@ from ..parallel import Deadline, deadline
 from .errors import InvalidPolicyError
 from .transforming import check_function, within_descriptor
 
-__all__ = ["Timeout", "timeout"]
-
 Owner = TypeVar("Owner")
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

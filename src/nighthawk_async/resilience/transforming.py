@@ -4,20 +4,38 @@ A transformer says how a call is carried out, once for each world: `run` for syn
 `run_async` for asynchronous ones. The function that comes of it has the signature of the one that went in;
 async stays async, sync stays sync. Whether a function is async is decided when it is transformed: it is when
 it is `async def`, however wrapped in `functools.partial`, bound to an object, or the `__call__` of one.
+
+The arguments of transformers are checked before anything is called.
 """
 
 import functools
 import inspect
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import CoroutineType
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
+
+from opentelemetry import trace
 
 from ..parallel import is_async_callable
+from ..policies.attempts.resilience import FINAL_ERRORS
 from ..runtime.awaitable import is_awaitable
+from .errors import InvalidPolicyError
 
-__all__ = ["Call", "Transformer", "check_function", "function_name", "within_descriptor"]
+
+def add_span_event(name: str, attributes: Mapping[str, str | int | float]) -> None:
+    """Add an event to the current span, if it is recorded.
+
+    Args:
+        name: The name of the event.
+        attributes: What it tells: no text of an error, which may quote data.
+    """
+    span = trace.get_current_span()
+    if span.is_recording():
+        span.add_event(name, dict(attributes))
+
 
 Owner = TypeVar("Owner")
 Parameters = ParamSpec("Parameters")
@@ -191,3 +209,80 @@ def _transform(function: Callable[..., Any], transformer: Transformer) -> Callab
         return transformer.run(Call(function=function, args=args, kwargs=kwargs))
 
     return carry_out_here
+
+
+Errors: TypeAlias = type[Exception] | tuple[type[Exception], ...]
+"""One type of errors or several, as `except` takes them."""
+
+
+def checked_count(name: str, value: object) -> int:
+    """A whole number, at least 1.
+
+    Args:
+        name: The name of the argument.
+        value: What was given.
+
+    Raises:
+        InvalidPolicyError: It is something else.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise InvalidPolicyError(f"{name} is a whole number, at least 1, not {value!r}")
+
+
+def checked_seconds(name: str, value: object) -> float:
+    """A number of seconds, at least 0 and not infinite.
+
+    Args:
+        name: The name of the argument.
+        value: What was given.
+
+    Raises:
+        InvalidPolicyError: It is something else.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf:
+        return float(value)
+    raise InvalidPolicyError(f"{name} is a number of seconds, at least 0, not {value!r}")
+
+
+def checked_errors(name: str, value: object) -> tuple[type[Exception], ...] | None:
+    """Types of errors; None for the default.
+
+    Args:
+        name: The name of the argument.
+        value: What was given: a type, or several.
+
+    Raises:
+        InvalidPolicyError: It is something else, or one of them is not an `Exception`, as a cancellation is
+            not, or is never handled.
+    """
+    if value is None:
+        return None
+    types = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+    for each in types:
+        if not (isinstance(each, type) and issubclass(each, Exception)):
+            raise InvalidPolicyError(f"{name} is a type of exceptions or a tuple of them, not {value!r}")
+        if issubclass(each, FINAL_ERRORS):
+            raise InvalidPolicyError(
+                f"{name} names {each.__name__}, which is final: nothing tries again after it"
+            )
+    return cast("tuple[type[Exception], ...]", types)
+
+
+def checked_callable(name: str, value: object, *, may_be_async: bool = False) -> None:
+    """Refuse what cannot be called; None is allowed.
+
+    Args:
+        name: The name of the argument.
+        value: What was given.
+        may_be_async: Whether an async function will do.
+
+    Raises:
+        InvalidPolicyError: It is neither None nor such a function.
+    """
+    if value is None:
+        return
+    if not callable(value):
+        raise InvalidPolicyError(f"{name} is a function, not {value!r}")
+    if is_async_callable(value) and not may_be_async:
+        raise InvalidPolicyError(f"{name} is not async, but {function_name(value)} is")

@@ -5,16 +5,9 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
 from ..parallel import call_any, is_async_callable
 from ..runtime.error_text import describe_error
-from .arguments import checked_count
-from .deciding import Deciding
 from .errors import InvalidPolicyError, VoteError
-from .plurality import Votes, plurality
-from .span_events import add_span_event
-from .transforming import Call, Transformer, function_name
-from .vote_calls import make_calls, make_calls_from_sync
-from .vote_tally import Tally
-
-__all__ = ["Decide", "Vote", "vote"]
+from .transforming import Call, Transformer, add_span_event, checked_count, function_name
+from .voting import Deciding, Tally, Votes, make_calls, make_calls_from_sync, plurality
 
 Decided = TypeVar("Decided")
 Parameters = ParamSpec("Parameters")

@@ -20,14 +20,6 @@ from ..parallel.deadlines import find_deadline_error
 from ..parallel.task_current import told_to_end
 from ..runtime.loop_event import LoopEvent
 
-__all__ = [
-    "raise_if_ending",
-    "raise_if_ending_async",
-    "sleep_from_sync",
-    "sleep_unless_ending",
-    "wait_from_sync",
-]
-
 _SECONDS_TO_CANCEL = 1.0
 """For how long a loop may take to cancel what is out of time: it needs no more than its next step or two."""
 

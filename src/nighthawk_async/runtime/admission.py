@@ -14,8 +14,6 @@ from typing import cast
 from ..errors import NighthawkError
 from .loop_event import LoopEvent
 
-__all__ = ["Place", "StepAdmission", "checked_max_concurrent_steps"]
-
 
 def checked_max_concurrent_steps(value: object) -> int | None:
     """Return the number of steps that may be in flight at once; None for any number.

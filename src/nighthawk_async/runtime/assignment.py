@@ -18,8 +18,6 @@ from .snapshot import Snapshot
 from .step_context import StepContext
 from .validation import can_validate, validate_value
 
-__all__ = ["AssignmentTarget", "assign", "parse_target_path"]
-
 _TARGET_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*", re.ASCII)
 _ANOTHER_WAY = "Assign another value, or change the object by its methods."
 

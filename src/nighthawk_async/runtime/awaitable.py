@@ -7,8 +7,6 @@ from typing import TypeGuard
 
 from ..actors import BareTaskGroup
 
-__all__ = ["await_value", "is_awaitable"]
-
 
 def is_awaitable(value: object) -> TypeGuard[Awaitable[object]]:
     """Whether a value is awaitable, from its type alone: no code of the value runs, `__class__` included."""

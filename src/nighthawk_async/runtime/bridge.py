@@ -14,8 +14,6 @@ from .environment import get_environment
 from .portals import portal_depth
 from .step_control import on_foreign_loop
 
-__all__ = ["run_from_sync", "run_on_own_loop"]
-
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 

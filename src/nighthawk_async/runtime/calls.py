@@ -9,12 +9,10 @@ from types import FunctionType
 from typing import TypeVar
 
 from ..observation import NodeWriter, find_node_writer, observed, using_node_writer
-from ..parallel.endings import state_after
+from ..parallel.outcomes import state_after
+from .annotations import ReturnCheck
 from .environment import find_environment, using_environment
-from .returns import ReturnCheck
 from .tool_function import ToolScope
-
-__all__ = ["CallDoor", "GeneratorExtent"]
 
 Result = TypeVar("Result")
 

@@ -2,16 +2,18 @@
 
 A command gives its reply, or an `Awaited`: what its sender is to await, and what to do in the actor's turn
 once that has a value.
+
+Guards carry the commands out, and decide about the calls that a step's code makes.
 """
 
 import inspect
 import traceback
 import types
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,16 +21,47 @@ from msgspec.structs import replace
 from ..errors import ToolEvaluationError
 from ..types.unset import UNSET
 from .assignment import AssignmentTarget, assign
-from .awaitable import is_awaitable
-from .blocking import PausedCode
-from .call_guard import CallGuard
+from .awaitable import await_value, is_awaitable
+from .blocking import PausedCode, SlowCall, Stretch, slow_code, slow_tool
 from .error_text import describe_error
-from .expression import StepNamespace, bound_names, compile_expression, compile_statements, mentioned_names
-from .slow_calls import SlowCall, Stretch, slow_code, slow_tool
-from .step_code import statements_filename
+from .expression import (
+    StepNamespace,
+    bound_names,
+    compile_expression,
+    compile_statements,
+    mentioned_names,
+    statements_filename,
+)
 from .step_context import StepContext
 
-__all__ = ["Assign", "Awaited", "Call", "Command", "Evaluate", "Execute", "Resume", "StepState"]
+
+class CallGuard(Protocol):
+    """Decides about every call that the code of one step makes."""
+
+    def run(
+        self, namespace: StepNamespace, code: types.CodeType, text: str, mode: Literal["eval", "exec"]
+    ) -> object:
+        """Run code, as `StepNamespace.run` does, asking before each call.
+
+        Args:
+            namespace: The names of the step.
+            code: The compiled code.
+            text: Its text.
+            mode: Whether it is an expression or statements.
+
+        Returns:
+            The value; a `PausedCode` when somebody has to be waited for.
+        """
+        ...
+
+    def keep_attribute(self, receiver: object, name: str, value: object, /) -> object:
+        """Note that an attribute is about to be set."""
+        ...
+
+    def raise_failure(self) -> None:
+        """Raise the failure of a rule, whatever the step's code has made of it."""
+        ...
+
 
 _QUOTED_NAMES = 20
 _QUOTED_ERROR_CHARACTERS = 1_000
@@ -395,3 +428,27 @@ def _running(
 def _slow_call_in(code: types.CodeType, text: str, context: StepContext) -> SlowCall:
     mentioned = {name: _value_of(name, context) for name in mentioned_names(code)}
     return slow_code(text, {name: value for name, value in mentioned.items() if callable(value)})
+
+
+class CommandGuard:
+    """Carries the commands of one step out. A policy may give a guard that looks at what they do.
+
+    Attributes:
+        verdicts: The errors that the guard itself raises; they are no failures of what was carried out.
+    """
+
+    __slots__ = ()
+
+    verdicts: ClassVar[tuple[type[Exception], ...]] = ()
+
+    def in_flight(self) -> AbstractContextManager[None]:
+        """The extent of the step."""
+        return nullcontext()
+
+    def carry_out(self, command: Command, state: StepState) -> object:
+        """Carry a command out; see `Command.carry_out`."""
+        return command.carry_out(state)
+
+    async def await_value(self, awaitable: Awaitable[object]) -> object:
+        """Await what a command gave, for this step alone; see `awaitable.await_value`."""
+        return await await_value(awaitable)

@@ -27,25 +27,12 @@ from ..types.outcomes import (
     StepOutcome,
 )
 from ..types.unset import UNSET
-from .annotations import return_type
+from .annotations import return_type, validated_return
 from .error_text import describe_error
 from .expression import calls_something
-from .returns import validated_return
 from .step_actor import StepActor
 from .step_context import StepContext
 from .validation import type_name, validate_value
-
-__all__ = [
-    "INITIALIZE_IT",
-    "OutcomeRefusedError",
-    "Rewriter",
-    "StepResult",
-    "done_note",
-    "evaluated_value",
-    "exception_of",
-    "propose",
-    "rewritten",
-]
 
 Rewriter: TypeAlias = str
 """What has changed a commit, as errors name it: `BeforeCommit`, `inspect_step_commit`, or a policy."""

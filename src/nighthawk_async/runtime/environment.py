@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..errors import NighthawkError
-from ..types.execution import ExecutionRef
-from ..types.partial_values import PartialSink
+from ..types.execution import ExecutionRef, PartialSink
 from .nesting import DEFAULT_MAX_DEPTH
 from .policies import NO_POLICIES, Policies
 from .run_state import RunState
@@ -17,23 +16,6 @@ from .step_context import StepContext
 from .step_executor import StepExecutor
 from .tool_function import GLOBAL_TOOLS, ToolScope
 from .usage_meter import UsageMeter
-
-__all__ = [
-    "Environment",
-    "current_tool_scope",
-    "find_environment",
-    "get_current_step",
-    "get_current_step_actor",
-    "get_current_step_context",
-    "get_environment",
-    "get_execution_ref",
-    "get_implicit_references",
-    "get_step_executor",
-    "get_system_prompt_suffix_fragments",
-    "get_usage_meter",
-    "get_user_prompt_suffix_fragments",
-    "using_environment",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

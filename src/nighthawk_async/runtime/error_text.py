@@ -1,21 +1,33 @@
 """Errors and functions as texts: for the model, and for where no content may be shown."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
 from ..errors import NighthawkError, ToolBoundaryError
 
-__all__ = [
-    "callable_name",
-    "describe_error",
-    "describe_validation_error",
-    "message_without_content",
-    "stacktrace_without_content",
-]
+
+def with_causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, the errors of a group, what caused each of them, and so on; each once.
+
+    Args:
+        error: The error.
+    """
+    to_see, seen = [error], set[int]()
+    while to_see:
+        each = to_see.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        if each.__cause__ is not None:
+            to_see.append(each.__cause__)
+        if isinstance(each, BaseExceptionGroup):
+            to_see.extend(cast("BaseExceptionGroup[BaseException]", each).exceptions)
+
 
 _MAX_REPORTED_ERRORS = 5
 

@@ -9,41 +9,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ..types.content import UserContent
 from ..types.execution import ExecutionRef
+from ..types.messages import UserContent
 from ..types.model import FinishReason, ModelRequest
 from ..types.outcomes import StepOutcome
 from ..types.usage import Usage
 from .late_value import described, raise_unknown
-
-__all__ = [
-    "AfterModelRequest",
-    "AfterToolCall",
-    "BeforeCommit",
-    "BeforeModelRequest",
-    "BeforeToolCall",
-    "BudgetThreshold",
-    "CallKind",
-    "FinishedEvent",
-    "HookEvent",
-    "OversightDecided",
-    "OversightDecision",
-    "OversightSubject",
-    "PermissionDecided",
-    "Retry",
-    "RunFinished",
-    "RunStarted",
-    "ScopeFinished",
-    "ScopeStarted",
-    "StepFinished",
-    "StepResumed",
-    "StepStarted",
-    "StepSuspended",
-    "ToolLoopAction",
-    "ToolLoopSuspected",
-    "Verdict",
-    "VerificationRefused",
-]
 
 OversightSubject: TypeAlias = Literal["tool_call", "commit"]
 """What oversight decides about."""

@@ -6,8 +6,6 @@ from ..errors import NighthawkError
 from ..types.execution import ExecutionRef
 from .environment import find_environment
 
-__all__ = ["mark_log_records", "mark_with_execution"]
-
 _OUTSIDE = ExecutionRef(run_id="", scope_id="")
 
 

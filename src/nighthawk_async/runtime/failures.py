@@ -10,8 +10,6 @@ from .error_text import describe_error
 from .late_value import wants_value
 from .model_access import find_interception_error
 
-__all__ = ["failing_as_hook", "failing_as_rewriter"]
-
 _CHANGED: Mapping[Rewriter, str] = {
     "BeforeCommit": "the commit as hooks modified it",
     "inspect_step_commit": "the commit as oversight rewrote it",

@@ -11,15 +11,12 @@ from functools import partial
 from ..errors import StepRejectedError, ToolBoundaryError
 from ..types.outcomes import StepOutcome
 from ..types.unset import UNSET
-from .commit import CommitReview, StepCommit
 from .conclude import OutcomeRefusedError, StepResult, rewritten
 from .failures import failing_as_rewriter
 from .late_value import ask_early, reveal, shown, value_of
 from .policies import Policies
-from .policy import Policy
+from .policy import CommitReview, Policy, StepCommit
 from .step import Evaluate, Inspect, Step
-
-__all__ = ["DecidedOnce", "make_inspector"]
 
 
 class _CommitRefusedError(OutcomeRefusedError, StepRejectedError):

@@ -21,8 +21,6 @@ from .core_schemas import adapted_core_schema, changed, schema_validator, with_i
 from .mutable_state import copy_attributes
 from .unchanged import kept
 
-__all__ = ["Validator", "compiled"]
-
 Validate: TypeAlias = Callable[[object], object]
 
 _UNSET = object()

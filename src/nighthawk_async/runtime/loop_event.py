@@ -9,8 +9,6 @@ from anyio.lowlevel import current_token
 
 from ..parallel.clocks import find_running_loop
 
-__all__ = ["LoopEvent", "call_soon", "is_running_here"]
-
 
 class LoopEvent:
     """An event of the event loop on which it is made."""

@@ -14,16 +14,6 @@ from ..ports import Model
 from ..types.model import ModelEvent, ModelRequest
 from .environment import find_environment
 
-__all__ = [
-    "InterceptionError",
-    "ModelInterceptor",
-    "ask_source",
-    "find_interception_error",
-    "needs_endpoint",
-    "using_interceptor",
-    "using_interceptor_everywhere",
-]
-
 
 class InterceptionError(NighthawkError):
     """An interceptor cannot go on.

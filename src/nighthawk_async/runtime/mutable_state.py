@@ -15,8 +15,6 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel
 
-__all__ = ["Shape", "attribute_of", "attributes_of", "copy_attributes", "shapes_of"]
-
 _MISSING = object()
 _SCALARS = frozenset({str, int, float, complex, bool, bytes, type(None)})
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: made by a class statement

@@ -19,15 +19,6 @@ from ..actors import BareTaskGroup
 from ..errors import NestedStepLimitError, NighthawkError
 from ..executions import find_execution_in_progress
 
-__all__ = [
-    "DEFAULT_MAX_DEPTH",
-    "begins_stretch",
-    "current_depth",
-    "in_own_task",
-    "inner_max_depth",
-    "too_deep",
-]
-
 Result = TypeVar("Result")
 
 DEFAULT_MAX_DEPTH = 16

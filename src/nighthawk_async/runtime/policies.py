@@ -1,15 +1,26 @@
 """The active policies of a run, scope or step, as one frozen value."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Literal, TypeVar
 
 from ..errors import HookError
 from .policy import ExtentEvents, Listener, Policy, PolicyMethod, Position
 
-__all__ = ["NO_POLICIES", "Policies", "active_policies", "extent_events", "tell_all"]
-
 Kind = TypeVar("Kind", bound=Policy)
+
+
+class _ByMethod(dict[PolicyMethod, tuple[Policy, ...]]):
+    """Those of some policies that override a method, by method; each is looked for once."""
+
+    __slots__ = ("_active",)
+
+    def __init__(self, active: tuple[Policy, ...]) -> None:
+        self._active = active
+
+    def __missing__(self, method: PolicyMethod) -> tuple[Policy, ...]:
+        self[method] = found = tuple(policy for policy in self._active if method in policy.overridden)
+        return found
 
 
 class Policies:
@@ -21,23 +32,16 @@ class Policies:
 
     Attributes:
         active: The policies, outermost first.
+        that: The policies that override a method, outermost first, by method.
         outer_listeners: As given.
     """
 
-    __slots__ = ("_with_method", "active", "outer_listeners")
+    __slots__ = ("active", "outer_listeners", "that")
 
     def __init__(self, policies: Iterable[Policy] = (), *, outer_listeners: Sequence[Listener] = ()) -> None:
         self.active: tuple[Policy, ...] = tuple(sorted(policies, key=_position_of))
         self.outer_listeners: tuple[Listener, ...] = tuple(outer_listeners)
-        self._with_method: dict[PolicyMethod, tuple[Policy, ...]] = {}
-
-    def that(self, method: PolicyMethod) -> tuple[Policy, ...]:
-        """The policies that override a method, outermost first."""
-        found = self._with_method.get(method)
-        if found is None:
-            found = tuple(policy for policy in self.active if method in policy.overridden)
-            self._with_method[method] = found
-        return found
+        self.that: Mapping[PolicyMethod, tuple[Policy, ...]] = _ByMethod(self.active)
 
     def has(self, position: Position) -> bool:
         """Whether a policy is active at a position."""
@@ -81,7 +85,7 @@ class Policies:
 
     def of_step(self) -> "Policies":
         """The same for one step."""
-        if not self.that("for_step"):
+        if not self.that["for_step"]:
             return self
         return self._replaced(policy.for_step() for policy in self.active)
 
@@ -95,17 +99,17 @@ class Policies:
     @property
     def govern_tool_calls(self) -> bool:
         """Whether any of them looks at tool calls."""
-        return bool(self.that("guard_tool_call") or self.that("after_tool_call"))
+        return bool(self.that["guard_tool_call"] or self.that["after_tool_call"])
 
     @property
     def govern_requests(self) -> bool:
         """Whether any of them looks at model requests."""
-        return bool(self.that("before_request") or self.that("after_request"))
+        return bool(self.that["before_request"] or self.that["after_request"])
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
         """Those who are told of events."""
-        return tuple(listener for policy in self.that("listeners") for listener in policy.listeners())
+        return tuple(listener for policy in self.that["listeners"] for listener in policy.listeners())
 
     async def report(self, event: object) -> None:
         """Tell of an event; see `Policy.report`.
@@ -114,17 +118,17 @@ class Policies:
             StepAbortedError: Somebody who was told ends the step.
             HookError: Somebody who was told failed.
         """
-        for policy in self.that("report"):
+        for policy in self.that["report"]:
             await policy.report(event)
 
     def report_at_once(self, event: object) -> None:
         """Tell of an event where nothing can be awaited; see `Policy.report_at_once`."""
-        for policy in self.that("report"):
+        for policy in self.that["report"]:
             policy.report_at_once(event)
 
     def report_end(self, event: object, error: BaseException | None) -> None:
         """Tell of an end where nothing can be awaited; see `Policy.report_end`."""
-        for policy in self.that("report"):
+        for policy in self.that["report"]:
             policy.report_end(event, error)
 
     def _others(self, kind: type[Policy]) -> list[Policy]:
@@ -157,7 +161,7 @@ async def tell_all(listeners: Iterable[Listener], event: object) -> None:
 def active_policies(policies: Policies) -> Generator[None, None, None]:
     """The extent of a run or scope, as policies have it; see `Policy.active`."""
     with ExitStack() as stack:
-        for policy in policies.that("active"):
+        for policy in policies.that["active"]:
             extent = policy.active()
             if extent is not None:
                 stack.enter_context(extent)
@@ -166,7 +170,7 @@ def active_policies(policies: Policies) -> Generator[None, None, None]:
 
 def extent_events(policies: Policies, kind: Literal["run", "scope"]) -> Iterator[ExtentEvents]:
     """The extents of policies for the beginning and the end of a run or scope; see `Policy.extent_events`."""
-    for policy in policies.that("extent_events"):
+    for policy in policies.that["extent_events"]:
         events = policy.extent_events(kind)
         if events is not None:
             yield events

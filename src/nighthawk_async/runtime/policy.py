@@ -6,29 +6,137 @@ active policy overrides costs nothing.
 
 What is active, and which step it concerns, every method finds in the current context
 (`environment.get_environment`, `environment.get_current_step`).
+
+`StepCommit` and `ModelCall` are a commit and a model request as policies see them.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 from ..errors import NighthawkError
 from ..natural.blocks import NaturalBlock
+from ..ports import AttemptsSource, Model
 from ..types.messages import ToolCall, ToolResult
+from ..types.model import FinishReason, ModelEvent, ModelRequest
 from ..types.outcomes import StepOutcome
-from .call_guard import CallGuard
-from .command_guard import CommandGuard
-from .commit import CommitReview, StepCommit
+from ..types.usage import Usage
+from .commands import CallGuard, CommandGuard
 from .conclude import StepResult
-from .model_call import ModelCall
+from .late_value import described, raise_unknown, with_changes
 from .step import Step, Verify
-from .step_attempt import CarryOutAttempt
 from .step_context import StepContext
+from .step_control import CarryOutAttempt
 from .step_executor import StepExecutor
 from .tool_function import ToolFunction
 
-__all__ = ["ExtentEvents", "InnerExtent", "Listener", "Policy", "PolicyMethod", "Position"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepCommit:
+    """A commit that a step proposes.
+
+    It is inspected before the expression of a `return` outcome is evaluated: whoever reads `return_value` is
+    asked once more when the expression has been evaluated, and decides then.
+
+    Args:
+        step_id: The step.
+        outcome: How it ends.
+        bindings: The validated values of the write bindings, in a read-only mapping.
+        return_value: The validated value that a `return` outcome gives; None for other outcomes, and
+            afterwards for a commit whose expression was not evaluated, because it was rejected.
+    """
+
+    step_id: str
+    outcome: StepOutcome
+    bindings: Mapping[str, Any]
+    return_value: Any = None
+
+    if not TYPE_CHECKING:
+        __getattr__ = raise_unknown
+        __repr__ = described
+
+    def changed(self, **changes: object) -> "StepCommit":
+        """The same with other `bindings` or another `return_value`, to be committed instead."""
+        return with_changes(self, **changes)
+
+
+class CommitReview(Protocol):
+    """One policy's look at one commit, which it decides about once."""
+
+    async def ask(self, result: StepResult, *, is_modified: bool) -> StepResult:
+        """Let it decide, unless it has.
+
+        Args:
+            result: What the step comes to; its return value is UNSET while it is not evaluated.
+            is_modified: Whether a policy before it has just modified that.
+
+        Returns:
+            What to commit.
+
+        Raises:
+            StepRejectedError: It is against it.
+            StepAbortedError: It ends the step.
+            HookError: It failed.
+        """
+        ...
+
+
+class RequestCharges(Protocol):
+    """The charges of a request, from before it is sent until it has ended."""
+
+    @property
+    def pricing_error(self) -> Exception | None:
+        """The error with which it could not be priced; None when it could."""
+        ...
+
+    def note(self, event: ModelEvent) -> None:
+        """Remember what has arrived, for the case that nobody tells its usage."""
+        ...
+
+    def check_resend(self, attempts: AttemptsSource) -> bool:
+        """See `ports.ResendCheck`."""
+        ...
+
+    def settle(self, told: Usage | None, *, may_have_consumed: bool) -> Usage:
+        """Charge what it consumed.
+
+        Args:
+            told: What was told; None when nothing was.
+            may_have_consumed: Whether it may have consumed what was not told.
+
+        Returns:
+            What was charged.
+        """
+        ...
+
+
+class ModelCall:
+    """One request to a model.
+
+    Args:
+        model: The model that is asked.
+        request: The request.
+
+    Attributes:
+        request: The request as it is sent; policies may replace it before that.
+        charges: What it is charged to; None for nothing.
+        usage: What it used; None when nothing was sent, or nobody knows.
+        finish_reason: Why the response ended; None when it did not come to its end.
+        error: Why it failed; None when it did not.
+    """
+
+    __slots__ = ("charges", "error", "finish_reason", "model", "request", "usage")
+
+    def __init__(self, model: Model, request: ModelRequest) -> None:
+        self.model = model
+        self.request = request
+        self.charges: RequestCharges | None = None
+        self.usage: Usage | None = None
+        self.finish_reason: FinishReason | None = None
+        self.error: Exception | None = None
+
 
 Result = TypeVar("Result")
 

@@ -15,8 +15,6 @@ from anyio.lowlevel import EventLoopToken, current_token
 from ..errors import NestedStepLimitError, NighthawkError
 from ..parallel.clocks import is_loop_thread
 
-__all__ = ["PortalPool", "portal_depth"]
-
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 

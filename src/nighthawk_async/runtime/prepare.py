@@ -12,13 +12,10 @@ from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, permitted_kinds
 from ..types.execution import ExecutionRef
 from ..types.outcomes import OutcomeKind
-from .annotations import resolve_annotation, return_type
+from .annotations import ReturnCheck, resolve_annotation, return_type
 from .policy import Listener, Policy
-from .returns import ReturnCheck
 from .step_context import StepContext
 from .validation import can_validate, check_type, type_name
-
-__all__ = ["NaturalSite", "prepare_step", "step_id_of"]
 
 
 class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):

@@ -14,20 +14,18 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ..prompt.tokens import TokenCounter
-from ..types.content import BinaryContent, FileUrl, ImageUrl, UploadedFile, UserContent
-from ..types.messages import AssistantMessage, Message, UserMessage
+from ..types.messages import (
+    AssistantMessage,
+    BinaryContent,
+    FileUrl,
+    ImageUrl,
+    Message,
+    UploadedFile,
+    UserContent,
+    UserMessage,
+)
 from ..types.model import ModelCapabilities, ModelRequest
 from ..wire.transport_settings import TRANSPORT_SETTINGS
-
-__all__ = [
-    "RequestBound",
-    "TokenMeasure",
-    "count_answers",
-    "find_output_limit",
-    "find_unknown_input",
-    "reasons",
-    "request_text",
-]
 
 _MARGIN_OF_OWN_TOKENIZER = 1.1
 _MARGIN_OF_ANOTHER = 1.5

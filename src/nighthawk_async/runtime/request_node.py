@@ -9,8 +9,7 @@ from ..catalog.request_cost import priced
 from ..errors import ModelError
 from ..observation import NodeWriter, using_node_writer
 from ..ports import Model
-from ..types.content import UserContent
-from ..types.messages import AssistantMessage, Message, UserMessage
+from ..types.messages import AssistantMessage, Message, UserContent, UserMessage
 from ..types.model import (
     ModelEvent,
     ModelRequest,
@@ -24,8 +23,6 @@ from ..types.model import (
 )
 from ..types.usage import Usage
 from .step import Step
-
-__all__ = ["RequestNode"]
 
 _SHOWN_SETTINGS = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "service_tier")
 """The others may hold a key."""

@@ -10,8 +10,6 @@ from .environment import Environment, find_environment
 from .error_text import describe_error
 from .events import Retry
 
-__all__ = ["RetryScheduled", "report_retry", "report_retry_async", "tell_hooks_of_retry"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RetryScheduled:
@@ -46,7 +44,7 @@ def report_retry(retry: RetryScheduled) -> None:
     environment = find_environment()
     if environment is None:
         return
-    for policy in environment.policies.that("report"):
+    for policy in environment.policies.that["report"]:
         if policy.awaits(Retry):
             run_from_sync(policy.report, _event(environment, retry))
         else:

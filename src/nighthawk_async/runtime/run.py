@@ -3,9 +3,10 @@
 import uuid
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
-from contextvars import copy_context
+from contextvars import Context, ContextVar, copy_context
 from dataclasses import replace
 from types import TracebackType
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -24,12 +25,37 @@ from .policies import Policies, active_policies, extent_events
 from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
 from .step_executor import StepExecutor, check_executor
-from .surroundings import Surroundings
 from .tool_function import ToolScope
 from .tracing import identity_attributes, span
 from .usage_meter import UsageMeter
 
-__all__ = ["Run"]
+
+class Surroundings:
+    """The context variables that were set between a moment before and now.
+
+    Args:
+        before: The context of that moment.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, before: Context) -> None:
+        self._values: tuple[tuple[ContextVar[Any], Any], ...] = tuple(
+            (variable, value)
+            for variable, value in copy_context().items()
+            if variable not in before or before[variable] is not value
+        )
+
+    @contextmanager
+    def in_force(self) -> Generator[None, None, None]:
+        """Set them for the extent of the `with` statement, in whatever task or thread it is."""
+        tokens = [(variable, variable.set(value)) for variable, value in self._values]
+        try:
+            yield
+        finally:
+            for variable, token in reversed(tokens):
+                variable.reset(token)
+
 
 mark_log_records()
 

@@ -11,8 +11,6 @@ from ..types.execution import ExecutionRef
 from ..types.usage import Usage
 from .environment import find_environment
 
-__all__ = ["open_run_extent"]
-
 
 @contextmanager
 def open_run_extent() -> Generator[None, None, None]:

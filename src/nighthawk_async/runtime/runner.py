@@ -34,13 +34,10 @@ from .policy import Policy
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step, Verify
 from .step_actor import StepActor
-from .step_attempt import CarryOutAttempt, StepAttempt
-from .step_control import SteerableStep, admitted
+from .step_control import CarryOutAttempt, SteerableStep, StepAttempt, admitted
 from .step_executor import StepExecutor, is_async_executor
 from .told_step import ToldStep
 from .tracing import identity_attributes, record_corrections, record_failed, record_outcome, span
-
-__all__ = ["run_step", "run_step_from_sync"]
 
 _StepEnd: TypeAlias = tuple[StepOutcome, StepResult]
 """The outcome of a step, and what it comes to."""
@@ -87,7 +84,7 @@ async def run_step(
 
 
 def _carry_out_attempts(block: NaturalBlock, carry_out: CarryOutAttempt) -> Awaitable[StepResult]:
-    for policy in get_environment().policies.that("around_attempts"):  # one at most
+    for policy in get_environment().policies.that["around_attempts"]:  # one at most
         return policy.around_attempts(step_id_of(block), carry_out)
     return carry_out()
 
@@ -127,7 +124,7 @@ async def _carry_out_once(
 def _around_waiting(
     policies: Policies, work: Callable[[Callable[[], None]], Awaitable[_StepEnd]]
 ) -> Awaitable[_StepEnd]:
-    for policy in reversed(policies.that("around_waiting")):
+    for policy in reversed(policies.that["around_waiting"]):
         work = partial(policy.around_waiting, work)
     return work(_note_nothing)
 
@@ -168,14 +165,14 @@ def _prepare(
         execution_ref=execution_ref,
     )
     policies = outer.policies
-    for policy in policies.that("prepare"):
+    for policy in policies.that["prepare"]:
         policy.prepare(context, block)
     guards = [
         guard
-        for policy in policies.that("guard_commands")
+        for policy in policies.that["guard_commands"]
         if (guard := policy.guard_commands(context, block))
     ]
-    call_guards = [guard for policy in policies.that("guard_calls") if (guard := policy.guard_calls(context))]
+    call_guards = [guard for policy in policies.that["guard_calls"] if (guard := policy.guard_calls(context))]
     return Step(
         actor=StepActor(
             context,
@@ -193,7 +190,7 @@ def _prepare(
 def _verifier(policies: Policies, site: NaturalSite, *, step_id: str, program: str) -> Verify | None:
     if site.policies:
         policies = policies.of_function(site.policies)
-    for policy in policies.that("verifier"):
+    for policy in policies.that["verifier"]:
         return policy.verifier(step_id=step_id, program=program)
     return None
 
@@ -259,12 +256,12 @@ async def _carry_out_governed(
         serve: Makes the step's actor serve, in the present context.
         carry_out: Carries the step out.
     """
-    proceed = _Proceed(policies.that("before_step"), serve, carry_out)
-    around = policies.that("around_step")
+    proceed = _Proceed(policies.that["before_step"], serve, carry_out)
+    around = policies.that["around_step"]
     work: Callable[[], Awaitable[_StepEnd]] = proceed
     for policy in reversed(around):
         work = partial(policy.around_step, work)
-    after = policies.that("after_step")
+    after = policies.that["after_step"]
     end = await (_carry_out_and_end(after, proceed, work) if after else work())
     if end is not proceed.end:
         names = ", ".join(f"{type(each).__qualname__}.around_step" for each in around)

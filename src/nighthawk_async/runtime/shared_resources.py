@@ -6,9 +6,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from .environment import find_environment
-from .resources import RunResources
-
-__all__ = ["shared_in_run"]
+from .run_state import RunResources
 
 Resource = TypeVar("Resource")
 

@@ -29,9 +29,7 @@ from ..parallel import (
     raise_if_cancel_requested,
 )
 from ..pickling import PicklableError
-from ..types.content import BinaryContent, FileUrl, UploadedFile, UserContent
-
-__all__ = ["ParkingMoment", "Steering", "UndeliveredSteeringWarning"]
+from ..types.messages import BinaryContent, FileUrl, UploadedFile, UserContent
 
 ParkingMoment: TypeAlias = Literal["suspended", "resumed"]
 """When a step is about to park, and when it goes on."""
@@ -239,6 +237,8 @@ class Steering:
 
     def end_steering(self) -> tuple[UserContent, ...]:
         """Accept nothing more; gives the messages that nobody took. Doing so twice is fine."""
+        if self._is_closed:
+            return ()
         self._is_closed = True
         self._was_to_park = self.is_to_park
         self._place.close()
@@ -250,6 +250,8 @@ class Steering:
         return messages
 
     async def _park(self) -> None:
+        if self._place.state == "running":  # nobody wants it to park
+            return
         observer = self._parking_observer if self._place.state == "suspending" else None
         if observer is not None:
             await observer("suspended")

@@ -15,8 +15,6 @@ from .conclude import OutcomeRefusedError, StepResult, done_note, evaluated_valu
 from .step_actor import StepActor
 from .step_context import StepContext
 
-__all__ = ["Evaluate", "Inspect", "Inspection", "PartialListeners", "Step", "Verify"]
-
 Evaluate: TypeAlias = Callable[[StepResult], Awaitable[StepResult]]
 """Evaluates the return expression of what a step comes to."""
 
@@ -112,6 +110,7 @@ class Step:
         execution: This execution of it.
 
     Attributes:
+        context: The state of the step.
         inspect: What the commit must pass, and may be changed by; None for nothing.
         rejections_left: How many commits may still be rejected before the step fails. An executor that can
             send a rejection back to its model sets it.
@@ -123,6 +122,7 @@ class Step:
         "_evaluation",
         "_verify",
         "actor",
+        "context",
         "execution",
         "inspect",
         "is_interpolated",
@@ -141,6 +141,7 @@ class Step:
         execution: Execution,
     ) -> None:
         self.actor = actor
+        self.context: StepContext = actor.context
         self.execution = execution
         self.program = program
         self.is_interpolated = is_interpolated
@@ -150,11 +151,6 @@ class Step:
         self.inspect: Inspect | None = None
         self.rejections_left = 0
         self.partial_listeners: PartialListeners | None = None
-
-    @property
-    def context(self) -> StepContext:
-        """The state of the step."""
-        return self.actor.context
 
     async def conclude(
         self, outcome: StepOutcome, bindings: Mapping[str, object], *, is_last: bool = False

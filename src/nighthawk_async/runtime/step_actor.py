@@ -7,8 +7,8 @@ awaited waits for it, so that calls which depend on each other keep their order 
 wait.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, copy_context
 from functools import cached_property
 from types import MappingProxyType
@@ -18,26 +18,61 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from msgspec import Struct
+from opentelemetry.context import Context as TraceContext
 
 from ..actors import Mailbox
 from ..errors import ExecutionError, NighthawkError, StepEndedError, ToolEvaluationError
-from ..observation import NodeWriter
+from ..observation import NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskEndedError
-from ..types.content import UserContent
+from ..trace_context import find_trace_context, using_trace_context
+from ..types.messages import UserContent
 from ..types.unset import UNSET
 from .admission import Place
 from .assignment import parse_target_path
 from .blocking import BlockingCall, PausedCode
-from .call_guard import CallGuard
-from .command_guard import CommandGuard
-from .commands import Assign, Awaited, Call, Command, Evaluate, Execute, Resume, StepState
+from .commands import (
+    Assign,
+    Awaited,
+    Call,
+    CallGuard,
+    Command,
+    CommandGuard,
+    Evaluate,
+    Execute,
+    Resume,
+    StepState,
+)
 from .expression import StepNamespace
 from .steering import Steering
 from .step_context import StepContext
-from .step_progress import StepProgress, StepSnapshot, preview_values
-from .watchers import Watchers, find_watchers
+from .usage_meter import StepProgress, StepSnapshot, preview_values
 
-__all__ = ["Pending", "StepActor", "StepSnapshot"]
+
+class Watchers(Struct, frozen=True, kw_only=True, eq=False):
+    """The observers at one place.
+
+    Args:
+        node: The node in force; None when nobody watches the tree.
+        trace_context: The trace context in force; None when there is no trace.
+    """
+
+    node: NodeWriter | None
+    trace_context: TraceContext | None
+
+    @contextmanager
+    def in_force(self) -> Generator[None, None, None]:
+        """Let them watch what happens in the `with` statement, which must not wait."""
+        with using_trace_context(self.trace_context), using_node_writer(self.node):
+            yield
+
+
+def find_watchers() -> Watchers | None:
+    """Return the observers of the caller; None for none."""
+    node, trace_context = find_node_writer(), find_trace_context()
+    if node is None and trace_context is None:
+        return None
+    return Watchers(node=node, trace_context=trace_context)
+
 
 Result = TypeVar("Result")
 
@@ -106,6 +141,7 @@ class StepActor(Steering):
         outer: The actor of the step around it; None for none.
 
     Attributes:
+        context: The state. Read it between messages only.
         progress: How far the step has come.
         place: Where it was admitted to the run; None before, and in a run without a limit.
     """
@@ -120,7 +156,7 @@ class StepActor(Steering):
     ) -> None:
         super().__init__(context.step_id)
         self._guard = guard or _PLAIN
-        self._context = context
+        self.context = context
         self._call_guard = call_guard
         self._is_over = False
         self._claimed: dict[Pending[object], frozenset[str]] = {}
@@ -130,16 +166,11 @@ class StepActor(Steering):
         self._has_begun = False
         self._start: tuple[TaskGroup, Context] | None = None
 
-    @property
-    def context(self) -> StepContext:
-        """The state. Read it between messages only."""
-        return self._context
-
     # Most steps in flight have had no message yet: what serves messages is made with the first one.
     @cached_property
     def _state(self) -> StepState:
         return StepState(
-            context=self._context, namespace=StepNamespace(self._context), call_guard=self._call_guard
+            context=self.context, namespace=StepNamespace(self.context), call_guard=self._call_guard
         )
 
     @cached_property

@@ -1,23 +1,93 @@
-"""Control of a step by handles, from its beginning to its end.
+"""Control of a step by handles, from its beginning to its end, and its attempts.
 
 From the moment it waits to be admitted, a step can be steered from the handle of the task it runs in; when
 its executor has its outcome, the step is past its last turn boundary.
 """
 
 import warnings
-from collections.abc import Generator
+from collections.abc import Awaitable, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
+from math import inf
 from types import TracebackType
+from typing import Protocol
+
+import anyio
+from opentelemetry import trace
 
 from ..parallel.task_current import find_node
 from ..parallel.task_node import TaskNode
-from ..types.content import UserContent
+from ..types.messages import UserContent
 from .admission import Place, StepAdmission
-from .steering import UndeliveredSteeringWarning
+from .conclude import StepResult
+from .steering import Steering, UndeliveredSteeringWarning
 from .step_actor import StepActor
 
-__all__ = ["SteerableStep", "admitted", "on_foreign_loop"]
+
+class StepAttempt:
+    """One of the attempts at a step.
+
+    Args:
+        number: Which it is, from 1.
+        begins_at: When it may begin, by the clock of the event loop.
+        before: Who was steered in the attempt before; None for nobody.
+
+    Attributes:
+        execution_id: The id of its execution; None before it was prepared.
+        steered: Who was steered last.
+    """
+
+    __slots__ = ("_before", "_begins_at", "execution_id", "number", "steered")
+
+    def __init__(self, *, number: int, begins_at: float = -inf, before: Steering | None = None) -> None:
+        self.number = number
+        self.execution_id: str | None = None
+        self.steered = before
+        self._begins_at = begins_at
+        self._before = before
+
+    def prepare(self, actor: StepActor, span: trace.Span) -> None:
+        """Take the actor of the step, and hand on to it what was wanted of the attempts before.
+
+        Args:
+            actor: The actor.
+            span: The span of the step.
+        """
+        span.set_attribute("nighthawk.step.attempt", self.number)
+        if self._before is not None:
+            actor.steer(*self._before.accepted)
+            if self._before.is_to_park:
+                actor.suspend()
+        self.steered, self._before = actor, None
+        self.execution_id = actor.context.execution_ref.execution_id
+
+    async def wait(self, actor: StepActor) -> None:
+        """Wait until it may begin, while the step can be steered. It is not admitted yet.
+
+        Args:
+            actor: The actor of the step.
+
+        Raises:
+            StepStoppedError: The step was stopped.
+            TaskCancelledError: The task of the step was asked to end.
+        """
+        await actor.begin()
+        while (seconds := self._begins_at - anyio.current_time()) > 0:
+            await actor.interruptible(anyio.sleep(seconds))
+            await actor.begin()
+
+
+class CarryOutAttempt(Protocol):
+    """Carries a block out once, in the environment that is active when it is called."""
+
+    def __call__(self, attempt: StepAttempt | None = None, /) -> Awaitable[StepResult]:
+        """Carry it out.
+
+        Args:
+            attempt: Which of several attempts it is; None for the only one.
+        """
+        ...
+
 
 _task_of_caller: ContextVar[TaskNode | None] = ContextVar("nighthawk_async_task_of_caller", default=None)
 

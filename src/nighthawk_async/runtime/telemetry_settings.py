@@ -11,14 +11,6 @@ from msgspec import Struct
 from ..catalog.telemetry_names import BASELINE, LATEST, Names
 from ..errors import ConfigurationError
 
-__all__ = [
-    "ContentCapture",
-    "SemanticConventions",
-    "TelemetrySettings",
-    "configure_telemetry",
-    "get_settings",
-]
-
 SemanticConventions: TypeAlias = Literal["baseline", "latest"]
 """Version 1.41.1 of OpenTelemetry's conventions for generative AI, or what their repository says since."""
 

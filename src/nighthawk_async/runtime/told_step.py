@@ -11,19 +11,17 @@ import anyio
 
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskCancelledError, current_task
-from ..parallel.endings import state_after
-from ..types.content import UserContent
+from ..parallel.outcomes import state_after
 from ..types.execution import ExecutionRef
+from ..types.messages import UserContent
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
 from .conclude import StepResult
 from .environment import find_environment
 from .step import Step
 from .step_actor import StepActor
-from .step_attempt import StepAttempt
 from .step_context import StepContext
+from .step_control import StepAttempt
 from .tracing import identity_attributes
-
-__all__ = ["ToldStep", "find_step_node", "tell_note", "tell_retry", "told_waiting"]
 
 Result = TypeVar("Result")
 

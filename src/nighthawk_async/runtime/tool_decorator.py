@@ -6,8 +6,6 @@ from typing import Any, TypeVar, overload
 from .environment import current_tool_scope
 from .tool_function import make_tool_function
 
-__all__ = ["tool"]
-
 Function = TypeVar("Function", bound=Callable[..., object])
 
 

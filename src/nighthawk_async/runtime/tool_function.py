@@ -11,25 +11,12 @@ from msgspec import Struct
 from pydantic import ValidationError
 
 from ..errors import ToolBoundaryError, ToolRegistrationError, ToolValidationError
-from ..types.tools import ToolDefinition
+from ..types.messages import ToolDefinition
 from .annotations import resolve_references
 from .error_text import describe_error, describe_validation_error
 from .step_context import StepContext
-from .tool_arguments import NO_DEFAULT, ToolArguments, ToolParameter
-from .validation import reason_without_schema, type_name
-from .variadics import with_unpacked
-
-__all__ = [
-    "GLOBAL_TOOLS",
-    "OUTCOME_TOOL_NAME",
-    "PROVIDED_TOOL_NAMES",
-    "Documentation",
-    "RunContext",
-    "ToolFunction",
-    "ToolScope",
-    "make_tool_function",
-    "read_docstring",
-]
+from .tool_calls import NO_DEFAULT, ToolArguments, ToolParameter
+from .validation import reason_without_schema, type_name, with_unpacked
 
 _STYLES: Mapping[str, re.Pattern[str]] = {
     "GOOGLE": re.compile(

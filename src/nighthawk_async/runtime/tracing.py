@@ -28,28 +28,6 @@ from ..types.outcomes import RaiseStepOutcome, StepOutcome
 from .environment import find_environment
 from .error_text import message_without_content, stacktrace_without_content
 
-__all__ = [
-    "CANCELLED",
-    "LIBRARY",
-    "correction_attributes",
-    "end_span",
-    "error_type_of",
-    "execution_attributes",
-    "identity_attributes",
-    "is_logged",
-    "is_measured",
-    "is_traced",
-    "library_version",
-    "record_corrections",
-    "record_failed",
-    "record_failed_attempt",
-    "record_outcome",
-    "shows_content",
-    "span",
-    "start_span",
-    "using_span",
-]
-
 CANCELLED = "cancelled"
 """The `error.type` of what was cancelled, or given up before its end. The status of its span stays unset."""
 
@@ -165,15 +143,17 @@ class using_span:  # noqa: N801  (a context manager that reads as a function at 
 
     def __init__(self, span: Span) -> None:
         self._span = span
+        self._context: using_trace_context | None = None
 
     def __enter__(self) -> Span:
-        is_valid = self._span.get_span_context().is_valid
-        self._context = using_trace_context(trace.set_span_in_context(self._span) if is_valid else None)
-        self._context.__enter__()
+        if self._span.get_span_context().is_valid:
+            self._context = using_trace_context(trace.set_span_in_context(self._span))
+            self._context.__enter__()
         return self._span
 
     def __exit__(self, *exc_details: object) -> None:
-        self._context.__exit__(None, None, None)
+        if self._context is not None:
+            self._context.__exit__(None, None, None)
 
 
 class span:  # noqa: N801  (a context manager that reads as a function at its call)

@@ -15,8 +15,6 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-__all__ = ["kept"]
-
 _SCALARS = (
     *(str, bytes, bytearray, int, float, complex, bool, type(None), Decimal, UUID),
     *(date, datetime, time, timedelta),

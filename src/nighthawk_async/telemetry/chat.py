@@ -42,13 +42,13 @@ from .attributes import (
     find_endpoint,
     find_settings,
     model_attributes,
+    output_content,
+    request_content,
     settings_attributes,
+    structured,
     usage_attributes,
 )
-from .content import output_content, request_content, structured
 from .instruments import record_chunk, record_duration, record_tokens
-
-__all__ = ["ChatSpan"]
 
 _CHUNKS = (TextDelta, ReasoningDelta, ToolCallStarted, ToolCallArgumentsDelta)
 

@@ -9,8 +9,6 @@ from ..runtime.tracing import is_measured, is_traced, using_span
 if TYPE_CHECKING:
     from .agent import AgentSpan
 
-__all__ = ["invoked_agent"]
-
 
 class invoked_agent:  # noqa: N801  (a context manager that reads as a function at its call)
     """The extent of an agent's work on a step; gives its span, None when nobody traces or measures.

@@ -10,8 +10,6 @@ from opentelemetry.util.types import AnyValue
 
 from ..runtime.tracing import LIBRARY, library_version
 
-__all__ = ["record_details", "record_exception"]
-
 
 def record_details(name: str, span: Span, attributes: Mapping[str, AnyValue]) -> None:
     """Record what a request was, content included.

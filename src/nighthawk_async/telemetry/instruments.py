@@ -14,8 +14,6 @@ from ..errors import CorrectionCause
 from ..runtime.tracing import LIBRARY, library_version
 from .attributes import Attributes
 
-__all__ = ["record_calls", "record_chunk", "record_correction", "record_duration", "record_tokens"]
-
 
 def record_correction(cause: CorrectionCause) -> None:
     """Count that a model was told that something was wrong.

@@ -1,7 +1,7 @@
 """Testing natural functions without a network, a key or a wait. Floor 6; no other room imports it."""
 
-from ..recording.errors import CassetteError, CassetteMissError
 from ..recording.exchange import RecordedExchange
+from ..recording.file import CassetteError, CassetteMissError
 from .cassettes import Cassette, CassetteMode, cassette
 from .executors import (
     CallbackExecutor,

@@ -8,14 +8,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self, TypeAlias, cast, get_args
 
-from ..recording.errors import CassetteError, CassetteMissError
 from ..recording.exchange import RecordedExchange
-from ..recording.file import dump_exchanges, load_exchanges, write_atomically
+from ..recording.file import (
+    CassetteError,
+    CassetteMissError,
+    dump_exchanges,
+    load_exchanges,
+    write_atomically,
+)
 from ..recording.recorder import Recorder
 from ..recording.redaction import Redaction, Redactor
 from ..runtime.model_access import ModelInterceptor, using_interceptor
-
-__all__ = ["Cassette", "CassetteMode", "cassette"]
 
 CassetteMode: TypeAlias = Literal["none", "once", "new", "all"]
 """What a cassette records.

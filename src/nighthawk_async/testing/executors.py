@@ -15,18 +15,6 @@ from ..types.outcomes import (
     StepOutcome,
 )
 
-__all__ = [
-    "CallbackExecutor",
-    "ScriptedExecutor",
-    "StepCall",
-    "StepResponse",
-    "break_response",
-    "continue_response",
-    "pass_response",
-    "raise_response",
-    "return_response",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCall:

@@ -7,10 +7,16 @@ from typing import Any
 
 from ..types.messages import ToolCall
 from ..types.usage import Usage
-from .model_reply import ModelReply, RecordedRequest
-from .model_server_protocol import as_objects, identified_calls, pieces, refusal, server_sent_event, to_json
-
-__all__ = ["ChatReplies"]
+from .model_reply import (
+    ModelReply,
+    RecordedRequest,
+    as_objects,
+    identified_calls,
+    pieces,
+    refusal,
+    server_sent_event,
+    to_json,
+)
 
 
 class ChatReplies:

@@ -1,18 +1,216 @@
-"""Replies of a `ModelServer` as the bytes of an HTTP/1.1 response. Pure.
+"""Replies of a `ModelServer` as the bytes of an HTTP/1.1 response, and its sockets.
 
 Written by hand, since an HTTP library refuses to write what is wrong.
+
+AnyIO's own streams close in good order, whatever one asks of them; a server that misbehaves must also be able
+to reset a connection.
 """
 
+import errno
 import gzip
-from collections.abc import Iterable, Iterator, Mapping
+import socket
+import struct
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from http.client import responses
+from itertools import chain
+from types import TracebackType
+from typing import Any, Self
 
-from .model_reply import ModelReply, RecordedRequest
-from .model_server_faults import cut_off, spoil_body, spoil_events, spoil_text
-from .model_server_protocol import ReplyProtocol
+import anyio
+from anyio.abc import TaskGroup
 
-__all__ = ["HttpResponse", "compose_response"]
+from .model_reply import ModelReply, RecordedRequest, ReplyProtocol
+
+_BACKLOG = 65_535
+_RECEIVE_BYTES = 65_536
+_ACCEPT_PAUSE_SECONDS = 0.05
+_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_NO_LINGERING = struct.pack("ii", 1, 0)
+
+
+class ServerSocket:
+    """A connection. One task may receive while another sends.
+
+    Args:
+        connection: The socket; it is closed when the context ends.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._connection = connection
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._connection.close()
+
+    async def receive(self) -> bytes:
+        """Wait for bytes; empty when the client sends no more, or is gone."""
+        while True:
+            try:
+                return self._connection.recv(_RECEIVE_BYTES)
+            except BlockingIOError:
+                await anyio.wait_readable(self._connection)
+            except ConnectionError:
+                return b""
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes; waits while the client does not take them.
+
+        Raises:
+            ConnectionError: The client is gone.
+        """
+        rest = memoryview(data)
+        while rest:
+            try:
+                rest = rest[self._connection.send(rest) :]
+            except BlockingIOError:
+                await anyio.wait_writable(self._connection)
+
+    def reset_at_end(self) -> None:
+        """Reset the connection when it is closed: what is under way is lost."""
+        self._connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
+
+
+class ServerListener:
+    """A port on loopback; it is open from the beginning, and closed when the context ends."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
+        self._listener.setblocking(False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._listener.close()
+
+    @property
+    def port(self) -> int:
+        """The port's number."""
+        return self._listener.getsockname()[1]
+
+    async def serve(
+        self, handle: Callable[[ServerSocket], Coroutine[Any, Any, None]], task_group: TaskGroup
+    ) -> None:
+        """Accept connections until cancelled.
+
+        Args:
+            handle: Serves one connection and closes it.
+            task_group: Where connections are served.
+        """
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except (BlockingIOError, ConnectionError):
+                await anyio.wait_readable(self._listener)
+            except OSError as error:
+                if error.errno not in _EXHAUSTED:
+                    raise
+                # The client waits in the backlog until descriptors or memory are free again.
+                await anyio.sleep(_ACCEPT_PAUSE_SECONDS)
+            else:
+                task_group.start_soon(handle, ServerSocket(connection))
+
+
+_HUGE_EVENT_BYTES = 40 * 1024 * 1024
+_FLOOD_BYTES = 100_000_000
+_PADDING = b"x" * 65_536
+
+_INSERTED = {
+    "comment": b": this is a comment\n\n",
+    "empty_event": b"data:\n\n",
+    "unknown_event": b'event: nobody.knows\ndata: {"type":"nobody.knows"}\n\n',
+    "garbage": b"\x00\xff\xfe this is no field\n\n",
+}
+_PAGE = b"<!DOCTYPE html>\n<html><body><h1>Please log in</h1></body></html>\n"
+
+
+def spoil_text(reply: ModelReply) -> str:
+    """The text of a reply with its fault, if that is one of the text.
+
+    Args:
+        reply: The reply.
+    """
+    return reply.text + "\udcff" if reply.fault == "invalid_utf8" else reply.text
+
+
+def spoil_events(events: list[bytes], reply: ModelReply) -> Iterable[bytes]:
+    """The events of a stream with the reply's fault, if that is one of the stream.
+
+    Args:
+        events: The events.
+        reply: The reply.
+    """
+    before, after = events[: reply.fault_after], events[reply.fault_after :]
+    if reply.fault in _INSERTED:
+        return [*before, _INSERTED[reply.fault], *after]
+    if reply.fault == "broken_json":
+        return [*before, *map(_break_event, after[:1]), *after[1:]]
+    if reply.fault == "huge_event":
+        return chain(before, _huge_event(reply.fault_bytes or _HUGE_EVENT_BYTES), after)
+    if reply.fault == "flood" and after:
+        return chain(before, _repeat(after[0], reply.fault_bytes or _FLOOD_BYTES), after)
+    return [_PAGE] if reply.fault == "html" else events
+
+
+def spoil_body(body: bytes, reply: ModelReply) -> bytes:
+    """A whole body with the reply's fault, if that is one of bodies.
+
+    Args:
+        body: The body.
+        reply: The reply.
+    """
+    if reply.fault == "broken_json":
+        return body[: len(body) // 2]
+    return _PAGE if reply.fault == "html" else body
+
+
+def cut_off(events: Iterable[bytes], after: float | None) -> Iterator[bytes]:
+    """The events up to where the reply ends.
+
+    Args:
+        events: The events.
+        after: Their number, with a fraction for a part of the last one; None for all.
+    """
+    for number, event in enumerate(events):
+        if after is not None and number + 1 > after:
+            yield event[: int(len(event) * max(after - number, 0.0))]
+            return
+        yield event
+
+
+def _break_event(event: bytes) -> bytes:
+    content = event.rstrip(b"\r\n")
+    start = content.find(b"data:") + len(b"data:")
+    return content[: start + (len(content) - start) // 2] + b"\n\n"
+
+
+def _huge_event(size: int) -> Iterator[bytes]:
+    """An event in many pieces, so that it need not be held here."""
+    yield b'data: {"type":"nobody.knows","padding":"'
+    for _ in range(size // len(_PADDING)):
+        yield _PADDING
+    yield _PADDING[: size % len(_PADDING)] + b'"}\n\n'
+
+
+def _repeat(event: bytes, size: int) -> Iterator[bytes]:
+    for _ in range(size // len(event)):
+        yield event
+
 
 _WRITE_BYTES = 65_536
 _WRONG_LENGTH = {"content_length_too_long": 100, "content_length_too_short": -40}

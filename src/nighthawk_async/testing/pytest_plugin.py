@@ -19,8 +19,6 @@ from ..recording.redaction import Redaction
 from ..runtime.model_access import using_interceptor_everywhere
 from .cassettes import Cassette, CassetteMode
 
-__all__ = ["cassette_redactions", "model_cassette"]
-
 _FOLDER = "cassettes"
 _MARKER = "cassette"
 _MAX_NAME_CHARACTERS = 100

@@ -23,8 +23,6 @@ from ..types.model import (
 )
 from ..types.usage import Usage
 
-__all__ = ["ModelResponse", "ScriptedModel", "model_response", "tool_call"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelResponse:

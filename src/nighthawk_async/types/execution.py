@@ -1,8 +1,8 @@
-"""The identity of what is running."""
+"""The identity of what is running, and the values of a step while its model's answer streams."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-
-__all__ = ["ExecutionRef"]
+from typing import Any, Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +24,44 @@ class ExecutionRef:
     step_id: str | None = None
     execution_id: str | None = None
     parent_execution_id: str | None = None
+
+
+RETURN_NAME = "return"
+"""The name of the return value among the values of a step. No variable is called so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartialValues:
+    """The values of a step so far, while its model's answer streams. As an event of hooks: Look on only.
+
+    Each value is valid for its type. A text, a list, a set, a tuple, a dict and a TypedDict grow; everything
+    else, an instance of a model too, is there when it is whole. What is not valid yet is left out.
+
+    Args:
+        execution_ref: The run, scope, step and execution they belong to.
+        values: The values by the names of the write bindings; the return value is called `return`.
+        attempt: Which answer of the model they are from, beginning with 1. When an answer was refused, the
+            values of the next one take the place of these.
+        is_final: Whether they are what the step commits. Nothing comes after them. A failed step has none.
+    """
+
+    execution_ref: ExecutionRef
+    values: Mapping[str, Any]
+    attempt: int = 1
+    is_final: bool = False
+
+
+OnPartial: TypeAlias = Callable[[PartialValues], object]
+"""Is called with the values of steps: a function, `def` or `async def`."""
+
+
+class PartialSink(Protocol):
+    """Takes the values of steps."""
+
+    def put(self, partial: PartialValues) -> None:
+        """Take them, without waiting."""
+        ...
+
+    def step_ended(self, execution_id: str) -> None:
+        """Nothing comes of that step any more."""
+        ...

@@ -2,8 +2,6 @@
 
 from typing import TypeAlias, Union
 
-__all__ = ["JsonableValue"]
-
 JsonableValue: TypeAlias = Union[  # noqa: UP007  (a recursive alias needs the quoted form)
     dict[str, "JsonableValue"], list["JsonableValue"], str, int, float, bool, None
 ]

@@ -1,20 +1,118 @@
-"""The messages of a conversation with a model."""
+"""The messages of a conversation with a model, their content, and tools as a model sees them.
+
+The names are those of specification 8.2.2 and 8.3.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from .content import UserContent
 
-__all__ = [
-    "AssistantMessage",
-    "Message",
-    "ProviderContent",
-    "ToolCall",
-    "ToolResult",
-    "ToolResultsMessage",
-    "UserMessage",
-]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinaryContent:
+    """Bytes of one media item.
+
+    Args:
+        data: The bytes themselves.
+        media_type: The media type, for example `image/png`.
+        identifier: A name by which a program may refer to the item.
+    """
+
+    data: bytes = field(repr=False)
+    media_type: str
+    identifier: str | None = None
+
+    @property
+    def is_image(self) -> bool:
+        """Whether the media type is an image."""
+        return self.media_type.startswith("image/")
+
+    @property
+    def is_audio(self) -> bool:
+        """Whether the media type is audio."""
+        return self.media_type.startswith("audio/")
+
+    @property
+    def is_video(self) -> bool:
+        """Whether the media type is video."""
+        return self.media_type.startswith("video/")
+
+    @property
+    def is_document(self) -> bool:
+        """Whether the media type is neither image, audio nor video."""
+        return not (self.is_image or self.is_audio or self.is_video)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileUrl:
+    """A reference to a media item by URL.
+
+    Args:
+        url: Where the item is.
+        media_type: The media type, when known; a provider may need it.
+    """
+
+    url: str
+    media_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageUrl(FileUrl):
+    """A reference to an image by URL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioUrl(FileUrl):
+    """A reference to a sound by URL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VideoUrl(FileUrl):
+    """A reference to a video by URL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentUrl(FileUrl):
+    """A reference to a document by URL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadedFile:
+    """A file that the provider already holds.
+
+    Args:
+        file_id: The provider's own identifier of the file.
+        provider_name: The provider that holds the file, for example `openai`.
+        media_type: The media type, when known.
+    """
+
+    file_id: str
+    provider_name: str
+    media_type: str | None = None
+
+
+MultimodalContent: TypeAlias = BinaryContent | FileUrl | UploadedFile
+"""Content that is not text."""
+
+UserContent: TypeAlias = str | MultimodalContent
+"""One item of a prompt or of a tool result."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition:
+    """A tool offered through the provider's tool-calling interface.
+
+    Args:
+        name: ASCII, matching `^[A-Za-z_][A-Za-z0-9_]*$`.
+        description: What the tool does, for the model.
+        parameters: The JSON Schema of the arguments, an object schema.
+        metadata: Anything the host attaches; never sent to a model.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,18 +5,6 @@ from typing import Literal, TypeAlias
 
 from .unset import UNSET
 
-__all__ = [
-    "OUTCOME_KINDS",
-    "Abort",
-    "BreakStepOutcome",
-    "ContinueStepOutcome",
-    "OutcomeKind",
-    "PassStepOutcome",
-    "RaiseStepOutcome",
-    "ReturnStepOutcome",
-    "StepOutcome",
-]
-
 OutcomeKind: TypeAlias = Literal["pass", "return", "break", "continue", "raise"]
 
 OUTCOME_KINDS: tuple[OutcomeKind, ...] = ("pass", "return", "break", "continue", "raise")

@@ -3,8 +3,6 @@
 from enum import Enum
 from typing import Final
 
-__all__ = ["UNSET", "Unset"]
-
 
 class Unset(Enum):
     """The type of `UNSET`."""

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-__all__ = ["MAX_COUNT", "Usage"]
-
 MAX_COUNT = 2**53
 """The most that a count can be; no request consumes more, and floats hold it exactly."""
 

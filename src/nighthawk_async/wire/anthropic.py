@@ -1,24 +1,217 @@
 """The codec of Anthropic Messages.
 
 Compatible servers, llama.cpp among them, speak it as well.
+
+What stays the same during a conversation comes first in the body and always in the same order, so that the
+bodies of successive requests share a prefix byte for byte, cache marks aside.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..types.content import MultimodalContent, UploadedFile, UserContent
-from ..types.messages import ToolResultsMessage, UserMessage
-from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
-from ..types.settings import AnthropicSettings
-from .anthropic_content import FILE_PROVIDERS, find_refusal
-from .anthropic_messages import PROTOCOL_NAME
-from .anthropic_request import encode_body
+from ..errors import ConfigurationError
+from ..types.messages import (
+    MultimodalContent,
+    ToolDefinition,
+    ToolResultsMessage,
+    UploadedFile,
+    UserContent,
+    UserMessage,
+)
+from ..types.model import (
+    AnthropicSettings,
+    CacheLifetime,
+    ModelCapabilities,
+    ModelEvent,
+    ModelRequest,
+    NamedToolChoice,
+    ToolChoice,
+)
+from .anthropic_messages import (
+    FILE_PROVIDERS,
+    PROTOCOL_NAME,
+    Block,
+    ThinkingPlan,
+    encode_messages,
+    find_refusal,
+    plan_thinking,
+    text_block,
+)
 from .anthropic_response import AnthropicResponseDecoder
-from .anthropic_thinking import plan_thinking
+from .anthropic_schema import supported_schema
 from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
-from .setting_checks import checked_settings
+from .request_json import check_tool_choice, request_json
+from .transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
 
-__all__ = ["AnthropicCodec", "create_codec"]
+# The endpoint refuses a mark on these.
+_UNMARKED = frozenset({"redacted_thinking", "thinking"})
+
+
+def mark_breakpoints(
+    body: dict[str, Any], wanted: bool | CacheLifetime | None, capabilities: ModelCapabilities
+) -> None:
+    """Mark the body's breakpoints, where caching is on.
+
+    Args:
+        body: The body with its `tools`, `system` and `messages`, whose lists change.
+        wanted: The setting `prompt_caching`.
+        capabilities: What the model can do, which decides when nothing is set.
+    """
+    if not (capabilities.prompt_caching if wanted is None else wanted):
+        return
+    # Five minutes is what the mark alone means.
+    mark = {"type": "ephemeral", "ttl": "1h"} if wanted == "1h" else {"type": "ephemeral"}
+    _mark_last(body.get("tools", []), mark)
+    _mark_last(body.get("system", []), mark)
+    messages: list[dict[str, Any]] = body["messages"]
+    for position in {len(messages) - 1, _position_before_last_response(messages)}:
+        if position >= 0:
+            _mark_last(messages[position]["content"], mark)
+
+
+def _position_before_last_response(messages: list[dict[str, Any]]) -> int:
+    """The position of the message before the last response; -1 when there is none."""
+    for position in range(len(messages) - 1, 0, -1):
+        if messages[position]["role"] == "assistant":
+            return position - 1
+    return -1
+
+
+def _mark_last(blocks: list[Block], mark: dict[str, str]) -> None:
+    for position in range(len(blocks) - 1, -1, -1):
+        if blocks[position].get("type") not in _UNMARKED:
+            blocks[position] = {**blocks[position], "cache_control": mark}
+            return
+
+
+_RESERVED = frozenset({"messages", "model", "stop_sequences", "system", "tool_choice", "tools"})
+_REFUSED = frozenset({"seed"})
+
+# Settings that the body holds under another name, or not at all.
+_TRANSLATED = frozenset(
+    {
+        "betas",
+        "max_tokens",
+        "output_config",
+        "parallel_tool_calls",
+        "prompt_caching",
+        "reasoning_effort",
+        "stop",
+        "stream",
+        "thinking",
+        "thinking_budget_tokens",
+    }
+)
+
+
+def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCapabilities) -> bytes:
+    """The body of an Anthropic Messages request.
+
+    Args:
+        request: The request.
+        model_name: The model's name at the endpoint.
+        capabilities: What the model can do.
+
+    Raises:
+        ConfigurationError: A setting is bad, not JSON, or has a name that only the library writes; the tool
+            choice does not fit the tools, the thinking or the model; the response format's schema leaves the
+            subset of the endpoint; or a message holds content that the protocol cannot carry.
+    """
+    refuse_reserved_settings(request.settings, _RESERVED)
+    refuse_settings(request.settings, _REFUSED, protocol="Anthropic Messages")
+    settings = checked_settings(request.settings, AnthropicSettings)
+    plan = plan_thinking(settings, capabilities)
+    body: dict[str, Any] = {"model": model_name, "max_tokens": plan.max_tokens}
+    body |= _encode_settings(settings, plan)
+    if output_config := _encode_output_config(request, settings, plan):
+        body["output_config"] = output_config
+    body |= _encode_tools(request, settings, plan, capabilities)
+    if system := text_block(request.system_prompt):
+        body["system"] = system
+    body["messages"] = encode_messages(request.messages)
+    mark_breakpoints(body, settings.get("prompt_caching"), capabilities)
+    return request_json(merge_extra_body(body, request.settings))
+
+
+def _encode_settings(settings: Mapping[str, Any], plan: ThinkingPlan) -> dict[str, Any]:
+    encoded: dict[str, Any] = {"stream": settings.get("stream", True)}
+    encoded |= {name: value for name, value in settings.items() if name not in _TRANSLATED}
+    if (stop := settings.get("stop")) is not None:
+        encoded["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+    if plan.config is not None:
+        encoded["thinking"] = plan.config
+    return encoded
+
+
+def _encode_output_config(
+    request: ModelRequest, settings: Mapping[str, Any], plan: ThinkingPlan
+) -> dict[str, Any]:
+    own: object = settings.get("output_config", {})
+    if not isinstance(own, Mapping):
+        raise ConfigurationError("Model setting 'output_config' must be a mapping.")
+    if "format" in own:
+        raise ConfigurationError(
+            "Model setting 'output_config.format' is written by the library; leave it out."
+        )
+    encoded: dict[str, Any] = {**own}
+    if plan.effort is not None:
+        encoded["effort"] = plan.effort
+    if request.response_format is not None:
+        schema = supported_schema(request.response_format.schema)
+        encoded["format"] = {"type": "json_schema", "schema": schema}
+    return encoded
+
+
+def _encode_tools(
+    request: ModelRequest, settings: Mapping[str, Any], plan: ThinkingPlan, capabilities: ModelCapabilities
+) -> dict[str, Any]:
+    check_tool_choice(request)
+    choice = _encode_tool_choice(request.tool_choice, plan, capabilities)
+    if not request.tools:
+        return {}
+    if settings.get("parallel_tool_calls") is False and choice["type"] != "none":
+        choice["disable_parallel_tool_use"] = True
+    encoded: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
+    # "auto" is the default, and not every compatible server takes the field.
+    return encoded if choice == {"type": "auto"} else encoded | {"tool_choice": choice}
+
+
+def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
+    # Nothing claims `strict`: the endpoint compiles all strict schemas of a request into one grammar, and
+    # refuses the request when that becomes too large, at a size it does not tell.
+    schema = tool.parameters if "type" in tool.parameters else {"type": "object", **tool.parameters}
+    return {"name": tool.name, "description": tool.description, "input_schema": schema}
+
+
+def _encode_tool_choice(
+    choice: ToolChoice, plan: ThinkingPlan, capabilities: ModelCapabilities
+) -> dict[str, Any]:
+    """The tool choice as the endpoint takes it.
+
+    Some models can never be forced to call a tool, and none while it is asked to think.
+    """
+    if isinstance(choice, NamedToolChoice):
+        _refuse_unless_forced(choice, plan, capabilities)
+        return {"type": "tool", "name": choice.name}
+    if choice == "required":
+        can_be_forced = capabilities.forced_tool_choice and not plan.is_asked_to_think
+        return {"type": "any" if can_be_forced else "auto"}
+    return {"type": choice}
+
+
+def _refuse_unless_forced(
+    choice: NamedToolChoice, plan: ThinkingPlan, capabilities: ModelCapabilities
+) -> None:
+    if not capabilities.forced_tool_choice:
+        raise ConfigurationError(
+            f"The model cannot be made to call a tool, so not {choice.name!r}; leave the choice to it."
+        )
+    if plan.is_asked_to_think:
+        raise ConfigurationError(
+            f"The Anthropic Messages protocol cannot demand the tool {choice.name!r} while the model thinks; "
+            "leave the choice to the model, or turn thinking off with reasoning_effort='none'."
+        )
+
 
 _HEADERS = {
     "accept": "text/event-stream",
@@ -85,5 +278,5 @@ def _content_items(request: ModelRequest) -> Iterator[UserContent]:
 
 
 def create_codec() -> AnthropicCodec:
-    """The codec of this protocol; see `models.codecs`."""
+    """The codec of this protocol; see `models.providers`."""
     return AnthropicCodec()

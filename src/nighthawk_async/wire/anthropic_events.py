@@ -12,9 +12,7 @@ from typing import Any
 import msgspec
 
 from ..types.usage import Usage
-from .usage_counts import total_count
-
-__all__ = ["Delta", "Event", "Message", "WireUsage"]
+from .response_json import total_count
 
 
 class OutputTokens(msgspec.Struct):

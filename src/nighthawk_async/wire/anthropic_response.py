@@ -4,20 +4,260 @@ The terminal event is `message_stop`, after a `message_delta` that held the stop
 without them was cut off, even if every block that it began was complete.
 """
 
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from ..errors import ModelProtocolError
-from ..types.model import FinishReason, ModelEvent, ResponseFinished, UsageReported
-from .anthropic_blocks import ContentBlocks
+from ..types.messages import ProviderContent, ToolCall
+from ..types.model import (
+    FinishReason,
+    ModelEvent,
+    ReasoningDelta,
+    ResponseFinished,
+    TextDelta,
+    ToolCallArgumentsDelta,
+    ToolCallCompleted,
+    ToolCallStarted,
+    UsageReported,
+)
 from .anthropic_events import Delta, Event, Message, WireUsage
+from .anthropic_messages import PROTOCOL_NAME
 from .provider_errors import response_failure
 from .redaction import excerpt
-from .response_json import NOT_JSON, check_response, is_something
+from .request_json import arguments_object
+from .response_json import NOT_JSON, JsonObjectScanner, check_response, is_something, new_call_id
 from .sse import ServerSentEvent
 
-__all__ = ["AnthropicResponseDecoder"]
+_THINKING = frozenset({"redacted_thinking", "thinking"})
+_DELTA_BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Block:
+    """One block; `call_index` and `is_handed_out` concern calls alone."""
+
+    form: dict[str, Any]
+    position: int
+    is_stopped: bool = False
+    texts: list[str] = field(default_factory=list[str])
+    signature: str = ""
+    citations: list[Any] = field(default_factory=list[Any])
+    fragments: list[str] = field(default_factory=list[str])
+    scanner: JsonObjectScanner = field(default_factory=JsonObjectScanner)
+    call_index: int | None = None
+    is_handed_out: bool = False
+
+    @property
+    def kind(self) -> str:
+        return str(self.form.get("type"))
+
+    def text_of(self, name: str) -> str:
+        """A field of the block that is a text; empty when it is missing or something else."""
+        value = self.form.get(name)
+        return value if isinstance(value, str) else ""
+
+
+class ContentBlocks:
+    """The blocks of one response."""
+
+    def __init__(self) -> None:
+        self._blocks: list[_Block] = []
+        self._running: dict[int, _Block] = {}  # those that have not ended, by position
+        self._by_index: dict[int, _Block] = {}
+        self._call_ids: set[str] = set()
+        self._held: _Block | None = None
+        self.completed_calls = 0
+        """How many calls were handed out as complete."""
+
+    def start(self, index: int | None, form: dict[str, Any]) -> list[ModelEvent]:
+        """Begin a block.
+
+        Args:
+            index: Its index; None for the next one.
+            form: The block as the endpoint wrote it, all of it where it comes whole.
+
+        Raises:
+            ModelProtocolError: It is a call without a name.
+        """
+        events = self._release()
+        block = _Block(form=form, position=len(self._blocks))
+        self._by_index[len(self._blocks) if index is None else index] = block
+        self._blocks.append(block)
+        self._running[block.position] = block
+        if block.kind == "tool_use":
+            events.append(self._start_call(block))
+        for name, event in (("text", TextDelta), ("thinking", ReasoningDelta)):
+            if block.kind == name and (text := block.text_of(name)):
+                block.texts.append(text)
+                events.append(event(text=text))
+        return events
+
+    def extend(self, index: int | None, delta: Delta) -> list[ModelEvent]:
+        """Take in more of a block; deltas that this library does not know are ignored.
+
+        Raises:
+            ModelProtocolError: It is arguments, and their call never began.
+        """
+        events: list[ModelEvent] = []
+        block = self._find(index)
+        if block is None and delta.type in _DELTA_BLOCKS:
+            events += self.start(index, {"type": _DELTA_BLOCKS[delta.type]})
+            block = self._blocks[-1]
+        if delta.type == "input_json_delta":
+            return self._take_arguments(block, delta.partial_json or "")
+        if block is None:
+            return events
+        if delta.type == "text_delta" and delta.text:
+            block.texts.append(delta.text)
+            events.append(TextDelta(text=delta.text))
+        elif delta.type == "thinking_delta" and delta.thinking:
+            block.texts.append(delta.thinking)
+            events.append(ReasoningDelta(text=delta.thinking))
+        elif delta.type == "signature_delta" and delta.signature:
+            block.signature = delta.signature
+        elif delta.type == "citations_delta" and delta.citation is not None:
+            block.citations.append(delta.citation)
+        return events
+
+    def stop(self, index: int | None) -> list[ModelEvent]:
+        """End a block; a call that is surely complete is handed out."""
+        block = self._find(index)
+        return [] if block is None else self._stop(block)
+
+    def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:
+        """Take note that the response is finished.
+
+        Args:
+            is_cut_off: Whether it may have been stopped on its way; then the call that was kept back is
+                dropped, and so are calls whose blocks did not end.
+        """
+        if is_cut_off:
+            self._held = None
+            return []
+        running, self._running = self._running, {}  # servers may say more than once that they are finished
+        events: list[ModelEvent] = [] if 0 in running else self._release()
+        for block in running.values():
+            events += self._stop(block)
+            events += self._release()
+        return events
+
+    def provider_content(self) -> ProviderContent | None:
+        """The blocks as they go back, when the provider wants more back than text and calls.
+
+        It wants signed thinking back unchanged, and refuses thinking without a signature, which some servers
+        write, calls that were cut off, empty texts, blocks of no type, and thinking that nothing follows.
+        """
+        items = [item for block in self._blocks if (item := _returned(block)) is not None]
+        while items and items[-1].get("type") in _THINKING:
+            items.pop()
+        if not any(item.get("type") in _THINKING for item in items):
+            return None
+        return ProviderContent(protocol=PROTOCOL_NAME, items=tuple(items))
+
+    def _stop(self, block: _Block) -> list[ModelEvent]:
+        if block.is_stopped:
+            return []
+        block.is_stopped = True
+        self._running.pop(block.position, None)
+        if block.kind != "tool_use":
+            return []
+        if block.scanner.is_complete:
+            return [self._complete(block)]
+        events = self._release()
+        self._held = block
+        if (given := block.form.get("input")) and not block.fragments:
+            events.append(_take_whole_arguments(block, given))
+        return events
+
+    def _release(self) -> list[ModelEvent]:
+        """Hand out the call that was kept back, now that it is known to be whole."""
+        block, self._held = self._held, None
+        return [] if block is None else [self._complete(block)]
+
+    def _find(self, index: int | None) -> _Block | None:
+        if index is not None:
+            return self._by_index.get(index)
+        return self._blocks[-1] if self._blocks else None
+
+    def _start_call(self, block: _Block) -> ToolCallStarted:
+        name = block.text_of("name")
+        if not name:
+            raise ModelProtocolError("The response holds a tool call without a name.")
+        call_id = block.text_of("id")
+        if not call_id or call_id in self._call_ids:
+            call_id = new_call_id("toolu")
+        block.form = {**block.form, "id": call_id}
+        block.call_index = len(self._call_ids)
+        self._call_ids.add(call_id)
+        return ToolCallStarted(index=block.call_index, id=call_id, name=name)
+
+    def _take_arguments(self, block: _Block | None, fragment: str) -> list[ModelEvent]:
+        if block is None:
+            raise ModelProtocolError(
+                f"The response holds arguments of a tool call that never began: {excerpt(fragment)}"
+            )
+        if block.is_stopped:
+            return []
+        fragment = fragment[: block.scanner.feed(fragment)]
+        if not fragment:
+            return []
+        block.fragments.append(fragment)
+        if block.call_index is None:  # a tool that the provider runs itself
+            return []
+        return [ToolCallArgumentsDelta(index=block.call_index, fragment=fragment)]
+
+    def _complete(self, block: _Block) -> ToolCallCompleted:
+        block.is_handed_out = True
+        self.completed_calls += 1
+        text = "".join(block.fragments)
+        call = ToolCall(
+            id=block.text_of("id"), name=block.text_of("name"), arguments=text if text.strip() else "{}"
+        )
+        return ToolCallCompleted(index=block.call_index or 0, call=call)
+
+
+def _take_whole_arguments(block: _Block, given: object) -> ToolCallArgumentsDelta:
+    """Take the arguments that came with the beginning of the block, where no others followed."""
+    text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
+    block.fragments.append(text)
+    return ToolCallArgumentsDelta(index=block.call_index or 0, fragment=text)
+
+
+def _returned(block: _Block) -> dict[str, Any] | None:
+    """A block as it goes back; None when the provider would refuse it."""
+    form = block.form
+    if not isinstance(form.get("type"), str):
+        return None
+    if block.kind == "thinking":
+        signature = block.signature or block.text_of("signature")
+        return {**form, "thinking": "".join(block.texts), "signature": signature} if signature else None
+    if block.kind == "text":
+        return _returned_text(block)
+    if not block.is_stopped or (block.kind == "tool_use" and not block.is_handed_out):
+        return None
+    if not block.fragments:
+        return {**form, "input": form.get("input") or {}} if block.kind == "tool_use" else form
+    return {**form, "input": _input_object("".join(block.fragments))}
+
+
+def _input_object(text: str) -> dict[str, Any]:
+    sent = arguments_object(text)
+    return sent if isinstance(sent, dict) else msgspec.json.decode(text, type=dict[str, Any])
+
+
+def _returned_text(block: _Block) -> dict[str, Any] | None:
+    text = "".join(block.texts)
+    if not text.strip():
+        return None
+    form = {**block.form, "text": text}
+    if not block.citations:
+        return form
+    given: object = form.get("citations")
+    earlier = cast("list[object]", given) if isinstance(given, list) else []
+    return {**form, "citations": [*earlier, *block.citations]}
+
 
 _COMPLAINT = "The response holds what is not an Anthropic Messages event"
 

@@ -8,18 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from ..types.content import MultimodalContent
+from ..types.messages import MultimodalContent
 from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
 from .sse import ServerSentEvent
-
-__all__ = [
-    "MANY_WAITING_CALLS",
-    "UNKNOWN_CAPABILITIES",
-    "Codec",
-    "DemandsMaxTokens",
-    "EncodedRequest",
-    "ResponseDecoder",
-]
 
 MANY_WAITING_CALLS = 500
 """Calls that wait for an earlier one; when it lets go of so many of them at once, that takes milliseconds."""

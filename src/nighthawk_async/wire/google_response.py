@@ -3,13 +3,24 @@
 There is no terminal event. An answer is complete when a finish reason was seen and the input ends after it:
 what follows the finish reason may still hold usage, or a signature alone. An answer with a broken chunk is
 not complete, whatever an earlier one said.
+
+One wire shape serves a chunk of a stream and a whole answer. Fields that this library does not use are left
+out and ignored; every field may be missing or null. Parts are kept as the bytes they came in, since a signed
+response goes back as it came.
+
+Source: `GenerateContentResponse` and `Part` in `types.py` of the official SDK.
 """
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, cast
 
 import msgspec
 
 from ..errors import ModelProtocolError
-from ..types.messages import ToolCall
+from ..types.messages import ProviderContent, ToolCall
 from ..types.model import (
+    FinishReason,
     ModelEvent,
     ReasoningDelta,
     ResponseFailed,
@@ -21,16 +32,220 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
-from .call_ids import new_call_id
-from .google_chunks import Candidate, Chunk, FunctionCall, Part
-from .google_finish import blocked_prompt, failed_response, normalized_reason
-from .google_replay import PartRecord
+from .google_contents import PROTOCOL
 from .provider_errors import response_failure
 from .redaction import excerpt
-from .response_json import NOT_JSON, check_response, is_something
+from .response_json import NOT_JSON, check_response, is_something, new_call_id, total_count
 from .sse import ServerSentEvent
 
-__all__ = ["GoogleResponseDecoder"]
+
+class FunctionCall(msgspec.Struct, rename="camel"):
+    """A function call, whole; `will_continue` and `partial_args` belong to a form that nobody asked for."""
+
+    id: str | None = None
+    name: str | None = None
+    args: msgspec.Raw = msgspec.Raw()
+    partial_args: list[Any] | None = None
+    will_continue: bool | None = None
+
+    @property
+    def is_piece(self) -> bool:
+        """Whether more of the call is to follow, or this is such a sequel."""
+        return bool(self.will_continue) or self.partial_args is not None
+
+
+class Part(msgspec.Struct, rename="camel"):
+    """A piece of the answer; what is neither text nor a function call has no fields here."""
+
+    text: str | None = None
+    thought: bool | None = None
+    thought_signature: str | None = None
+    function_call: FunctionCall | None = None
+
+
+class Content(msgspec.Struct, rename="camel"):
+    """The pieces, in order."""
+
+    parts: list[msgspec.Raw] | None = None
+
+
+class Candidate(msgspec.Struct, rename="camel"):
+    """One of the answers; this library asks for one."""
+
+    index: int | None = None
+    content: Content | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+
+
+class PromptFeedback(msgspec.Struct, rename="camel"):
+    """The provider's judgement of the prompt."""
+
+    block_reason: str | None = None
+    block_reason_message: str | None = None
+
+
+class UsageMetadata(msgspec.Struct, rename="camel"):
+    """Consumption since the beginning of the response, as the endpoint counts it."""
+
+    prompt_token_count: int | None = None
+    tool_use_prompt_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    candidates_token_count: int | None = None
+    thoughts_token_count: int | None = None
+
+    def to_usage(self) -> Usage:
+        """The same as usage of one request: thoughts are output, and results of the server's tools input."""
+        thoughts = self.thoughts_token_count or 0
+        return Usage(
+            requests=1,
+            input_tokens=total_count(self.prompt_token_count or 0, self.tool_use_prompt_token_count or 0),
+            output_tokens=total_count(self.candidates_token_count or 0, thoughts),
+            cache_read_tokens=self.cached_content_token_count or 0,
+            reasoning_tokens=thoughts,
+        )
+
+
+class Chunk(msgspec.Struct, rename="camel"):
+    """One event of a stream, or a whole answer, or an error in place of either."""
+
+    candidates: list[Candidate] | None = None
+    prompt_feedback: PromptFeedback | None = None
+    usage_metadata: UsageMetadata | None = None
+    response_id: str | None = None
+    model_version: str | None = None
+    error: msgspec.Raw = msgspec.Raw()
+
+
+_FINISH_REASONS: Mapping[str, FinishReason] = MappingProxyType(
+    {
+        "STOP": "stop",
+        "MAX_TOKENS": "length",
+        "CONTINUATION": "length",
+        "BLOCKLIST": "content_filter",
+        "ESCALATION": "content_filter",
+        "IMAGE_OTHER": "content_filter",
+        "IMAGE_PROHIBITED_CONTENT": "content_filter",
+        "IMAGE_RECITATION": "content_filter",
+        "IMAGE_SAFETY": "content_filter",
+        "LANGUAGE": "content_filter",
+        "MODEL_ARMOR": "content_filter",
+        "PROHIBITED_CONTENT": "content_filter",
+        "RECITATION": "content_filter",
+        "SAFETY": "content_filter",
+        "SPII": "content_filter",
+    }
+)
+
+# Whether the same request may succeed later. What the model wrote wrongly it may write rightly when it is
+# sampled again; a missing signature is missing in every request, and an account stays closed.
+_FAILURES: Mapping[str, bool] = MappingProxyType(
+    {
+        "MALFORMED_FUNCTION_CALL": True,
+        "MALFORMED_RESPONSE": True,
+        "MISSING_THOUGHT_SIGNATURE": False,
+        "PUP_LIMITED_DISABLED": False,
+        "TOO_MANY_TOOL_CALLS": True,
+        "UNEXPECTED_TOOL_CALL": True,
+    }
+)
+
+
+def normalized_reason(reason: str, *, has_calls: bool) -> FinishReason:
+    """The finish reason in the library's words; an ordinary end after function calls is `tool_calls`.
+
+    Args:
+        reason: The provider's word.
+        has_calls: Whether the response holds function calls.
+    """
+    normalized = _FINISH_REASONS.get(reason, "other")
+    return "tool_calls" if has_calls and normalized in ("stop", "other") else normalized
+
+
+def failed_response(reason: str, message: str | None) -> ResponseFailed | None:
+    """The failure that a finish reason stands for; None when it stands for none.
+
+    Args:
+        reason: The provider's word.
+        message: What the provider says about it.
+    """
+    if reason not in _FAILURES:
+        return None
+    return ResponseFailed(
+        message=_explained(f"The provider ended the response with the finish reason {reason}", message),
+        error_type=reason,
+        is_transient=_FAILURES[reason],
+    )
+
+
+def blocked_prompt(reason: str, message: str | None) -> ResponseFailed:
+    """The failure of a request whose prompt was blocked.
+
+    Args:
+        reason: The provider's word.
+        message: What the provider says about it.
+    """
+    said = _explained(f"The provider blocked the prompt: {excerpt(reason, limit=100)}", message)
+    return ResponseFailed(message=said, error_type=excerpt(reason, limit=100))
+
+
+def _explained(sentence: str, message: str | None) -> str:
+    return f"{sentence}: {excerpt(message)}" if message else f"{sentence}."
+
+
+_TEXT_FIELDS = ({"text"}, {"text", "thought"})
+
+
+class PartRecord:
+    """The parts of one response."""
+
+    def __init__(self) -> None:
+        self._parts: list[msgspec.Raw] = []
+        self._is_signed = False
+
+    def add(self, raw: msgspec.Raw, part: Part) -> None:
+        """Take in the next part.
+
+        Args:
+            raw: The part as it came.
+            part: The same part, decoded.
+        """
+        self._parts.append(raw)
+        self._is_signed = self._is_signed or bool(part.thought_signature)
+
+    def provider_content(self) -> ProviderContent | None:
+        """The response in the provider's own form; None when no part is signed."""
+        if not self._is_signed:
+            return None
+        items: list[dict[str, Any]] = []
+        texts: list[str] = []  # of the last item, where it is a text and goes on
+        for raw in self._parts:
+            part = cast("dict[str, Any]", msgspec.json.decode(raw))
+            if items and _is_more_text(items[-1], part):
+                texts = texts or [items[-1]["text"]]
+                texts.append(part["text"])
+                continue
+            _join(items, texts)
+            texts = []
+            items.append(part)
+        _join(items, texts)
+        return ProviderContent(protocol=PROTOCOL, items=tuple(items))
+
+
+def _join(items: list[dict[str, Any]], texts: list[str]) -> None:
+    if texts:
+        items[-1]["text"] = "".join(texts)
+
+
+def _is_more_text(former: dict[str, Any], part: dict[str, Any]) -> bool:
+    return (
+        part.keys() in _TEXT_FIELDS
+        and former.keys() == part.keys()
+        and former.get("thought") == part.get("thought")
+        and isinstance(former["text"], str)
+        and isinstance(part["text"], str)
+    )
+
 
 _COMPLAINT = "The response holds what is not a chunk of a Gemini answer"
 

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Iterable, Set
 from typing import Literal, TypeAlias
 
-from ..types.content import (
+from ..types.messages import (
     AudioUrl,
     BinaryContent,
     DocumentUrl,
@@ -16,18 +16,6 @@ from ..types.content import (
     VideoUrl,
 )
 from .redaction import excerpt
-
-__all__ = [
-    "WEB_SCHEMES",
-    "MediaKind",
-    "bare_media_type",
-    "data_url",
-    "describe_media",
-    "document_name",
-    "has_scheme",
-    "is_all_text",
-    "media_kind",
-]
 
 WEB_SCHEMES = frozenset({"http", "https"})
 """The schemes of URLs that every provider fetches itself."""

@@ -1,14 +1,138 @@
 """The codec of OpenAI Chat Completions, which most compatible servers speak."""
 
-from ..types.content import MultimodalContent
-from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
-from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
-from .openai_chat_assistant import PROTOCOL
-from .openai_chat_content import find_refusal
-from .openai_chat_request import encode_body
-from .openai_chat_response import ChatResponseDecoder
+from typing import Any
 
-__all__ = ["OpenAIChatCodec", "create_codec"]
+from ..types.messages import (
+    AssistantMessage,
+    MultimodalContent,
+    ToolDefinition,
+    ToolResult,
+    ToolResultsMessage,
+    UserContent,
+    UserMessage,
+)
+from ..types.model import (
+    ModelCapabilities,
+    ModelEvent,
+    ModelRequest,
+    NamedToolChoice,
+    OpenAIChatSettings,
+    ResponseFormat,
+)
+from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from .media import describe_media
+from .openai_chat_content import (
+    PROTOCOL,
+    encode_assistant_message,
+    encode_media,
+    encode_user_content,
+    find_refusal,
+)
+from .openai_chat_response import ChatResponseDecoder
+from .request_json import check_tool_choice, request_json
+from .strict_schema import is_strict_schema
+from .transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
+
+_RESERVED = frozenset({"messages", "model", "n", "response_format", "tool_choice", "tools"})
+
+
+def encode_body(request: ModelRequest, *, model_name: str) -> bytes:
+    """The body of a Chat Completions request.
+
+    Args:
+        request: The request.
+        model_name: The model's name at the endpoint.
+
+    Raises:
+        ConfigurationError: A setting has a bad value or a name that only the library writes, the request
+            demands the call of a tool that it does not offer, or it holds content that the protocol cannot
+            carry.
+    """
+    body: dict[str, Any] = {"model": model_name, "stream": True, "stream_options": {"include_usage": True}}
+    refuse_reserved_settings(request.settings, _RESERVED)
+    body |= checked_settings(request.settings, OpenAIChatSettings)
+    replays_reasoning = body.pop("replay_reasoning", False)
+    if not request.tools:
+        body.pop("parallel_tool_calls", None)  # refused where there are no tools to call
+    body |= _encode_tools(request)
+    if request.response_format is not None:
+        body["response_format"] = _encode_response_format(request.response_format)
+    body["messages"] = _encode_messages(request, replays_reasoning=replays_reasoning)
+    body = merge_extra_body(body, request.settings)
+    if body["stream"] is False:
+        body.pop("stream_options", None)  # refused where nothing is streamed
+    return request_json(body)
+
+
+def _encode_tools(request: ModelRequest) -> dict[str, Any]:
+    check_tool_choice(request)
+    if not request.tools:
+        return {}
+    choice = request.tool_choice
+    tools: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
+    if isinstance(choice, NamedToolChoice):
+        return tools | {"tool_choice": {"type": "function", "function": {"name": choice.name}}}
+    # "auto" is every server's default, and some refuse to be told so.
+    return tools if choice == "auto" else tools | {"tool_choice": choice}
+
+
+def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def _encode_response_format(response_format: ResponseFormat) -> dict[str, Any]:
+    schema = response_format.schema
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": response_format.name, "schema": schema, "strict": is_strict_schema(schema)},
+    }
+
+
+def _encode_messages(request: ModelRequest, *, replays_reasoning: bool) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    if request.system_prompt:
+        messages.append({"role": "system", "content": request.system_prompt})
+    for message in request.messages:
+        match message:
+            case UserMessage():
+                messages.append({"role": "user", "content": encode_user_content(message.content)})
+            case AssistantMessage():
+                messages.append(encode_assistant_message(message, replays_reasoning=replays_reasoning))
+            case ToolResultsMessage():
+                messages.extend(_encode_tool_results(message))
+    return messages
+
+
+def _encode_tool_results(message: ToolResultsMessage) -> list[dict[str, Any]]:
+    """One message per result and, where results hold media, a user message with these in the same order.
+
+    Tool messages carry text alone in this protocol, and nothing may stand between them.
+    """
+    encoded: list[dict[str, Any]] = []
+    attachments: list[dict[str, Any]] = []
+    for result in message.results:
+        encoded.append(_encode_tool_result(result, attachments))
+    if attachments:
+        encoded.append({"role": "user", "content": attachments})
+    return encoded
+
+
+def _encode_tool_result(result: ToolResult, attachments: list[dict[str, Any]]) -> dict[str, Any]:
+    texts = [_project_item(item, result, attachments) for item in result.content]
+    return {"role": "tool", "tool_call_id": result.call_id, "content": "\n".join(texts)}
+
+
+def _project_item(item: UserContent, result: ToolResult, attachments: list[dict[str, Any]]) -> str:
+    if isinstance(item, str):
+        return item
+    part = encode_media(item)
+    if part is None:
+        return f"[{describe_media(item)}; it cannot be shown to this model]"
+    title = f"[{describe_media(item)}; result of {result.name}, call {result.call_id}]"
+    attachments += [{"type": "text", "text": title}, part]
+    return f"[{describe_media(item)}; shown in the next message]"
+
 
 _HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
 
@@ -43,5 +167,5 @@ class OpenAIChatCodec:
 
 
 def create_codec() -> OpenAIChatCodec:
-    """The codec of this protocol; see `models.codecs`."""
+    """The codec of this protocol; see `models.providers`."""
     return OpenAIChatCodec()

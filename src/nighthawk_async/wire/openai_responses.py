@@ -4,15 +4,147 @@ Not a client of the provider's memory: every request holds the whole conversatio
 to store nothing unless the setting `store` says so.
 """
 
-from ..types.content import MultimodalContent
-from ..types.model import ModelCapabilities, ModelEvent, ModelRequest
-from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
-from .openai_responses_content import find_refusal
-from .openai_responses_input import PROTOCOL
-from .openai_responses_request import encode_body
-from .openai_responses_response import ResponsesDecoder
+from collections.abc import Mapping
+from typing import Any, cast
 
-__all__ = ["OpenAIResponsesCodec", "create_codec"]
+from ..errors import ConfigurationError
+from ..types.messages import MultimodalContent, ToolDefinition
+from ..types.model import (
+    ModelCapabilities,
+    ModelEvent,
+    ModelRequest,
+    NamedToolChoice,
+    OpenAIResponsesSettings,
+    ResponseFormat,
+    ToolChoice,
+)
+from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from .openai_responses_input import PROTOCOL, encode_input, find_refusal
+from .openai_responses_response import ResponsesDecoder
+from .request_json import check_tool_choice, request_json
+from .strict_schema import is_strict_schema
+from .transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
+
+# A stored conversation that the provider continues would hold every message twice.
+_RESERVED = frozenset(
+    {"conversation", "input", "instructions", "model", "previous_response_id", "tool_choice", "tools"}
+)
+_MISSING = frozenset({"seed", "stop"})
+_ENCRYPTED_REASONING = "reasoning.encrypted_content"
+
+
+def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCapabilities) -> bytes:
+    """The body of a Responses request.
+
+    Args:
+        request: The request.
+        model_name: The model's name at the endpoint.
+        capabilities: Tells whether the model reasons.
+
+    Raises:
+        ConfigurationError: A setting is bad, not JSON, unknown to the protocol or has a name that only the
+            library writes, the request demands a tool call without offering the tool, or it holds content
+            that the protocol cannot carry.
+    """
+    refuse_reserved_settings(request.settings, _RESERVED)
+    refuse_settings(request.settings, _MISSING, protocol="OpenAI Responses")
+    settings = checked_settings(request.settings, OpenAIResponsesSettings)
+    body: dict[str, Any] = {"model": model_name, "stream": True, "store": False}
+    body |= _encode_settings(settings, request.response_format)
+    # What `extra_body` says about it counts as well, since it has the last word.
+    is_stored = merge_extra_body({"store": body["store"]}, request.settings)["store"] is True
+    if not is_stored and _reasons(settings, capabilities):
+        body["include"] = _with_encrypted_reasoning(body.get("include"))
+    if request.system_prompt:
+        body["instructions"] = request.system_prompt
+    body |= _encode_tools(request)
+    body["input"] = encode_input(request.messages, is_stored=is_stored)
+    return request_json(merge_extra_body(body, request.settings))
+
+
+def _encode_settings(settings: Mapping[str, Any], response_format: ResponseFormat | None) -> dict[str, Any]:
+    """The settings by the protocol's names; those that the library does not know keep theirs."""
+    body = dict(settings)
+    reasoning = _object_setting(body, "reasoning")
+    text = _object_setting(body, "text")
+    if "format" in text:
+        raise ConfigurationError("Model setting 'text.format' is written by the library; leave it out.")
+    _move(body, "max_tokens", body, "max_output_tokens")
+    _move(body, "reasoning_effort", reasoning, "effort")
+    _move(body, "reasoning_summary", reasoning, "summary")
+    _move(body, "verbosity", text, "verbosity")
+    if response_format is not None:
+        text["format"] = _encode_response_format(response_format)
+    for name, value in (("reasoning", reasoning), ("text", text)):
+        if value:
+            body[name] = value
+    return body
+
+
+def _object_setting(body: dict[str, Any], name: str) -> dict[str, Any]:
+    """One of the protocol's own objects, given as a setting by its own name, taken out of the body."""
+    value: object = body.pop(name, {})
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"Model setting {name!r} must be a mapping, not {type(value).__name__}.")
+    return dict(cast("Mapping[str, Any]", value))
+
+
+def _move(source: dict[str, Any], name: str, target: dict[str, Any], name_there: str) -> None:
+    if name in source:
+        target[name_there] = source.pop(name)
+
+
+def _reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> bool:
+    """Whether the model is known to reason, or asked to.
+
+    Models that do not reason refuse a request for encrypted reasoning with status 400.
+    """
+    is_asked = settings.get("reasoning_effort", "none") != "none" or "reasoning_summary" in settings
+    return is_asked or capabilities.reasoning
+
+
+def _with_encrypted_reasoning(include: object) -> list[Any]:
+    """Return the `include` list, with encrypted reasoning in it: it comes back in no other way."""
+    if include is not None and not isinstance(include, list | tuple):
+        raise ConfigurationError(f"Model setting 'include' must be a list, not {type(include).__name__}.")
+    wanted = [] if include is None else list(cast("list[Any]", include))
+    return wanted if _ENCRYPTED_REASONING in wanted else [*wanted, _ENCRYPTED_REASONING]
+
+
+def _encode_tools(request: ModelRequest) -> dict[str, Any]:
+    check_tool_choice(request)
+    choice = request.tool_choice
+    if not request.tools:
+        return {}
+    tools: dict[str, Any] = {"tools": [_encode_tool(tool) for tool in request.tools]}
+    # "auto" is every server's default, and some refuse to be told so.
+    return tools if choice == "auto" else tools | {"tool_choice": _encode_tool_choice(choice)}
+
+
+def _encode_tool_choice(choice: ToolChoice) -> str | dict[str, Any]:
+    return {"type": "function", "name": choice.name} if isinstance(choice, NamedToolChoice) else choice
+
+
+def _encode_tool(tool: ToolDefinition) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        # This protocol is strict unless told otherwise, and refuses schemas that are not.
+        "strict": is_strict_schema(tool.parameters),
+    }
+
+
+def _encode_response_format(response_format: ResponseFormat) -> dict[str, Any]:
+    schema = response_format.schema
+    return {
+        "type": "json_schema",
+        "name": response_format.name,
+        "schema": schema,
+        "strict": is_strict_schema(schema),
+    }
+
 
 _HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
 
@@ -47,5 +179,5 @@ class OpenAIResponsesCodec:
 
 
 def create_codec() -> OpenAIResponsesCodec:
-    """The codec of this protocol; see `models.codecs`."""
+    """The codec of this protocol; see `models.providers`."""
     return OpenAIResponsesCodec()

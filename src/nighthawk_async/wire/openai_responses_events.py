@@ -1,33 +1,237 @@
-"""The wire shapes of Responses answers.
+"""The wire shapes of Responses answers, and their function calls from the first sign to completion.
 
 One shape serves every event of a stream. Fields that this library does not use are left out and ignored;
 every field may be missing or null, since some server leaves it out. What stands in a field of many forms
 stays raw until its form is known.
 
 Source: `response_stream_event.py`, `response.py` and `response_output_item.py` of the official SDK.
+
+Unlike Chat Completions, this protocol says when a call is done. The rules are these.
+
+- A call that is said to be done is complete. Where only its arguments are said to be done, they must be
+  closed as a JSON object that holds something: a server also says so of arguments that its length limit cut
+  off, and of `{}` where none had come yet.
+- A call that was never said to be done is complete when the response as a whole is, and its arguments are
+  closed. It is dropped where the response was cut off, and so is a call that is said to be incomplete.
+- Completed calls are handed out in the order in which they were started.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
 
 from ..errors import ModelProtocolError
+from ..types.messages import ToolCall
+from ..types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
 from ..types.usage import Usage
 from .redaction import excerpt
-from .response_json import NOT_JSON, is_something
+from .response_json import NOT_JSON, JsonObjectScanner, is_something, new_call_id
 
-__all__ = [
-    "COMPLAINT",
-    "Envelope",
-    "Event",
-    "Item",
-    "Part",
-    "Response",
-    "arguments_text",
-    "decode_as",
-    "text_parts",
-]
+_BEGINNING_CHARACTERS = 3  # enough to tell an empty object from all others
+
+
+@dataclass(slots=True)
+class _Streamed:
+    """The arguments that came in fragments. Joining them takes time, so it is done once they are needed."""
+
+    fragments: list[str] = field(default_factory=list[str])
+    characters: int = 0
+    scanner: JsonObjectScanner = field(default_factory=JsonObjectScanner)
+    beginning: str = ""
+
+    def add(self, text: str) -> None:
+        self.fragments.append(text)
+        self.characters += len(text)
+        self.scanner.feed(text)
+        if len(self.beginning) < _BEGINNING_CHARACTERS:
+            self.beginning += "".join(text.split())[:_BEGINNING_CHARACTERS]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether they are, as far as their brackets tell, a whole JSON object."""
+        return self.scanner.is_complete
+
+    @property
+    def is_empty_object(self) -> bool:
+        return self.beginning == "{}"
+
+    def text(self, fragments: int | None = None) -> str:
+        """All of them, or the first fragments."""
+        return "".join(self.fragments if fragments is None else islice(self.fragments, fragments))
+
+    def missing_in(self, whole: str) -> str:
+        """Return the rest of a text that begins with them."""
+        if len(whole) <= self.characters:
+            return ""
+        text = self.text()
+        return whole[len(text) :] if whole.startswith(text) else ""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class FunctionCall:
+    """A call whose parts are arriving. `completed` is what was handed out.
+
+    `undecided` are arguments that were said to be done and may have been cut off all the same: a text, or how
+    many of the streamed fragments they were.
+    """
+
+    position: int
+    id: str = ""
+    name: str = ""
+    streamed: _Streamed = field(default_factory=_Streamed)
+    arguments: str | None = None
+    undecided: str | int = 0
+    is_announced: bool = False
+    is_dropped: bool = False
+    completed: ToolCall | None = None
+
+    @property
+    def said_arguments(self) -> str | None:
+        """The arguments that the server said were all; None when it did not say so."""
+        if self.arguments is not None:
+            return self.arguments
+        said = self.undecided if isinstance(self.undecided, str) else self.streamed.text(self.undecided)
+        return said or None
+
+
+class FunctionCalls:
+    """The calls of one response.
+
+    Args:
+        new_id: Makes an id, unique in every conversation, for a call that came without one.
+    """
+
+    def __init__(self, new_id: Callable[[], str] | None = None) -> None:
+        self._new_id = new_id or new_call_id
+        self._calls: list[FunctionCall] = []
+        self._ids: set[str] = set()
+        self._handed_out = 0
+
+    @property
+    def has_completed(self) -> bool:
+        """Whether a call was handed out as complete."""
+        return any(call.completed for call in self._calls)
+
+    @property
+    def waiting(self) -> int:
+        """The number of calls that have begun and were not emitted."""
+        return len(self._calls) - self._handed_out
+
+    def begin(self) -> FunctionCall:
+        """A new call, of which nothing is known yet."""
+        call = FunctionCall(position=len(self._calls))
+        self._calls.append(call)
+        return call
+
+    def describe(self, call: FunctionCall, *, id: str, name: str) -> list[ModelEvent]:
+        """Take in what a call is called, where that is new; empty texts stand for what was not said."""
+        if id and not call.id:
+            # Results are told apart by their call's id, so no two calls may have the same.
+            call.id = id if id not in self._ids else self._new_id()
+            self._ids.add(call.id)
+        call.name = call.name or name
+        return self._announce(call) + self._hand_out()
+
+    def add(self, call: FunctionCall, text: str) -> list[ModelEvent]:
+        """Take in more of a call's arguments; once they are complete, nothing more belongs to them."""
+        if call.arguments is not None or not text:
+            return []
+        call.streamed.add(text)
+        if call.is_announced:
+            return [ToolCallArgumentsDelta(index=call.position, fragment=text)]
+        return []
+
+    def conclude(self, call: FunctionCall, arguments: str, *, is_call_done: bool) -> list[ModelEvent]:
+        """Take note that a call's arguments are done.
+
+        Args:
+            call: The call.
+            arguments: All of them, as the server repeats them; they may be empty when it does not.
+            is_call_done: Whether the call itself is said to be done.
+        """
+        if call.arguments is not None or call.is_dropped:
+            return []
+        streamed = call.streamed
+        is_closed = _is_closed(arguments)
+        if is_closed or (arguments and not streamed.is_closed):
+            events = self.add(call, streamed.missing_in(arguments))
+            if is_call_done or (is_closed and not _is_empty(arguments)):
+                call.arguments = arguments
+            else:
+                call.undecided = arguments
+            return events + self._hand_out()
+        if is_call_done or (streamed.is_closed and not streamed.is_empty_object):
+            call.arguments = streamed.text()
+        else:
+            call.undecided = len(streamed.fragments)
+        return self._hand_out()
+
+    def drop(self, call: FunctionCall) -> list[ModelEvent]:
+        """Take note that a call was cut off."""
+        call.is_dropped = call.completed is None
+        return self._hand_out()
+
+    def finish(self, *, is_cut_off: bool) -> list[ModelEvent]:
+        """Take note that the response is finished.
+
+        Args:
+            is_cut_off: Whether it was stopped on its way.
+
+        Raises:
+            ModelProtocolError: A complete call has no name.
+        """
+        events: list[ModelEvent] = []
+        for call in self._calls:
+            if call.arguments is None and not is_cut_off:
+                call.arguments = call.said_arguments or (
+                    call.streamed.text() if call.streamed.is_closed else None
+                )
+            if call.arguments is None:
+                call.is_dropped = True
+            elif not call.is_dropped:
+                if not call.name:
+                    raise ModelProtocolError("The response holds a function call without a name.")
+                events += self.describe(call, id=call.id or self._new_id(), name=call.name)
+        return events + self._hand_out()
+
+    def _announce(self, call: FunctionCall) -> list[ModelEvent]:
+        if call.is_announced or not (call.id and call.name):
+            return []
+        call.is_announced = True
+        started = ToolCallStarted(index=call.position, id=call.id, name=call.name)
+        if not call.streamed.fragments:
+            return [started]
+        return [started, ToolCallArgumentsDelta(index=call.position, fragment=call.streamed.text())]
+
+    def _hand_out(self) -> list[ModelEvent]:
+        """Hand out every call that is complete and whose predecessors were handed out or dropped."""
+        events: list[ModelEvent] = []
+        while self._handed_out < len(self._calls):
+            call = self._calls[self._handed_out]
+            if not call.is_dropped:
+                if call.arguments is None or not call.is_announced:
+                    break
+                arguments = call.arguments if call.arguments.strip() else "{}"
+                call.completed = ToolCall(id=call.id, name=call.name, arguments=arguments)
+                events.append(ToolCallCompleted(index=call.position, call=call.completed))
+            self._handed_out += 1
+        return events
+
+
+def _is_closed(arguments: str) -> bool:
+    """Whether the text is, as far as its brackets tell, a whole JSON object."""
+    scanner = JsonObjectScanner()
+    scanner.feed(arguments)
+    return scanner.is_complete
+
+
+def _is_empty(arguments: str) -> bool:
+    return "".join(arguments.split()) == "{}"
+
 
 COMPLAINT = "The response holds what the Responses protocol does not know"
 """The beginning of the error about what is no part of such an answer."""

@@ -12,11 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from ..types.messages import ProviderContent
-from .openai_responses_calls import FunctionCall
-from .openai_responses_events import Item, arguments_text
+from .openai_responses_events import FunctionCall, Item, arguments_text
 from .openai_responses_input import PROTOCOL
-
-__all__ = ["OutputItem", "OutputItems", "StreamedPart"]
 
 
 @dataclass(slots=True, eq=False)

@@ -17,8 +17,6 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["RateLimit", "RateLimitKind", "read_rate_limits"]
-
 RateLimitKind: TypeAlias = Literal["requests", "tokens", "input-tokens", "output-tokens"]
 """What a rate limit counts."""
 

@@ -7,8 +7,6 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from ..secret_names import is_secret_field, is_secret_name
 
-__all__ = ["credential_forms", "excerpt", "find_secrets", "is_secret_name", "redact"]
-
 MAX_EXCERPT_CHARACTERS = 500
 
 _MIN_SECRET_CHARACTERS = 4

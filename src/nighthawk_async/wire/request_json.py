@@ -9,9 +9,27 @@ from typing import Any, cast
 import msgspec
 
 from ..errors import ConfigurationError
+from ..types.model import ModelRequest, NamedToolChoice
 from .response_json import NOT_JSON, decode_json
 
-__all__ = ["arguments_object", "request_json", "valid_arguments"]
+NO_TEXT = "[no text]"
+"""Stands for a text that is empty, where the endpoint refuses an empty one."""
+
+
+def check_tool_choice(request: ModelRequest) -> None:
+    """Refuse a request that demands a call which its tools do not allow.
+
+    Args:
+        request: The request.
+
+    Raises:
+        ConfigurationError: It demands a call and offers no tool, or not the one that it demands.
+    """
+    choice = request.tool_choice
+    if not request.tools and choice not in ("auto", "none"):
+        raise ConfigurationError("The request demands a tool call but offers no tool.")
+    if isinstance(choice, NamedToolChoice) and all(tool.name != choice.name for tool in request.tools):
+        raise ConfigurationError(f"The request demands the tool {choice.name!r} but does not offer it.")
 
 
 def request_json(body: Mapping[str, Any]) -> bytes:

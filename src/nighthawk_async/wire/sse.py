@@ -11,8 +11,6 @@ import msgspec
 
 from ..errors import ModelProtocolError
 
-__all__ = ["ServerSentEvent", "ServerSentEventDecoder"]
-
 DEFAULT_MAX_EVENT_BYTES = 32 * 1024 * 1024
 
 _MAX_STRAY_BYTES = 4 * 1024

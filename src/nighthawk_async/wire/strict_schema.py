@@ -11,8 +11,6 @@ stands alone. What counts against its limits of size is not said to the letter, 
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeGuard, cast
 
-__all__ = ["is_strict_schema"]
-
 _Schema = Mapping[str, Any]
 
 _ANNOTATIONS = frozenset({"title", "description"})

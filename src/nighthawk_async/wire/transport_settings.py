@@ -1,11 +1,16 @@
-"""Model settings that control the transport and never reach a request's body."""
+"""Checks of model settings: those a protocol knows, and those that control the transport alone.
 
-from collections.abc import Mapping
+The latter never reach a request's body.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from math import isfinite
 from typing import Any, cast
 
-from ..errors import ConfigurationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-__all__ = ["TRANSPORT_SETTINGS", "merge_extra_body"]
+from ..errors import ConfigurationError
 
 TRANSPORT_SETTINGS = frozenset(
     {
@@ -57,3 +62,110 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
         else:
             merged[name] = value
     return merged
+
+
+_OPEN = ConfigDict(extra="allow", hide_input_in_errors=True)
+
+
+def checked_settings(settings: Mapping[str, Any], form: type[Any]) -> dict[str, Any]:
+    """The settings that concern a request's body, those that are None left out.
+
+    Settings that the form does not name come through as they are. So does `stop`, without empty texts: at
+    such a text some endpoints would end every response at once, and others refuse it.
+
+    Args:
+        settings: All settings of a request.
+        form: The typed dictionary of the protocol, of `types.model`.
+
+    Raises:
+        ConfigurationError: A setting has a bad value, or `extra_body` one that JSON cannot write; the message
+            names the setting and does not show the value.
+    """
+    _refuse_what_json_lacks({"extra_body": settings.get("extra_body")})
+    relevant = {
+        name: value
+        for name, value in settings.items()
+        if name not in TRANSPORT_SETTINGS and value is not None
+    }
+    if not relevant:
+        return {}
+    _refuse_what_json_lacks(relevant)
+    try:
+        checked = _adapter(form).validate_python(relevant)
+    except ValidationError as error:
+        faults = [f"{'.'.join(map(str, each['loc']))!r}: {each['msg']}" for each in error.errors()]
+        raise ConfigurationError(f"Bad model setting {'; '.join(faults)}.") from None
+    return _without_empty_stop(cast("dict[str, Any]", checked))
+
+
+def refuse_settings(settings: Mapping[str, Any], names: frozenset[str], *, protocol: str) -> None:
+    """Refuse settings that a protocol has no word for.
+
+    Args:
+        settings: Settings of a request.
+        names: The settings that the protocol lacks.
+        protocol: What to call the protocol.
+
+    Raises:
+        ConfigurationError: One of them is set.
+    """
+    for name in sorted(names):
+        if settings.get(name) not in (None, "", [], ()):
+            raise ConfigurationError(
+                f"The {protocol} protocol has no setting {name!r}; leave it out, or pass what the endpoint "
+                "understands in its place through extra_body."
+            )
+
+
+def refuse_reserved_settings(settings: Mapping[str, Any], names: frozenset[str]) -> None:
+    """Refuse settings whose names belong to parts of the body that only the library writes.
+
+    Args:
+        settings: Settings of a request.
+        names: The names of those parts.
+
+    Raises:
+        ConfigurationError: One of them is there.
+    """
+    for name in sorted(names & settings.keys()):
+        raise ConfigurationError(
+            f"Model setting {name!r} is written by the library; leave it out, or give it through extra_body."
+        )
+
+
+@cache
+def _adapter(form: type[Any]) -> TypeAdapter[Any]:
+    """The checker of a form, which takes milliseconds to build."""
+    return TypeAdapter(with_config(_OPEN)(form))
+
+
+def _refuse_what_json_lacks(settings: Mapping[str, Any]) -> None:
+    """Refuse numbers that JSON cannot write: they would travel as null, and so as the endpoint's default."""
+    for name, value in settings.items():
+        try:
+            is_writable = all(map(isfinite, _floats_in(value)))
+        except RecursionError:
+            raise ConfigurationError(f"Bad model setting {name!r}: it is nested too deeply.") from None
+        if not is_writable:
+            raise ConfigurationError(f"Bad model setting {name!r}: it holds a number that is not finite.")
+
+
+def _floats_in(value: object) -> Iterator[float]:
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, Mapping):
+        for each in cast("Mapping[object, object]", value).values():
+            yield from _floats_in(each)
+    elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        for each in cast("Sequence[object]", value):
+            yield from _floats_in(each)
+
+
+def _without_empty_stop(settings: dict[str, Any]) -> dict[str, Any]:
+    if "stop" not in settings:
+        return settings
+    stop: str | Sequence[str] = settings["stop"]
+    texts = stop if isinstance(stop, str) else [text for text in stop if text]
+    if texts:
+        return settings | {"stop": texts}
+    return {name: value for name, value in settings.items() if name != "stop"}

@@ -19,8 +19,7 @@ from nighthawk_async.actors import (
     MailboxFullError,
     open_actor,
 )
-from nighthawk_async.actors.actor_life import ActorFigures, ActorLife
-from nighthawk_async.actors.actor_messages import ActorMessage
+from nighthawk_async.actors.actor_life import ActorFigures, ActorLife, ActorMessage
 from tests.unit.actors.actor_examples import Counter
 from tests.unit.actors.waiting_tasks import start
 

@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from nighthawk_async.actors.foreign_cancellation import (
+from nighthawk_async.actors.task_group import (
     ForeignCancellationError,
     is_cancelled,
     raising_foreign_cancellations,

@@ -23,8 +23,7 @@ from nighthawk_async.actors import (
     SupervisorStrategy,
     current_child,
 )
-from nighthawk_async.actors.restart import RestartLimit
-from nighthawk_async.actors.supervisor_child import ChildEnding
+from nighthawk_async.actors.supervisor_child import ChildEnding, RestartLimit
 from nighthawk_async.actors.supervisor_state import SupervisorState
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]

@@ -9,7 +9,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from nighthawk_async.actors import ActorEndedError, Restart, Supervisor
-from nighthawk_async.actors.foreign_cancellation import ForeignCancellationError
+from nighthawk_async.actors.task_group import ForeignCancellationError
 from tests.unit.actors.actor_examples import Counter
 from tests.unit.actors.waiting_tasks import start
 

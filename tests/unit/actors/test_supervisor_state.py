@@ -3,8 +3,13 @@
 import pytest
 
 from nighthawk_async.actors import Restart
-from nighthawk_async.actors.restart import RestartLimit
-from nighthawk_async.actors.supervisor_child import ChildEnding, ChildPhase, ChildRecord, ChildTable
+from nighthawk_async.actors.supervisor_child import (
+    ChildEnding,
+    ChildPhase,
+    ChildRecord,
+    ChildTable,
+    RestartLimit,
+)
 from nighthawk_async.actors.supervisor_state import SupervisorState, SupervisorStrategy
 
 FAILED = ChildEnding(kind="failed", error=ValueError())

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from nighthawk_async.asgi.request_ids import choose_request_id
+from nighthawk_async.asgi.protocol import choose_request_id
 from tests.unit.asgi.asgi_client import http_scope
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

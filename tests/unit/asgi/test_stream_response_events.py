@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nighthawk_async.asgi.event_stream_changes import events_between
 from nighthawk_async.asgi.event_stream_encoding import StreamEvent, encode_event, encode_lines
+from nighthawk_async.asgi.event_stream_live import events_between
 from nighthawk_async.observation import NodeWriter, find_node_writer
 from nighthawk_async.observe import NodeView, TaskTree, TranscriptPart
 from nighthawk_async.types.usage import Usage

@@ -10,8 +10,8 @@ from trio.testing import MockClock
 
 import nighthawk_async as nh
 from nighthawk_async.asgi.event_stream_encoding import StreamEvent
-from nighthawk_async.asgi.event_stream_keeping import KeptStreams
 from nighthawk_async.asgi.event_stream_live import LiveStream, parse_event_id
+from nighthawk_async.asgi.work import KeptStreams
 from tests.unit.asgi.asgi_client import Connection, get, http_scope, open_connection, open_lifespan
 from tests.unit.asgi.event_stream_reader import StreamReader
 from tests.unit.asgi.event_stream_scripts import Work, bare_app, read, served, wait_for_text, wait_until

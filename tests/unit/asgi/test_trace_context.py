@@ -6,7 +6,7 @@ import pytest
 from opentelemetry import baggage, trace
 from opentelemetry import context as otel_context
 
-from nighthawk_async.asgi.trace_context import continued_trace
+from nighthawk_async.asgi.serving import continued_trace
 from tests.unit.asgi.asgi_client import http_scope
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

@@ -13,8 +13,7 @@ from nighthawk_async.catalog.local import GGUF_FILE, LOCAL_MODELS
 from nighthawk_async.catalog.models import MODELS, UNKNOWN_MODEL, ModelFacts, find_model_facts
 from nighthawk_async.catalog.providers import PROVIDERS
 from nighthawk_async.configuration import DEFAULT_MODEL
-from nighthawk_async.types.model import ModelCapabilities
-from nighthawk_async.types.settings import ReasoningEffort
+from nighthawk_async.types.model import ModelCapabilities, ReasoningEffort
 
 ALL_CAPABILITIES = {
     **{facts.pattern: facts.capabilities for facts in MODELS},

@@ -22,8 +22,7 @@ from nighthawk_async.catalog.models import ModelFacts
 from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.cli.demo import run_demo
 from nighthawk_async.cli.demo_functions import Review, load_reviews
-from nighthawk_async.cli.demo_record import DemoRecord
-from nighthawk_async.cli.demo_view import DemoView, live_view
+from nighthawk_async.cli.demo_view import DemoRecord, DemoView, live_view
 from nighthawk_async.models.weights import PullProgress
 from nighthawk_async.prompt import tokens
 from nighthawk_async.testing import (

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nighthawk_async.cli.live_tree_changes import Changes, Tally
-from nighthawk_async.cli.live_tree_layout import Digests, rows_that_fit
-from nighthawk_async.cli.live_tree_picture import Figures, Picture, figures_line
-from nighthawk_async.cli.live_tree_screen import Screen
+from nighthawk_async.cli.live_tree import Changes, Tally
+from nighthawk_async.cli.live_tree_picture import Digests, Figures, Picture, figures_line, rows_that_fit
+from nighthawk_async.cli.live_tree_terminal import Screen
 from nighthawk_async.cli.live_tree_words import (
     cost_text,
     inputs_text,

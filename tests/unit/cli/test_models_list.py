@@ -64,7 +64,7 @@ def test_an_unknown_provider_is_refused_with_the_known_ones(capsys: Captured) ->
 
 def test_the_list_says_which_weights_are_here(capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not pulled" in output_of(["models", "list", "--provider", "local"], capsys)
-    monkeypatch.setattr("nighthawk_async.cli.model_list.are_weights_whole", lambda source, path: True)
+    monkeypatch.setattr("nighthawk_async.cli.models_commands.are_weights_whole", lambda source, path: True)
     row = output_of(["models", "list", "--provider", "local"], capsys).splitlines()[2]
     assert row.split()[:4] == ["smollm2-135m", "here", "98", "MB"]
 

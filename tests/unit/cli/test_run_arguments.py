@@ -5,7 +5,7 @@ from typing import Any, NotRequired, Unpack
 import pytest
 from typing_extensions import TypedDict
 
-from nighthawk_async.cli.run_arguments import ArgumentError, bind_arguments
+from nighthawk_async.cli.run_script import ArgumentError, bind_arguments
 
 
 class Options(TypedDict):

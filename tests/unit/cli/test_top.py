@@ -20,7 +20,7 @@ from nighthawk_async.asgi import Dashboard
 from nighthawk_async.asgi.dashboard.briefs import brief_node
 from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.cli.live_tree_picture import Picture
-from nighthawk_async.cli.top_app import TopApp
+from nighthawk_async.cli.top_app import TopApp, details_text
 from nighthawk_async.cli.top_client import (
     DashboardClient,
     DashboardError,
@@ -29,9 +29,7 @@ from nighthawk_async.cli.top_client import (
     checked_url,
 )
 from nighthawk_async.cli.top_command import _show  # pyright: ignore[reportPrivateUsage]
-from nighthawk_async.cli.top_details import details_text
-from nighthawk_async.cli.top_nodes import Nodes
-from nighthawk_async.cli.top_tree import TreeRows
+from nighthawk_async.cli.top_tree import Nodes, TreeRows
 from nighthawk_async.errors import ConfigurationError
 from nighthawk_async.observation import NodeWriter
 from nighthawk_async.observe import TaskTree, view_as_json

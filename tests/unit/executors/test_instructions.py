@@ -6,8 +6,8 @@ import pytest
 
 from nighthawk_async.errors import ExecutionError
 from nighthawk_async.executors.answer_form import AnswerForm
-from nighthawk_async.executors.instructions import answer_instructions, tool_instructions
 from nighthawk_async.executors.outcome_codec import answer_from_mapping
+from nighthawk_async.executors.step_prompt import answer_instructions, tool_instructions
 
 TEXT = {"type": "string"}
 

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, Field
 from typing_extensions import TypeAliasType, TypedDict
 
 import nighthawk_async as nh
-from nighthawk_async.executors import open_json
+from nighthawk_async.executors import partial_answer
 from nighthawk_async.executors.partial_answer import PartialAnswer
 from nighthawk_async.types.outcomes import OutcomeKind
 
@@ -235,7 +235,7 @@ def test_a_call_that_arrives_whole_is_shown_once() -> None:
 
 
 def test_nothing_is_decoded_while_nobody_wants_to_know(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_json, "from_json", pytest.fail)
+    monkeypatch.setattr(partial_answer, "from_json", pytest.fail)
     listeners = Heard()
     listeners.are_wanted = False
     answer = PartialAnswer(context({"a": str}), listeners)
@@ -251,14 +251,14 @@ def test_the_work_grows_like_the_length_of_the_answer(
     length: int, annotation: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded = 0
-    decode = open_json.from_json
+    decode = partial_answer.from_json
 
     def counted(text: str, **options: Any) -> object:
         nonlocal decoded
         decoded += len(text)
         return decode(text, **options)
 
-    monkeypatch.setattr(open_json, "from_json", counted)
+    monkeypatch.setattr(partial_answer, "from_json", counted)
     value = "x" * length if annotation is str else [1] * (length // 3)
     text = json.dumps({"kind": "pass", "bindings": {"a": value}})
     told = heard({"a": annotation}, pieces(text, 5), is_over=True).values

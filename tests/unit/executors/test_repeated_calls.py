@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 import nighthawk_async as nh
-from nighthawk_async.executors.repeated_calls import RepeatedCalls
+from nighthawk_async.executors.loop_guard import RepeatedCalls
 
 GUARD = nh.LoopGuard(warn_after=3, refuse_after=4, fail_after=6)
 

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from nighthawk_async.configuration import StepContextLimits
-from nighthawk_async.executors.result_room import ResultRoom
+from nighthawk_async.executors.toolbox import ResultRoom
 from nighthawk_async.prompt.tokens import TokenCounter
-from nighthawk_async.runtime.tool_outcome import ToolOutcome, ToolResultRenderingPolicy
-from nighthawk_async.types.content import ImageUrl
+from nighthawk_async.runtime.tool_calls import ToolOutcome, ToolResultRenderingPolicy
+from nighthawk_async.types.messages import ImageUrl
 from nighthawk_async.types.usage import Usage
 
 _COUNTER = TokenCounter.resolve(encoding_name="o200k_base", model_name="")

@@ -12,9 +12,14 @@ import pytest
 
 from nighthawk_async.catalog.local import LOCAL_MODELS
 from nighthawk_async.errors import ConfigurationError, UnknownModelError
-from nighthawk_async.models.local import LocalModel, create_local_model, require_local_extra
+from nighthawk_async.models.local import (
+    LocalModel,
+    LocalServer,
+    create_local_model,
+    open_local_server,
+    require_local_extra,
+)
 from nighthawk_async.models.local_process import LocalServerLaunch, available_processors
-from nighthawk_async.models.local_sharing import LocalServer, open_local_server
 from nighthawk_async.models.providers import create_model
 from nighthawk_async.ports import Model
 from nighthawk_async.testing import ModelReply, ModelServer

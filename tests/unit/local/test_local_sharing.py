@@ -11,8 +11,8 @@ import anyio.lowlevel
 import pytest
 
 from nighthawk_async.errors import ConfigurationError, ModelConnectionError
+from nighthawk_async.models.local import LocalServer, open_local_server
 from nighthawk_async.models.local_process import LocalServerLaunch
-from nighthawk_async.models.local_sharing import LocalServer, open_local_server
 
 pytestmark = pytest.mark.anyio
 

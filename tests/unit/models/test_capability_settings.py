@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.models.capability_settings import overridden_capabilities
+from nighthawk_async.models.time_limits import overridden_capabilities
 from nighthawk_async.types.model import ModelCapabilities, ModelPrice
 
 PRICE = ModelPrice(input=Decimal(3), output=Decimal(15), cache_read=Decimal("0.3"))

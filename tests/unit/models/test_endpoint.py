@@ -5,8 +5,14 @@ import pytest
 
 from nighthawk_async.catalog.providers import ACCOUNT_HEADERS, PROVIDERS
 from nighthawk_async.errors import ConfigurationError, ModelConnectionError
-from nighthawk_async.models.endpoint import Endpoint, check_header, name_error, parse_base_url
-from nighthawk_async.models.http_proxy import is_loopback, proxy_for
+from nighthawk_async.models.endpoint import (
+    Endpoint,
+    check_header,
+    is_loopback,
+    name_error,
+    parse_base_url,
+    proxy_for,
+)
 
 PROXIES = {"http": "http://proxy:1", "https": "http://proxy:2"}
 

@@ -5,20 +5,23 @@ import pytest
 
 from nighthawk_async.catalog.models import find_model_facts
 from nighthawk_async.errors import ConfigurationError, UnsupportedContentError
-from nighthawk_async.models.capability_settings import overridden_capabilities
 from nighthawk_async.models.fitting import fit_request
-from nighthawk_async.types.content import (
+from nighthawk_async.models.time_limits import overridden_capabilities
+from nighthawk_async.types.messages import (
+    AssistantMessage,
     AudioUrl,
     BinaryContent,
     DocumentUrl,
     ImageUrl,
     MultimodalContent,
+    ToolDefinition,
+    ToolResult,
+    ToolResultsMessage,
     UploadedFile,
+    UserMessage,
     VideoUrl,
 )
-from nighthawk_async.types.messages import AssistantMessage, ToolResult, ToolResultsMessage, UserMessage
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ResponseFormat
-from nighthawk_async.types.tools import ToolDefinition
 
 PLAIN = ModelCapabilities()
 LIMITED = ModelCapabilities(parallel_tool_calls=False, reasoning_with_tools=False, sampling=False)

@@ -4,9 +4,8 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from nighthawk_async.models.pacing import Pacer, Permit
+from nighthawk_async.models.pacing import Pacer, PacerStatistics, Permit
 from nighthawk_async.models.pacing_lane import Demand, PacingLimits
-from nighthawk_async.models.pacing_state import PacerStatistics
 
 pytestmark = pytest.mark.anyio
 

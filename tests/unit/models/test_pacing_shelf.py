@@ -1,6 +1,6 @@
 """The pacers of a run: the same one for the same key, and not more of them than are of use."""
 
-from nighthawk_async.models.pacing_shelf import PacerShelf
+from nighthawk_async.models.http_pool import PacerShelf
 
 
 def test_one_key_has_one_pacer_and_another_key_another() -> None:

@@ -13,11 +13,10 @@ from nighthawk_async.errors import (
     NighthawkError,
     UnknownModelError,
 )
-from nighthawk_async.models.codecs import create_codec
 from nighthawk_async.models.endpoint import Endpoint
 from nighthawk_async.models.http_model import HttpModel
-from nighthawk_async.models.providers import create_model
-from nighthawk_async.models.settings import TransportSettings
+from nighthawk_async.models.providers import create_codec, create_model
+from nighthawk_async.models.time_limits import TransportSettings
 from nighthawk_async.ports import Model
 from nighthawk_async.types.messages import UserMessage
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest

@@ -4,8 +4,7 @@ import anyio
 import pytest
 
 from nighthawk_async.errors import FirstEventTimeoutError, RequestTimeoutError
-from nighthawk_async.models.settings import TransportSettings
-from nighthawk_async.models.time_limits import TimeLimits
+from nighthawk_async.models.time_limits import TimeLimits, TransportSettings
 
 pytestmark = [pytest.mark.anyio, pytest.mark.virtual_time]
 

@@ -25,8 +25,7 @@ from nighthawk_async.prompt.annotations import (
     is_type_expression,
     written_type,
 )
-from nighthawk_async.prompt.callables import callable_line, describe_callable
-from nighthawk_async.prompt.signatures import find_signature, signature_text
+from nighthawk_async.prompt.callables import callable_line, describe_callable, find_signature, signature_text
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")

@@ -6,7 +6,7 @@ from collections import namedtuple
 import pytest
 
 from nighthawk_async.prompt.multimodal import as_user_content, is_hoistable, project_to_text
-from nighthawk_async.types.content import (
+from nighthawk_async.types.messages import (
     AudioUrl,
     BinaryContent,
     DocumentUrl,

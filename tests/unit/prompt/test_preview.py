@@ -27,7 +27,7 @@ from nighthawk_async.prompt import preview
 from nighthawk_async.prompt.containers import _take, to_bounded_value
 from nighthawk_async.prompt.preview import render_preview
 from nighthawk_async.prompt.tokens import TokenCounter
-from nighthawk_async.types.content import BinaryContent
+from nighthawk_async.types.messages import BinaryContent
 
 _STYLES: tuple[JsonRendererStyle, ...] = ("strict", "default", "detailed")
 _ROWS = [{"id": index, "name": f"row {index}", "tags": ["a", "b"]} for index in range(10_000)]

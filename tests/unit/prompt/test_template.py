@@ -3,9 +3,8 @@
 import pytest
 
 from nighthawk_async.configuration import DEFAULT_USER_PROMPT_TEMPLATE, StepPromptTemplates
-from nighthawk_async.prompt.summary import RenderedSection
-from nighthawk_async.prompt.template import render_system_prompt, render_user_prompt
-from nighthawk_async.types.content import ImageUrl
+from nighthawk_async.prompt.template import RenderedSection, render_system_prompt, render_user_prompt
+from nighthawk_async.types.messages import ImageUrl
 
 _EMPTY = RenderedSection(parts=())
 _IMAGE = ImageUrl(url="https://example.com/a.png")

@@ -11,10 +11,9 @@ import tiktoken
 import tiktoken.registry
 
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.prompt import tokenizer_files, tokens
+from nighthawk_async.prompt import tokens
 from nighthawk_async.prompt.token_estimate import estimate_tokens
-from nighthawk_async.prompt.tokenizer_files import load_offline_tokenizer
-from nighthawk_async.prompt.tokens import TokenCounter
+from nighthawk_async.prompt.tokens import TokenCounter, load_offline_tokenizer
 
 _PROSE = "The quick brown fox, said Mr. O'Neill, doesn't jump 12345 times over a lazy dog.\n"
 
@@ -233,7 +232,7 @@ def test_no_tokenizer_is_missed_for_a_model_whose_own_is_not_known(
 def _cache_file(directory: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     address = "https://vocabulary.example/r50k"
     digest = hashlib.sha256(b"vocabulary").hexdigest()
-    monkeypatch.setitem(tokenizer_files._ENCODING_FILES, "r50k_base", ((address, digest),))
+    monkeypatch.setitem(tokens._ENCODING_FILES, "r50k_base", ((address, digest),))
     (directory / hashlib.sha1(address.encode()).hexdigest()).write_bytes(content)
 
 
@@ -268,7 +267,7 @@ def test_switched_off_cache_means_no_vocabulary(monkeypatch: pytest.MonkeyPatch)
 def test_default_cache_directory_is_tiktokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
     monkeypatch.delenv("DATA_GYM_CACHE_DIR", raising=False)
-    monkeypatch.setattr(tokenizer_files.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(tokens.tempfile, "gettempdir", lambda: str(tmp_path))
     (tmp_path / "data-gym-cache").mkdir()
     _cache_file(tmp_path / "data-gym-cache", b"vocabulary", monkeypatch)
     monkeypatch.setattr(tiktoken, "get_encoding", lambda name: _tiny_encoding())

@@ -8,25 +8,23 @@ import pytest
 from pydantic import BaseModel, SecretStr
 
 from nighthawk_async.recording.requests import canonical_request, digest_of
-from nighthawk_async.types.content import (
+from nighthawk_async.types.messages import (
+    AssistantMessage,
     AudioUrl,
     BinaryContent,
     DocumentUrl,
     ImageUrl,
-    UploadedFile,
-    UserContent,
-    VideoUrl,
-)
-from nighthawk_async.types.messages import (
-    AssistantMessage,
     ProviderContent,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     ToolResultsMessage,
+    UploadedFile,
+    UserContent,
     UserMessage,
+    VideoUrl,
 )
 from nighthawk_async.types.model import ModelRequest, NamedToolChoice, ResponseFormat
-from nighthawk_async.types.tools import ToolDefinition
 
 
 def request_of(*content: UserContent, **fields: Any) -> ModelRequest:

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 import nighthawk_async as nh
 from nighthawk_async.errors import HumanError
 from nighthawk_async.resilience import CircuitOpenError, InvalidPolicyError, circuit_breaker
-from nighthawk_async.resilience.circuit_state import CircuitState
+from nighthawk_async.resilience.circuit_breaker import CircuitState
 from nighthawk_async.testing import ScriptedExecutor, pass_response
 from tests.unit.resilience.resilience_support import Script, recorded_events
 

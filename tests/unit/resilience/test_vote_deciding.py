@@ -8,8 +8,7 @@ from pydantic import BaseModel
 from nighthawk_async.errors import HookError, HumanError, StepAbortedError
 from nighthawk_async.parallel import Failed, Succeeded
 from nighthawk_async.resilience import InvalidPolicyError, plurality
-from nighthawk_async.resilience.plurality import Votes
-from nighthawk_async.resilience.vote_tally import Tally
+from nighthawk_async.resilience.voting import Tally, Votes
 from nighthawk_async.runtime.model_access import InterceptionError
 
 

@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import nighthawk_async as nh
-from nighthawk_async.policies.people.handler import HumanHandler
-from nighthawk_async.policies.people.question import Question
-from nighthawk_async.policies.people.request import ApprovalRequest
+from nighthawk_async.policies.people.request import ApprovalRequest, HumanHandler, Question
 from nighthawk_async.testing import CallbackExecutor, pass_response
 
 Answer: TypeAlias = Callable[[Question], Awaitable[object]]

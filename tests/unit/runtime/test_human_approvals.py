@@ -14,8 +14,7 @@ from anyio.lowlevel import checkpoint
 
 import nighthawk_async as nh
 from nighthawk_async.errors import ApprovalDeniedError, ApprovalExpiredError, NoHumanError
-from nighthawk_async.policies.people.approval import Approval
-from nighthawk_async.policies.people.approvals import request_approval
+from nighthawk_async.policies.people.approvals import Approval, request_approval
 from nighthawk_async.policies.people.ballot import Ballot
 from nighthawk_async.policies.people.digest import digest_action
 from nighthawk_async.policies.people.errors import (

@@ -15,9 +15,8 @@ from pydantic import BaseModel
 import nighthawk_async as nh
 from nighthawk_async.errors import AnswerTimeoutError, NoHumanError
 from nighthawk_async.policies.people.errors import InvalidAnswerError
-from nighthawk_async.policies.people.handler import HumanHandler, checked_human_handler
-from nighthawk_async.policies.people.question import Question
 from nighthawk_async.policies.people.questions import ask_user
+from nighthawk_async.policies.people.request import HumanHandler, Question, checked_human_handler
 from nighthawk_async.testing import CallbackExecutor, ScriptedModel, model_response, pass_response, tool_call
 
 from .human_handlers import Handler, answering, run_asking

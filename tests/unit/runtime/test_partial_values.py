@@ -568,7 +568,7 @@ async def test_a_tree_that_is_watched_shows_the_outputs_so_far() -> None:
 async def test_a_tree_that_nobody_watches_shows_the_outputs_at_the_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("nighthawk_async.executors.open_json.from_json", pytest.fail)
+    monkeypatch.setattr("nighthawk_async.executors.partial_answer.from_json", pytest.fail)
     tree = TaskTree()
     with tree.recording():
         async with nh.run(executor(ANSWER, waits=False)):

@@ -10,8 +10,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.policies.permissions.call import PermissionCall
-from nighthawk_async.policies.permissions.guarded_calls import CallGuard
-from nighthawk_async.policies.permissions.guarded_code import compile_guarded, is_coroutine_code
+from nighthawk_async.policies.permissions.guarded_calls import CallGuard, compile_guarded, is_coroutine_code
 from nighthawk_async.policies.permissions.permissions import Permissions, permissions
 from nighthawk_async.policies.permissions.rules import rule
 from nighthawk_async.runtime.blocking import PausedCode

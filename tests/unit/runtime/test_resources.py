@@ -7,8 +7,7 @@ import anyio
 import pytest
 
 from nighthawk_async import NighthawkError
-from nighthawk_async.runtime.resources import RunResources
-from nighthawk_async.runtime.run_state import RunState
+from nighthawk_async.runtime.run_state import RunResources, RunState
 
 pytestmark = pytest.mark.anyio
 

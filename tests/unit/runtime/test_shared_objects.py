@@ -5,7 +5,7 @@ import gc
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.runtime.shared_objects import is_shared
+from nighthawk_async.runtime.snapshot import is_shared
 
 
 class Cache:

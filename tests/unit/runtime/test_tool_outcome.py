@@ -6,7 +6,7 @@ import pytest
 
 from nighthawk_async import StepAbortedError, StepRejectedError, ToolEvaluationError
 from nighthawk_async.prompt.tokens import TokenCounter
-from nighthawk_async.runtime.tool_outcome import (
+from nighthawk_async.runtime.tool_calls import (
     ToolError,
     ToolOutcome,
     ToolResultRenderingPolicy,

@@ -10,8 +10,7 @@ from typing_extensions import TypedDict
 
 import nighthawk_async as nh
 from nighthawk_async.runtime.annotations import names_in_texts
-from nighthawk_async.runtime.validation import type_name, validate_value
-from nighthawk_async.runtime.variadics import type_of_items, with_unpacked
+from nighthawk_async.runtime.validation import type_name, type_of_items, validate_value, with_unpacked
 from nighthawk_async.testing import ScriptedExecutor, pass_response
 
 Several = TypeVarTuple("Several")

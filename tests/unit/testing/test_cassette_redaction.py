@@ -13,11 +13,11 @@ from nighthawk_async.types.messages import (
     AssistantMessage,
     ProviderContent,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     ToolResultsMessage,
 )
 from nighthawk_async.types.model import ModelRequest, ResponseFinished, TextDelta
-from nighthawk_async.types.tools import ToolDefinition
 
 from .cassette_support import ask, collect, content_of, no_model, request_of
 

@@ -11,12 +11,12 @@ from nighthawk_async.types.messages import (
     Message,
     ProviderContent,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     ToolResultsMessage,
     UserMessage,
 )
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest
-from nighthawk_async.types.tools import ToolDefinition
 from nighthawk_async.wire.anthropic import AnthropicCodec
 
 CACHING = ModelCapabilities(prompt_caching=True)

@@ -4,18 +4,21 @@ from typing import Any
 import pytest
 
 from nighthawk_async.errors import UnsupportedContentError
-from nighthawk_async.types.content import (
+from nighthawk_async.types.messages import (
     AudioUrl,
     BinaryContent,
     DocumentUrl,
     FileUrl,
     ImageUrl,
+    Message,
     MultimodalContent,
+    ToolResult,
+    ToolResultsMessage,
     UploadedFile,
     UserContent,
+    UserMessage,
     VideoUrl,
 )
-from nighthawk_async.types.messages import Message, ToolResult, ToolResultsMessage, UserMessage
 from nighthawk_async.types.model import ModelRequest
 from nighthawk_async.wire.anthropic import AnthropicCodec
 

@@ -5,17 +5,18 @@ from typing import Any
 import pytest
 
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.types.content import BinaryContent, UploadedFile
 from nighthawk_async.types.messages import (
     AssistantMessage,
+    BinaryContent,
     ProviderContent,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     ToolResultsMessage,
+    UploadedFile,
     UserMessage,
 )
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ResponseFormat
-from nighthawk_async.types.tools import ToolDefinition
 from nighthawk_async.wire.anthropic import AnthropicCodec
 from nighthawk_async.wire.codec import UNKNOWN_CAPABILITIES, EncodedRequest
 

@@ -5,27 +5,25 @@ from typing import Any
 import pytest
 
 from nighthawk_async.errors import ConfigurationError, UnsupportedContentError
-from nighthawk_async.types.content import (
+from nighthawk_async.types.messages import (
+    AssistantMessage,
     AudioUrl,
     BinaryContent,
     DocumentUrl,
     FileUrl,
     ImageUrl,
-    UploadedFile,
-    UserContent,
-    VideoUrl,
-)
-from nighthawk_async.types.messages import (
-    AssistantMessage,
     Message,
     ProviderContent,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     ToolResultsMessage,
+    UploadedFile,
+    UserContent,
     UserMessage,
+    VideoUrl,
 )
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ResponseFormat
-from nighthawk_async.types.tools import ToolDefinition
 from nighthawk_async.wire.codec import UNKNOWN_CAPABILITIES
 from nighthawk_async.wire.google import GoogleCodec
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nighthawk_async.models.codecs import create_codec
+from nighthawk_async.models.providers import create_codec
 from nighthawk_async.wire.sse import ServerSentEventDecoder
 
 from .repetitions import REPETITIONS, WHOLE_REPETITIONS, event_stream

@@ -1,6 +1,6 @@
 import pytest
 
-from nighthawk_async.types.content import (
+from nighthawk_async.types.messages import (
     AudioUrl,
     BinaryContent,
     DocumentUrl,

@@ -5,26 +5,24 @@ from typing import Any
 import pytest
 
 from nighthawk_async.errors import ConfigurationError, UnsupportedContentError
-from nighthawk_async.types.content import (
+from nighthawk_async.types.messages import (
+    AssistantMessage,
     AudioUrl,
     BinaryContent,
     DocumentUrl,
     FileUrl,
     ImageUrl,
     MultimodalContent,
-    UploadedFile,
-    UserContent,
-    VideoUrl,
-)
-from nighthawk_async.types.messages import (
-    AssistantMessage,
     ToolCall,
+    ToolDefinition,
     ToolResult,
     ToolResultsMessage,
+    UploadedFile,
+    UserContent,
     UserMessage,
+    VideoUrl,
 )
 from nighthawk_async.types.model import ModelRequest, NamedToolChoice, ResponseFormat, ToolChoice
-from nighthawk_async.types.tools import ToolDefinition
 from nighthawk_async.wire.openai_chat import OpenAIChatCodec
 
 HELLO = (UserMessage(content=("hello",)),)

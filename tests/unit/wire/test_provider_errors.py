@@ -7,11 +7,12 @@ from nighthawk_async.types.model import ResponseFailed
 from nighthawk_async.wire.provider_errors import (
     ProviderMessage,
     find_bare_error,
+    is_transient_status,
     response_failure,
+    retry_after_seconds,
     status_error,
 )
 from nighthawk_async.wire.redaction import excerpt, redact
-from nighthawk_async.wire.retry_advice import is_transient_status, retry_after_seconds
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -4,9 +4,13 @@ from typing import Any
 import pytest
 
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.types.settings import AnthropicSettings, GoogleSettings, OpenAIChatSettings
-from nighthawk_async.wire.setting_checks import checked_settings, refuse_reserved_settings, refuse_settings
-from nighthawk_async.wire.transport_settings import TRANSPORT_SETTINGS
+from nighthawk_async.types.model import AnthropicSettings, GoogleSettings, OpenAIChatSettings
+from nighthawk_async.wire.transport_settings import (
+    TRANSPORT_SETTINGS,
+    checked_settings,
+    refuse_reserved_settings,
+    refuse_settings,
+)
 
 
 def test_known_and_unknown_settings_come_through_and_those_that_are_none_do_not() -> None:

@@ -1,9 +1,9 @@
 import pytest
 
 from nighthawk_async.errors import ConfigurationError
+from nighthawk_async.types.messages import ToolDefinition
 from nighthawk_async.types.model import ModelRequest, NamedToolChoice, ToolChoice
-from nighthawk_async.types.tools import ToolDefinition
-from nighthawk_async.wire.tool_choices import check_tool_choice
+from nighthawk_async.wire.request_json import check_tool_choice
 
 LOOK = ToolDefinition(name="look", description="", parameters={"type": "object"})
 

@@ -8,13 +8,8 @@ import msgspec
 from ...observe.errors import NodeNotFoundError, NotControllableError
 from ...observe.tree import TaskTree
 from ..protocol import AsgiScope, Receive
-from .answers import AnswerBody
-from .approvals import DashboardHandler
-from .identity import check_stream
-from .refusals import RefusalError, no_such_node, not_now
-from .request_body import read_body
-
-__all__ = ["ACTIONS", "carry_out"]
+from .approvals import AnswerBody, DashboardHandler
+from .request import RefusalError, check_stream, no_such_node, not_now, read_body
 
 _LOGGER = logging.getLogger("nighthawk")
 

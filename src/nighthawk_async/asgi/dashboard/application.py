@@ -1,38 +1,207 @@
-"""`Dashboard`: the page, and what it reads and does, as one ASGI application."""
+"""`Dashboard`: the page, and what it reads and does, as one ASGI application.
+
+An application with a dashboard beside it: recorded, and with people to ask.
+"""
 
 import re
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, quote
 
 from anyio import to_thread
 
 from ...errors import NighthawkError
 from ...observation import find_node_writer
 from ...observe.errors import NodeNotFoundError
-from ...observe.in_force import find_node_id
-from ...observe.tree import TaskTree, find_tree
-from ...policies.people.handler import HumanHandler
+from ...observe.tree import TaskTree, find_node_id, find_tree
+from ...observe.views import NodeView
+from ...policies.people.request import HumanHandler
+from ...policies.people.stand_in import standing_in
 from ...types.json import JsonableValue
+from ..problems import Problem
 from ..protocol import Application, AsgiScope, Receive, Send, ServedApplication, header_values
-from ..settings import checked_seconds
+from ..service import checked_seconds
 from .actions import ACTIONS, carry_out
 from .approvals import DashboardHandler
-from .beside import Beside
 from .briefs import OWN_REQUEST, brief_tree
-from .details import node_details
-from .identity import check_stream, stream_id
-from .live import HEARTBEAT_SECONDS, OpenStreams, node_changes, tree_changes
-from .refusals import NOTHING_HERE, NOTHING_RECORDED, RefusalError, no_such_node
-from .request_body import ClientLeftError
-from .responses import Response, json_response, problem_response, send_response
-from .routing import check_method, path_below, query_of, redirect_below, whole_number
-from .search import nodes_with
+from .live import HEARTBEAT_SECONDS, OpenStreams, node_changes, node_details, tree_changes
+from .request import (
+    NOTHING_HERE,
+    NOTHING_RECORDED,
+    ClientLeftError,
+    RefusalError,
+    bad_request,
+    check_stream,
+    no_such_node,
+    stream_id,
+)
+from .responses import (
+    PAGE,
+    STATIC_FILES,
+    Response,
+    json_response,
+    problem_response,
+    send_response,
+    static_response,
+)
 from .security import Guard, checked_hosts, checked_tokens
-from .static_files import PAGE, STATIC_FILES, static_response
 
-__all__ = ["Dashboard"]
+
+class Beside:
+    """An application, and a dashboard under a path of its own.
+
+    Args:
+        app: The application.
+        dashboard: The dashboard.
+        tree: Records what the application does.
+        human: Asks people for runs that were told of nobody.
+        path: The path of the dashboard.
+
+    Raises:
+        NighthawkError: The path has no slash at its beginning, or one at its end.
+    """
+
+    def __init__(
+        self, app: Application, dashboard: Application, *, tree: TaskTree, human: HumanHandler, path: str
+    ) -> None:
+        if not path.startswith("/") or path.endswith("/"):
+            raise NighthawkError(f"the path of a dashboard begins with a slash and ends without: {path!r}")
+        self._app = app
+        self._dashboard = dashboard
+        self._tree = tree
+        self._human = human
+        self._path = path
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Serve a connection, or go through the lifespan of the application.
+
+        Args:
+            scope: What ASGI calls a scope.
+            receive: Gives the next event of the server.
+            send: Takes the events for the server.
+        """
+        path, root = str(scope.get("path", "")), str(scope.get("root_path") or "").rstrip("/")
+        below = path[len(root) :] if root and path.startswith(f"{root}/") else path
+        if scope["type"] == "http" and (below == self._path or below.startswith(f"{self._path}/")):
+            own = {**scope, "path": root + below, "root_path": root + self._path}
+            await self._dashboard(own, receive, send)
+            return
+        with self._tree.recording(), standing_in(self._human):
+            await self._app(scope, receive, send)
+
+
+Default = TypeVar("Default", int, None)
+
+_MAX_DIGITS = 9
+
+
+def path_below(asgi_scope: AsgiScope) -> str | None:
+    """The path below that of the dashboard, without a slash at its beginning; None for no slash at all.
+
+    Servers and frameworks leave the path under which an application is mounted in the path, or take it out.
+
+    Args:
+        asgi_scope: The request.
+    """
+    path: str = asgi_scope["path"]
+    root: str = (asgi_scope.get("root_path") or "").rstrip("/")
+    if root and (path == root or path.startswith(root + "/")):
+        path = path[len(root) :]
+    return path[1:] if path.startswith("/") else None
+
+
+def redirect_below(asgi_scope: AsgiScope) -> Response:
+    """The response that leads from the dashboard's path without a slash to that with one.
+
+    It names the last part of the path only, so it holds behind proxies that change what is before it.
+
+    Args:
+        asgi_scope: The request.
+    """
+    whole = asgi_scope["path"] or asgi_scope.get("root_path") or ""
+    last = quote(whole.rpartition("/")[2], safe="")
+    return Response(status=307, headers={"location": f"./{last}/" if last else "./"})
+
+
+def check_method(asgi_scope: AsgiScope, *allowed: str) -> None:
+    """Refuse other methods.
+
+    Args:
+        asgi_scope: The request.
+        allowed: The methods that make sense.
+
+    Raises:
+        RefusalError: It is another one.
+    """
+    if asgi_scope["method"] not in allowed:
+        problem = Problem(
+            status=405,
+            name="method-not-allowed",
+            title="The method is not allowed",
+            detail="This path does not take requests of that method.",
+        )
+        raise RefusalError(problem, {"allow": ", ".join(allowed)})
+
+
+def query_of(asgi_scope: AsgiScope) -> Mapping[str, list[str]]:
+    """The values of the query, by name.
+
+    Args:
+        asgi_scope: The request.
+
+    Raises:
+        RefusalError: It has too many of them.
+    """
+    try:
+        return parse_qs(asgi_scope.get("query_string", b"").decode("latin-1"), max_num_fields=20)
+    except ValueError:
+        raise RefusalError(bad_request("The query has too many parts.")) from None
+
+
+def whole_number(
+    query: Mapping[str, list[str]], name: str, default: Default, *, least: int, most: int
+) -> int | Default:
+    """A number of the query.
+
+    Args:
+        query: The query.
+        name: The name of the number.
+        default: What holds when it is not there.
+        least: The least that makes sense.
+        most: The most that is given; more is taken for this.
+
+    Raises:
+        RefusalError: It is no whole number, or less.
+    """
+    values = query.get(name)
+    if values is None:
+        return default
+    text = values[0]
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS and int(text) >= least):
+        raise RefusalError(bad_request(f"{name} is a whole number of at least {least}."))
+    return min(int(text), most)
+
+
+def nodes_with(view: NodeView, text: str) -> list[str]:
+    """The ids of the nodes that hold a text, whatever its case.
+
+    Args:
+        view: The node above everything.
+        text: The text.
+    """
+    wanted = text.lower()
+    return [node.id for node in view.walk() if any(wanted in each.lower() for each in _texts(node))]
+
+
+def _texts(node: NodeView) -> Iterator[str]:
+    for values in (node.inputs, node.outputs):
+        for name, value in values.items():
+            yield f"{name}: {value}"
+    if node.error is not None:
+        yield node.error.message
+
 
 _MAX_NODES = 5_000
 _MOST_NODES = 50_000

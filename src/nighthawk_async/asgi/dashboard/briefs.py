@@ -11,8 +11,6 @@ from ...observe.views import NodeView
 from ...types.json import JsonableValue
 from ...types.usage import Usage
 
-__all__ = ["ANSWERABLE", "OWN_REQUEST", "Brief", "brief_node", "brief_tree", "is_own_request"]
-
 Brief: TypeAlias = dict[str, JsonableValue]
 
 ANSWERABLE = "nighthawk.dashboard.answerable"

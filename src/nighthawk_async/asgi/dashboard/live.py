@@ -5,24 +5,131 @@ Nothing is queued for a reader: when one event is taken, the next is made of wha
 
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing, suppress
+from typing import cast
 
 import anyio
+from msgspec import Struct, field
 
 from ...actors import BareTaskGroup
 from ...observe.tree import TaskTree
-from ...observe.views import NodeView, TranscriptPart
+from ...observe.views import NodeView, TranscriptPart, view_as_json
 from ...observe.watching import Watch
 from ...runtime.loop_event import LoopEvent
-from ..event_stream_encoding import HEARTBEAT, StreamEvent, encode_event
-from ..event_stream_transcript import transcript_events
+from ...types.json import JsonableValue
+from ..event_stream_encoding import HEARTBEAT, StreamEvent, encode_event, transcript_events
 from ..protocol import Message, Receive, Send
-from .briefs import Brief, brief_node
-from .details import node_details
-from .differences import Changes, changes_between, changes_since, everything
-from .identity import stream_id
+from .briefs import Brief, brief_node, is_own_request
+from .request import stream_id
 from .responses import encode_headers
 
-__all__ = ["HEARTBEAT_SECONDS", "OpenStreams", "node_changes", "tree_changes"]
+_MOST_EXACT = 2**53
+"""Beyond this a browser rounds."""
+
+
+def node_details(view: NodeView, question: Brief | None) -> Brief:
+    """Everything there is to see of a node, without what is below it. Large numbers are texts, for browsers.
+
+    Args:
+        view: The node.
+        question: What can be answered here; None for nothing.
+    """
+    details: Brief = view_as_json(view, depth=0)
+    attributes = cast("dict[str, JsonableValue]", details["attributes"])
+    details["attributes"] = {name: _exact(value) for name, value in attributes.items()}
+    if question is not None:
+        details["question"] = question
+        details["controls"] = [*sorted(view.controls), "answer"]
+    return details
+
+
+def _exact(value: JsonableValue) -> JsonableValue:
+    return str(value) if isinstance(value, int) and abs(value) > _MOST_EXACT else value
+
+
+class Changes(Struct, kw_only=True):
+    """Changes that lead from one view to another.
+
+    Args:
+        nodes: Those that are new or have changed, each before what is below it, in the order of beginning.
+        gone: The ids of those that are there no longer, with everything below them.
+        kept: By node, the ids of the children that are still there: all others are gone.
+    """
+
+    nodes: list[NodeView] = field(default_factory=list[NodeView])
+    gone: list[str] = field(default_factory=list[str])
+    kept: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+
+def changes_between(old: NodeView, new: NodeView) -> Changes:
+    """Return the changes that lead from the old view of a node to the new one.
+
+    Args:
+        old: The view that is known.
+        new: A later view of the same node.
+    """
+    changes = Changes()
+    waiting: list[tuple[NodeView | None, NodeView]] = [(old, new)]
+    while waiting:
+        before, view = waiting.pop()
+        if before is view:
+            continue
+        if is_own_request(view):
+            if before is not None and not is_own_request(before):
+                changes.gone.append(view.id)
+            continue
+        changes.nodes.append(view)
+        if before is None:
+            waiting.extend((None, child) for child in reversed(view.children))
+        else:
+            waiting.extend(reversed(list(_changed_children(before, view, changes.gone))))
+    return changes
+
+
+def changes_since(view: NodeView, version: int) -> Changes:
+    """Return the changes that lead from the view of an earlier version to this one.
+
+    Args:
+        view: The view.
+        version: The version that is known.
+    """
+    changes = Changes()
+    waiting = [view]
+    while waiting:
+        node = waiting.pop()
+        if node.version <= version:
+            continue
+        if is_own_request(node):
+            changes.gone.append(node.id)
+            continue
+        changes.nodes.append(node)
+        if node.dropped_children:
+            changes.kept[node.id] = [child.id for child in node.children]
+        waiting.extend(reversed(node.children))
+    return changes
+
+
+def everything(view: NodeView) -> Changes:
+    """Return the changes that lead from nothing to a view."""
+    return changes_since(view, -1)
+
+
+def _changed_children(
+    old: NodeView, new: NodeView, gone: list[str]
+) -> Iterator[tuple[NodeView | None, NodeView]]:
+    """The children that differ, with what they were before.
+
+    New ones begin after all others, and those that stay keep their order: one pass finds who is gone.
+    """
+    before = iter(old.children)
+    for child in new.children:
+        known = next(before, None)
+        while known is not None and known.id != child.id:
+            gone.append(known.id)
+            known = next(before, None)
+        if known is not child:
+            yield known, child
+    gone.extend(known.id for known in before)
+
 
 HEARTBEAT_SECONDS = 15.0
 _MIN_INTERVAL_SECONDS = 0.1
@@ -74,7 +181,7 @@ async def node_changes(
     """A node whole, and its changes as they come to be.
 
     An event `node` has what `node_details` says, but of the transcript only how many parts it has. Those of
-    `event_stream_transcript` tell of it; `end` is the last one.
+    `event_stream_encoding` tell of it; `end` is the last one.
 
     Args:
         tree: The tree.

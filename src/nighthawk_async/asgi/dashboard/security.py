@@ -11,9 +11,7 @@ from urllib.parse import urlsplit
 
 from ...errors import NighthawkError
 from ..protocol import AsgiScope, header_values
-from .refusals import BAD_TOKEN, CROSS_SITE, READ_ONLY, WRONG_HOST, RefusalError
-
-__all__ = ["DEFAULT_ACTOR", "MIN_TOKEN_CHARACTERS", "Guard", "checked_hosts", "checked_tokens"]
+from .request import BAD_TOKEN, CROSS_SITE, READ_ONLY, WRONG_HOST, RefusalError
 
 MIN_TOKEN_CHARACTERS = 16
 """Shorter tokens are guessed."""

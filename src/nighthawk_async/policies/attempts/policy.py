@@ -2,20 +2,188 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypeAlias, TypeVar
 
+import anyio
+from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
+from opentelemetry import trace
+
+from ...errors import ExecutionError, ModelError, StepLimitError
+from ...parallel import raise_if_cancel_requested
+from ...runtime.awaitable import is_awaitable
 from ...runtime.conclude import StepResult
-from ...runtime.environment import Environment
+from ...runtime.environment import Environment, get_environment, using_environment
+from ...runtime.error_text import describe_error
 from ...runtime.policies import Policies
 from ...runtime.policy import InnerExtent, Policy, Position
-from ...runtime.step_attempt import CarryOutAttempt
+from ...runtime.retry_report import RetryScheduled, report_retry_async
+from ...runtime.step_control import CarryOutAttempt, StepAttempt
 from ...types.unset import Unset
-from .attempts import carry_out_attempts, within_timeout
-from .resilience import StepBaseline, StepResilience, resilience_in_force
-
-__all__ = ["AttemptsPolicy", "with_resilience"]
+from .resilience import (
+    StepBaseline,
+    StepResilience,
+    leaves_of,
+    may_be_retried,
+    model_of,
+    note_earlier_errors,
+    resilience_in_force,
+)
 
 Result = TypeVar("Result")
+
+Adapt: TypeAlias = Callable[[Environment, StepResilience], Environment]
+"""Gives an environment in which another baseline is active, with its executor."""
+
+
+async def carry_out_attempts(
+    step_id: str, resilience: StepResilience, carry_out: CarryOutAttempt, adapt: Adapt
+) -> StepResult:
+    """Carry out a step until it succeeds, or fails for good.
+
+    Args:
+        step_id: The step.
+        resilience: What says how often, and with which models.
+        carry_out: Carries out one attempt.
+        adapt: Gives the environment for attempts with another model.
+
+    Raises:
+        HookError: A hook failed that was told of a retry.
+        TaskCancelledError: There would be another attempt, but the task of the step was asked to end.
+        Exception: What the last attempt raised, with a note that tells of those before.
+    """
+    attempts = _Attempts(step_id, resilience, adapt)
+    try:
+        while True:
+            try:
+                with using_environment(attempts.environment):
+                    return await carry_out(attempts.attempt)
+            except Exception as error:
+                if not await attempts.go_on_after(error):
+                    raise
+    except Exception as error:
+        attempts.note(error)
+        raise
+
+
+async def within_timeout(seconds: float, work: Callable[[], Awaitable[Result]]) -> Result:
+    """Carry out one attempt at a step that was admitted, in the time that it has.
+
+    Args:
+        seconds: How long it may take.
+        work: What carries it out.
+
+    Raises:
+        StepLimitError: The time is over.
+    """
+    with anyio.move_on_after(seconds) as scope:
+        return await work()
+    assert scope.cancelled_caught
+    raise StepLimitError(
+        f"step {get_environment().execution_ref.step_id}: no outcome after {seconds:g} seconds "
+        "(timeout of its resilience)"
+    )
+
+
+class _Attempts:
+    """The attempts so far, and the next one."""
+
+    def __init__(self, step_id: str, resilience: StepResilience, adapt: Adapt) -> None:
+        self.attempt = StepAttempt(number=1)
+        self.environment = get_environment()
+        self._adapt = adapt
+        self._step_id = step_id
+        self._resilience: StepResilience = resilience
+        self._before: StepResilience = resilience
+        self._names_models = bool(resilience.fallbacks)
+        self._attempts_with_model = 1
+        self._waits: list[float] = []
+        self._earlier: list[str] = []  # texts, because errors would keep everything around them alive
+
+    async def go_on_after(self, error: Exception) -> bool:
+        """Get ready for another attempt, and tell of it; False when there is none.
+
+        Args:
+            error: Why the last one failed.
+
+        Raises:
+            TaskCancelledError: There would be one, but the task of the step was asked to end.
+        """
+        wait_seconds = self._decide(error)
+        if wait_seconds is None:
+            return False
+        await checkpoint_if_cancelled()
+        raise_if_cancel_requested()
+        retry = RetryScheduled(
+            name=self._step_id,
+            attempt=self.attempt.number,
+            error=error,
+            wait_seconds=wait_seconds,
+            failed_execution_id=self.attempt.execution_id,
+        )
+        self._get_ready(retry)
+        await report_retry_async(retry)
+        answer = None if self._resilience.on_retry is None else self._resilience.on_retry(retry)
+        if is_awaitable(answer):
+            await answer
+        await checkpoint()
+        return True
+
+    def note(self, error: Exception) -> None:
+        """Tell on the last error of the attempts before.
+
+        Args:
+            error: The error.
+        """
+        if self._earlier:
+            waits = ", ".join(f"{wait:.3g}" for wait in self._waits)
+            title = f"{self.attempt.number} attempts at step {self._step_id}, with waits of {waits} seconds"
+            note_earlier_errors(error, title, self._earlier)
+
+    def _decide(self, error: Exception) -> float | None:
+        """Seconds until the next attempt; None when there is none."""
+        resilience = self._resilience
+        wait_seconds = resilience.policy.wait_after(error, self._attempts_with_model)
+        if wait_seconds is not None:
+            self._attempts_with_model += 1
+            return wait_seconds
+        if not resilience.fallbacks or not _leads_to_another_model(error):
+            return None
+        self._attempts_with_model = 1
+        self._resilience = resilience.after_fallback
+        return 0.0
+
+    def _get_ready(self, retry: RetryScheduled) -> None:
+        failed = self.attempt
+        executor, text = self.environment.step_executor, describe_error(retry.error)
+        self._earlier.append(f"{model_of(executor)}: {text}" if self._names_models else text)
+        self._waits.append(retry.wait_seconds)
+        if self._resilience is not self._before:
+            _record_fallback(self._step_id, self._before, retry.error)
+            self._before = self._resilience
+            self.environment = self._adapt(self.environment, self._resilience)
+        self.attempt = StepAttempt(
+            number=failed.number + 1,
+            begins_at=anyio.current_time() + retry.wait_seconds,
+            before=failed.steered,
+        )
+
+
+def _leads_to_another_model(error: Exception) -> bool:
+    return may_be_retried(error) and all(
+        isinstance(each, ExecutionError | ModelError) for each in leaves_of(error)
+    )
+
+
+def _record_fallback(step_id: str, resilience: StepResilience, error: Exception) -> None:
+    span = trace.get_current_span()
+    if span.is_recording():
+        attributes = {
+            "nighthawk.retry.name": step_id,
+            "nighthawk.fallback.from": str(model_of(resilience.executor)),
+            "nighthawk.fallback.to": resilience.fallbacks[0].model,
+            "error.type": type(error).__name__,
+        }
+        span.add_event("nighthawk.fallback.taken", attributes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,20 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 from weakref import WeakSet
 
 from ...errors import BudgetExceededError
-from ...parallel.stopwatch import Stopwatch
+from ...parallel.clocks import Stopwatch
 from ...pickling import checked_picklable
 from ...runtime.usage_meter import UsageMeter
 from .terms import Amount, BudgetAmounts, BudgetLimits, BudgetTerms, Resource
-
-__all__ = [
-    "ACCOUNTS_LOCK",
-    "Amounts",
-    "BudgetAccount",
-    "PassedThreshold",
-    "Payer",
-    "breached_account",
-    "in_force",
-]
 
 Amounts: TypeAlias = Mapping[Resource, Amount]
 """How much of some resources; never of `seconds`, which pass by themselves."""

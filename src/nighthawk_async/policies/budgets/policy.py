@@ -8,23 +8,19 @@ from typing import ClassVar, TypeVar
 from ...errors import BudgetExceededError
 from ...ports import AttemptsSource
 from ...runtime.environment import find_environment, get_environment
-from ...runtime.error_causes import with_causes
-from ...runtime.model_call import ModelCall
+from ...runtime.error_text import with_causes
 from ...runtime.policies import Policies
-from ...runtime.policy import Policy, Position
+from ...runtime.policy import ModelCall, Policy, Position
 from ...runtime.tool_function import ToolFunction
 from ...types.messages import ToolCall
 from ...types.model import ModelEvent
 from ...types.outcomes import StepOutcome
 from ...types.usage import Usage
 from .account import BudgetAccount, Payer, breached_account, in_force
-from .conclusion import concluding_request
-from .notices import record_exceeded, tell_thresholds
+from .notices import concluding_request, record_exceeded, tell_thresholds
 from .request import BudgetedRequest, open_request
 from .steps import begin_in_time, carry_out_in_time, charge_step, charge_tool_call
 from .terms import BudgetTerms
-
-__all__ = ["BudgetPolicy", "active_accounts", "with_accounts", "with_step_terms"]
 
 Result = TypeVar("Result")
 

@@ -32,11 +32,9 @@ from ...threads import thread_limiter
 from ...types.model import ModelEvent, ModelRequest, ReasoningDelta, TextDelta, ToolCallArgumentsDelta
 from ...types.usage import Usage
 from .account import Amounts, BudgetAccount, Payer
-from .conclusion import CONCLUSION_TOKENS
+from .notices import CONCLUSION_TOKENS
 from .reservation import Entry, Reservation, charge_usage, reserve_in_turn
 from .terms import Amount, Resource
-
-__all__ = ["BudgetedRequest", "charge_foreign_usage", "open_request"]
 
 _LONG_CHARACTERS = 200_000
 """A request that is longer is measured in a worker thread: the event loop would stand still for too long."""

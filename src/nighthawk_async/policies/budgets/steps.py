@@ -16,15 +16,6 @@ from .notices import record_exceeded, tell_thresholds
 from .reservation import charge, find_full
 from .terms import Resource
 
-__all__ = [
-    "begin_foreign_turn",
-    "begin_in_time",
-    "carry_out_in_time",
-    "charge_step",
-    "charge_tool_call",
-    "check_foreign_turn",
-]
-
 Result = TypeVar("Result")
 
 _LEAST_COST = Decimal("0.000001")

@@ -10,16 +10,6 @@ from ...catalog.request_cost import Prices
 from ...errors import NighthawkError
 from ...types.model import ModelPrice
 
-__all__ = [
-    "Amount",
-    "BudgetAmounts",
-    "BudgetLimits",
-    "BudgetTerms",
-    "OnExceeded",
-    "Resource",
-    "checked_terms",
-]
-
 Resource: TypeAlias = Literal["tokens", "cost", "steps", "turns", "tool_calls", "seconds"]
 """What a budget can limit."""
 

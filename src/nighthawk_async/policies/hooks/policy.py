@@ -2,16 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from types import TracebackType
+from typing import ClassVar, Literal, TypeVar, cast
 
+from ...errors import NighthawkError
+from ...runtime.awaitable import await_value, is_awaitable
 from ...runtime.conclude import StepResult, rewritten
 from ...runtime.environment import get_current_step, get_environment
+from ...runtime.error_text import callable_name
 from ...runtime.events import (
     AfterModelRequest,
     AfterToolCall,
     BeforeCommit,
     BeforeModelRequest,
     BeforeToolCall,
+    FinishedEvent,
+    HookEvent,
     RunFinished,
     RunStarted,
     ScopeFinished,
@@ -22,15 +28,15 @@ from ...runtime.events import (
     StepSuspended,
 )
 from ...runtime.failures import failing_as_rewriter
-from ...runtime.late_value import shown
-from ...runtime.model_call import ModelCall
+from ...runtime.late_value import deeply_read_only, read_only, shown
 from ...runtime.policies import Policies
-from ...runtime.policy import InnerExtent, Policy, Position
-from ...runtime.read_only import deeply_read_only, read_only
+from ...runtime.policy import InnerExtent, ModelCall, Policy, Position
 from ...runtime.steering import ParkingMoment
 from ...runtime.step import Step
-from ...runtime.tool_arguments import parsed_arguments, with_arguments
-from ...types.messages import ToolCall, ToolResult
+from ...runtime.tool_calls import parsed_arguments, with_arguments
+from ...types.execution import OnPartial, PartialValues
+from ...types.messages import AssistantMessage, Message, ToolCall, ToolDefinition, ToolResult
+from ...types.model import ModelRequest
 from ...types.outcomes import StepOutcome
 from .calls import (
     Registration,
@@ -41,13 +47,125 @@ from .calls import (
     emit_sync,
     has_async_hook,
     is_answering,
+    refuse_async_hooks,
     tell,
 )
-from .extents import HookedExtent
 from .registry import Hooks, combined_hooks
-from .shown_request import as_answered, as_shown
+from .rules import HookFunction
 
-__all__ = ["HookListener", "HookPolicy", "with_hooks"]
+
+class HookedExtent:
+    """Tells hooks of the beginning and the end of an extent; enter it once the environment is in force.
+
+    With `with` there is no way to await, so it refuses async hooks. The end is told whenever the beginning
+    was, also when one of the hooks refused it.
+
+    Args:
+        hooks: The active hooks, at least one.
+        started: The event of the beginning.
+        finished: The event of the end.
+    """
+
+    __slots__ = ("_finished", "_hooks", "_started")
+
+    def __init__(
+        self, hooks: Sequence[Hooks], started: type[HookEvent], finished: type[FinishedEvent]
+    ) -> None:
+        self._hooks = hooks
+        self._started = started
+        self._finished = finished
+
+    def __enter__(self) -> None:
+        refuse_async_hooks(self._hooks, self._started, self._finished)
+        try:
+            emit_sync(self._hooks, self._beginning())
+        except BaseException as error:
+            emit_finished_sync(self._hooks, self._end(error), error)
+            raise
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        emit_finished_sync(self._hooks, self._end(exc), exc)
+
+    async def __aenter__(self) -> None:
+        try:
+            await emit(self._hooks, self._beginning())
+        except BaseException as error:
+            await emit_finished(self._hooks, self._end(error))
+            raise
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await emit_finished(self._hooks, self._end(exc))
+
+    def _beginning(self) -> HookEvent:
+        return self._started(execution_ref=get_environment().execution_ref)
+
+    def _end(self, error: BaseException | None) -> FinishedEvent:
+        environment = get_environment()
+        usage = environment.usage_meter.usage
+        return self._finished(execution_ref=environment.execution_ref, usage=usage, error=error)
+
+
+Part = TypeVar("Part")
+
+
+def as_shown(request: ModelRequest) -> ModelRequest:
+    """The request with read-only settings, tools, schemas and contents of providers.
+
+    Args:
+        request: The request.
+    """
+    form = request.response_format
+    return replace(
+        request,
+        messages=tuple(map(_shown_message, request.messages)),
+        settings=deeply_read_only(request.settings),
+        tools=tuple(map(_shown_tool, request.tools)),
+        response_format=None if form is None else replace(form, schema=deeply_read_only(form.schema)),
+    )
+
+
+def as_answered(answer: ModelRequest, *, shown: ModelRequest, request: ModelRequest) -> ModelRequest:
+    """Return the request by the hooks' answer: parts they left alone are as they were.
+
+    Args:
+        answer: The request that the hooks gave back.
+        shown: The request that they were shown.
+        request: The request itself.
+    """
+    if answer is shown:
+        return request
+    form = answer.response_format
+    return replace(
+        answer,
+        messages=_originals(answer.messages, shown.messages, request.messages),
+        settings=request.settings if answer.settings is shown.settings else answer.settings,
+        tools=_originals(answer.tools, shown.tools, request.tools),
+        response_format=request.response_format if form is shown.response_format else form,
+    )
+
+
+def _shown_message(message: Message) -> Message:
+    content = message.provider_content if isinstance(message, AssistantMessage) else None
+    if content is None:
+        return message
+    content = replace(content, items=tuple(map(deeply_read_only, content.items)))
+    return replace(message, provider_content=content)
+
+
+def _shown_tool(tool: ToolDefinition) -> ToolDefinition:
+    return replace(tool, parameters=deeply_read_only(tool.parameters), metadata=read_only(tool.metadata))
+
+
+def _originals(
+    answered: tuple[Part, ...], shown: tuple[Part, ...], own: tuple[Part, ...]
+) -> tuple[Part, ...]:
+    """Return the answer with the request's own parts in place of the shown ones."""
+    by_shown = {id(each): original for each, original in zip(shown, own, strict=True)}
+    return tuple(by_shown.get(id(each), each) for each in answered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +355,26 @@ def with_hooks(policies: Policies, hooks: Hooks | Sequence[Hooks] | None, extent
     outer = policies.find(HookPolicy)
     combined = combined_hooks(outer.hooks if outer is not None and extent.is_added else (), hooks)
     return policies.with_policy(HookPolicy(combined)) if combined else policies.without(HookPolicy)
+
+
+def listener_of(on_partial: OnPartial) -> HookListener:
+    """The listener that calls a callback; what the callback returns does not count.
+
+    Args:
+        on_partial: The callback.
+
+    Raises:
+        NighthawkError: It cannot be called.
+    """
+    if not callable(cast("object", on_partial)):
+        raise NighthawkError(f"on_partial is a function of PartialValues, not {on_partial!r}.")
+
+    async def call(partial: PartialValues) -> None:
+        answer = on_partial(partial)
+        if is_awaitable(answer):
+            await await_value(answer)
+
+    call.__qualname__ = callable_name(cast("HookFunction[PartialValues]", on_partial))
+    hooks = Hooks()
+    hooks.on(PartialValues, call)
+    return HookListener(hooks)

@@ -10,10 +10,7 @@ from typing import Any, TypeAlias, TypeVar, cast, overload
 from ...errors import NighthawkError
 from ...parallel import is_async_callable
 from ...runtime.error_text import callable_name
-from .answers import HookAnswer, HookFunction
-from .rules import EVENT_RULES
-
-__all__ = ["Hooks", "combined_hooks"]
+from .rules import EVENT_RULES, HookAnswer, HookFunction
 
 Event = TypeVar("Event")
 Second = TypeVar("Second")

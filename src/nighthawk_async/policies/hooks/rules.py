@@ -1,8 +1,9 @@
-"""Table of the answers that each event allows."""
+"""Answers of hooks to events, and the table of those that each event allows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType, UnionType
-from typing import Any, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from msgspec import Struct
 
@@ -27,12 +28,20 @@ from ...runtime.events import (
     ToolLoopSuspected,
     VerificationRefused,
 )
-from ...runtime.read_only import deeply_read_only, read_only
-from ...types.content import BinaryContent, FileUrl, UploadedFile, UserContent
-from ...types.messages import AssistantMessage, ToolResultsMessage, UserMessage
+from ...runtime.late_value import deeply_read_only, read_only
+from ...types.execution import PartialValues
+from ...types.messages import (
+    AssistantMessage,
+    BinaryContent,
+    FileUrl,
+    ToolDefinition,
+    ToolResultsMessage,
+    UploadedFile,
+    UserContent,
+    UserMessage,
+)
 from ...types.model import ModelRequest
-from ...types.partial_values import PartialValues
-from ...types.tools import ToolDefinition
+from ...types.outcomes import Abort
 from ..people.events import (
     ApprovalAnswered,
     ApprovalClosed,
@@ -42,7 +51,39 @@ from ..people.events import (
     QuestionClosed,
 )
 
-__all__ = ["EVENT_RULES", "EventRule"]
+Event = TypeVar("Event")
+
+
+@dataclass(frozen=True, slots=True)
+class Veto:
+    """Do not let it happen. The hooks that come later are not asked.
+
+    Args:
+        reason: Why. Reaches the model for a tool call; else it is the message of the `StepRejectedError` with
+            which the step fails.
+        guidance: What to do instead.
+    """
+
+    reason: str
+    guidance: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Modify:
+    """Let something else happen. The hooks that come later see the event with the new value.
+
+    Args:
+        value: What to put in the place of the field that the event's docstring names.
+    """
+
+    value: object
+
+
+HookAnswer: TypeAlias = Veto | Modify | Abort | None
+"""What a hook answers; None is to let it happen."""
+
+HookFunction: TypeAlias = Callable[[Event], HookAnswer | Awaitable[HookAnswer]]
+"""A hook: a function of an event, `def` or `async def`."""
 
 
 class EventRule(Struct, frozen=True, kw_only=True):

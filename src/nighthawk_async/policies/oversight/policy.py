@@ -1,34 +1,237 @@
-"""Oversight and completion checks as policies."""
+"""Oversight and completion checks as policies.
 
-from collections.abc import Iterable
+The active oversight is asked, traces and hooks are told what it decided, and that is done.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar, TypeVar, cast
 
-from ...runtime.commit import CommitReview, StepCommit
-from ...runtime.conclude import StepResult
-from ...runtime.environment import Environment, get_environment
+from opentelemetry import trace
+
+from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
+from ...runtime.conclude import StepResult, rewritten
+from ...runtime.environment import Environment, get_environment, using_environment
+from ...runtime.events import OversightDecided, OversightDecision, OversightSubject
+from ...runtime.failures import failing_as_hook, failing_as_rewriter
 from ...runtime.inspection import DecidedOnce
+from ...runtime.late_value import ask_early, deeply_read_only
 from ...runtime.policies import Policies
-from ...runtime.policy import InnerExtent, Policy, Position
-from ...runtime.read_only import deeply_read_only
+from ...runtime.policy import CommitReview, InnerExtent, Policy, Position, StepCommit
 from ...runtime.step import Step
 from ...runtime.step import Verify as VerifyOutcome
-from ...runtime.tool_arguments import parsed_arguments, with_arguments
+from ...runtime.tool_calls import parsed_arguments, with_arguments
+from ...runtime.tracing import shows_content
 from ...types.messages import ToolCall
 from ...types.outcomes import StepOutcome
-from .decisions import overseen_arguments, overseen_commit
-from .inspection import Oversight, checked_oversight
-from .verification import Verification, Verify, checked_verifications
+from ...types.unset import UNSET
+from .inspection import (
+    Abort,
+    Accept,
+    Decision,
+    Oversight,
+    Reject,
+    Rewrite,
+    ToolCallInspection,
+    Verification,
+    Verify,
+    checked_oversight,
+    checked_verifications,
+)
 from .verifier import Verifier
 
-__all__ = [
-    "OversightPolicy",
-    "VerificationPolicy",
-    "get_oversight",
-    "policies_of_function",
-    "with_oversight",
-    "with_verify",
-]
+Subject = TypeVar("Subject")
+
+
+async def ask_about_tool_call(
+    oversight: Oversight, within: Environment, inspection: ToolCallInspection
+) -> Decision:
+    """Ask about a tool call.
+
+    Raises:
+        HookError: It raised, or its answer is no decision.
+    """
+    name = "inspect_tool_call"
+    decision = await _ask(within, oversight.inspect_tool_call, inspection, name)
+    if isinstance(decision, Rewrite):
+        if decision.values is None:
+            raise _answer_error(name, "answered a Rewrite without values")
+        if decision.return_value is not UNSET:
+            raise _answer_error(name, "answered a Rewrite with a return value to a tool call")
+    return decision
+
+
+async def ask_about_commit(oversight: Oversight, within: Environment, commit: StepCommit) -> Decision:
+    """Ask about a commit.
+
+    Raises:
+        HookError: It raised, or its answer is no decision.
+    """
+    name = "inspect_step_commit"
+    decision = await _ask(within, oversight.inspect_step_commit, commit, name)
+    if isinstance(decision, Rewrite):
+        if decision.values is None and decision.return_value is UNSET:
+            raise _answer_error(name, "answered a Rewrite without values or a return value")
+        if decision.return_value is not UNSET and commit.outcome.kind != "return":
+            raise _answer_error(name, f"gave a return value to the outcome '{commit.outcome.kind}'")
+    return decision
+
+
+async def _ask(
+    within: Environment,
+    method: Callable[[Subject], Decision | Awaitable[Decision]],
+    subject: Subject,
+    name: str,
+) -> Decision:
+    with (
+        failing_as_hook(f"Oversight hook {name}", hook=name),
+        using_environment(within),
+    ):
+        answer = method(subject)
+        decision = cast("object", await answer if inspect.isawaitable(answer) else answer)
+    if not isinstance(decision, Accept | Reject | Rewrite | Abort):
+        remedy = "it must answer Accept, Reject, Rewrite or Abort"
+        error = _answer_error(name, f"answered {decision!r}; {remedy}")
+        raise error.without_content(f"Oversight hook {name} answered {type(decision).__name__}; {remedy}.")
+    if isinstance(decision, Rewrite) and not isinstance(cast("object", decision.values), Mapping | None):
+        raise _answer_error(name, "answered a Rewrite whose values are no mapping")
+    return decision
+
+
+def _answer_error(name: str, problem: str) -> HookError:
+    return HookError(f"Oversight hook {name} {problem}.", hook=name)
+
+
+_NAMES: Mapping[type, OversightDecision] = {Reject: "reject", Rewrite: "rewrite", Abort: "abort"}
+
+
+async def overseen_arguments(
+    oversight: Oversight, within: Environment, tool_name: str, arguments: Mapping[str, Any]
+) -> Mapping[str, Any] | None:
+    """Have a tool call inspected.
+
+    Args:
+        oversight: What inspects.
+        within: The environment in which it is asked.
+        tool_name: The tool.
+        arguments: The arguments as the model gave them, parsed.
+
+    Returns:
+        The arguments to use instead; None to use those of the model.
+
+    Raises:
+        ToolBoundaryError: The call is rejected.
+        StepAbortedError: The step is to end.
+        HookError: Oversight raised, or its answer is no decision.
+    """
+    step_id = get_environment().execution_ref.step_id or ""
+    inspection = ToolCallInspection(step_id=step_id, tool_name=tool_name, arguments=arguments)
+    decision = await ask_about_tool_call(oversight, within, inspection)
+    await _tell("tool_call", decision, tool_name)
+    match decision:
+        case Reject():
+            raise _rejection(decision)
+        case Abort():
+            raise StepAbortedError(decision.reason, step_id=step_id)
+        case Rewrite():
+            return decision.values
+        case _:
+            return None
+
+
+async def overseen_commit(
+    oversight: Oversight,
+    within: Environment,
+    step: Step,
+    outcome: StepOutcome,
+    commit: StepCommit,
+    result: StepResult,
+) -> StepResult | None:
+    """Have a commit inspected.
+
+    Args:
+        oversight: What inspects.
+        within: The environment in which it is asked.
+        step: The step.
+        outcome: How the step ends.
+        commit: What oversight is shown.
+        result: What is about to be committed.
+
+    Returns:
+        What is committed; None when oversight wants the return value, which there is not yet.
+
+    Raises:
+        StepRejectedError: The commit is rejected.
+        StepAbortedError: The step is to end.
+        HookError: Oversight raised, its answer is no decision, or what it rewrote is not acceptable.
+    """
+    decision = await ask_early(commit, partial(ask_about_commit, oversight, within, commit))
+    if decision is UNSET:
+        return None
+    await _tell("commit", decision, None)
+    match decision:
+        case Reject():
+            guidance = f" ({decision.guidance})" if decision.guidance else ""
+            what = f"step {commit.step_id}: oversight rejected the commit"
+            message = f"{what}: {decision.reason}{guidance}"
+            raise StepRejectedError(message).without_content(what) from _rejection(decision)
+        case Abort():
+            raise StepAbortedError(decision.reason, step_id=commit.step_id)
+        case Rewrite():
+            with failing_as_rewriter("inspect_step_commit"):
+                return rewritten(
+                    step.context,
+                    outcome,
+                    result,
+                    rewriter="inspect_step_commit",
+                    bindings=decision.values,
+                    return_value=decision.return_value,
+                )
+        case _:
+            return result
+
+
+def _rejection(decision: Reject) -> ToolBoundaryError:
+    error = ToolBoundaryError(kind="oversight", message=decision.reason, guidance=decision.guidance)
+    return error.without_content("rejected by oversight")
+
+
+async def _tell(subject: OversightSubject, decision: Decision, tool_name: str | None) -> None:
+    environment = get_environment()
+    name = _NAMES.get(type(decision), "accept")
+    reason = decision.reason if isinstance(decision, Reject | Abort) else None
+    _record(environment, subject, name, {"tool_name": tool_name}, reason)
+    if environment.policies.that["report"]:
+        event = OversightDecided(
+            execution_ref=environment.execution_ref,
+            subject=subject,
+            decision=name,
+            tool_name=tool_name,
+            reason=reason,
+        )
+        await environment.policies.report(event)
+
+
+def _record(
+    environment: Environment,
+    subject: str,
+    decision: str,
+    details: Mapping[str, str | None],
+    reason: str | None,
+) -> None:
+    span = trace.get_current_span()
+    if not span.is_recording():
+        return
+    attributes = {
+        "nighthawk.oversight.subject": subject,
+        "nighthawk.oversight.decision": decision,
+        "step.id": environment.execution_ref.step_id or "",
+    }
+    details = {**details, "reason": reason} if shows_content() else details  # which may quote arguments
+    attributes |= {f"nighthawk.oversight.{name}": value for name, value in details.items() if value}
+    span.add_event("nighthawk.oversight.decided", attributes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

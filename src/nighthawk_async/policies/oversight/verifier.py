@@ -20,9 +20,7 @@ from ...runtime.events import VerificationRefused
 from ...runtime.failures import failing_as_hook
 from ...runtime.policy import Policy
 from ...types.outcomes import StepOutcome
-from .verification import Continue, Proposal, Verification
-
-__all__ = ["Verifier"]
+from .inspection import Continue, Proposal, Verification
 
 _NO_WORDS = "a check finds that it is not done; look again at what the block asks"
 
@@ -124,7 +122,7 @@ class Verifier:
                 "step.id": self._step_id,
             }
             span.add_event("nighthawk.verification.refused", attributes)
-        if environment.policies.that("report"):
+        if environment.policies.that["report"]:
             event = VerificationRefused(
                 execution_ref=environment.execution_ref,
                 check=name,

@@ -1,9 +1,13 @@
-"""`request_approval`: people approve an action with exactly these arguments, before it happens."""
+"""`request_approval`: people approve an action with exactly these arguments, before it happens.
+
+The approval is shown before the action.
+"""
 
 import logging
 import math
 import uuid
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import cast
 
@@ -11,15 +15,14 @@ import anyio
 
 from ...actors import BareTaskGroup
 from ...actors.argument_checks import check_seconds, check_whole_number
-from ...actors.foreign_cancellation import is_cancelled
+from ...actors.task_group import is_cancelled
 from ...errors import ApprovalDeniedError, ApprovalExpiredError, NighthawkError, NoHumanError
-from ...parallel.failures import without_cancellations
+from ...parallel.outcomes import without_cancellations
 from ...runtime.awaitable import await_value
 from ...runtime.error_text import describe_error
-from .approval import Approval
-from .ballot import Ballot
+from .ballot import ApprovalStatus, Ballot, Vote
 from .digest import digest_action
-from .errors import NobodyToApproveError, RequestClosedError
+from .errors import ArgumentsChangedError, NobodyToApproveError, RequestClosedError
 from .events import (
     ApprovalAnswered,
     ApprovalClosed,
@@ -28,13 +31,59 @@ from .events import (
     tell_human_end,
     tell_human_event,
 )
-from .handler import HumanHandler
 from .policy import find_execution, find_human_handler, find_human_observer
-from .request import ApprovalRequest
+from .request import ApprovalRequest, HumanHandler
 from .told import told_approval
-from .votes import ApprovalStatus
 
-__all__ = ["request_approval"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """That enough people approved an action with exactly these arguments. `request_approval` gives it.
+
+    Args:
+        id: The id of the request.
+        action: What was approved.
+        digest: The digest of the action and its arguments.
+        approvals: Who approved and when, in the order in which they did.
+        expires_at: When it ends to be valid, on the clock of `anyio.current_time`; infinity for never.
+    """
+
+    id: str
+    action: str
+    digest: str
+    approvals: tuple[Vote, ...]
+    expires_at: float
+    _ballot: Ballot = field(repr=False, compare=False)
+
+    @property
+    def approvers(self) -> tuple[str, ...]:
+        """The people who approved, in that order."""
+        return tuple(vote.approver for vote in self.approvals)
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it has not expired. For every thread."""
+        return self._ballot.remaining_seconds > 0
+
+    def check(self, action: str, arguments: Mapping[str, object] | None = None) -> None:
+        """Make sure that this is what was approved, right before it happens.
+
+        Args:
+            action: What is about to happen.
+            arguments: With which arguments.
+
+        Raises:
+            ApprovalExpiredError: The approval has expired.
+            ArgumentsChangedError: It is another action, or an argument is different.
+            UndigestibleArgumentError: An argument has no stable JSON form.
+        """
+        if not self.is_valid:
+            raise ApprovalExpiredError(f"{self.action}: the approval has expired")
+        if digest_action(action, arguments or {}).digest != self.digest:
+            raise ArgumentsChangedError(
+                f"{action}: the action or its arguments are not what was approved; ask for another approval"
+            )
+
 
 _LOGGER = logging.getLogger("nighthawk")
 

@@ -1,17 +1,161 @@
 """The answers to a request for approval as they come: from any thread, until its time is over.
 
-It lives in memory as long as somebody waits for it. What the answers mean, `human.votes` says.
+It lives in memory as long as somebody waits for it. `Votes` says what the answers mean; it is plain state:
+
+    pending ── enough different approvers said yes ──> approved
+       ├────── somebody said no who had not said yes, or nobody can be asked ──> denied
+       ├────── its time is over ──> expired
+       └────── nobody waits for it any more ──> cancelled
+
+Somebody who had said yes and says no takes the yes back; a second no denies. From the moment it is not
+pending, nothing changes.
 """
 
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias, TypeVarTuple
 
 import anyio
+from anyio import from_thread
+from anyio.lowlevel import current_token
 
-from .errors import RequestClosedError
-from .home import HomeLoop
-from .votes import ApprovalStatus, EndStatus, Votes
+from ...errors import NighthawkError
+from ...parallel.clocks import find_running_loop
+from .errors import RequestClosedError, UnknownApproverError
 
-__all__ = ["Ballot"]
+ApprovalStatus: TypeAlias = Literal["pending", "approved", "denied", "expired", "cancelled"]
+EndStatus: TypeAlias = Literal["denied", "expired", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vote:
+    """One person's answer.
+
+    Args:
+        approver: Who.
+        answer: What: `withdrawn` takes back an approval that the same person gave.
+        given_at: When, in UTC.
+        reason: Why, when it was said.
+    """
+
+    approver: str
+    answer: Literal["approved", "denied", "withdrawn"]
+    given_at: datetime
+    reason: str = ""
+
+
+class Votes:
+    """The answers to one request.
+
+    Args:
+        quorum: How many different people have to approve.
+        approvers: Who may answer; None for everybody.
+    """
+
+    __slots__ = ("_approvals", "_approvers", "_quorum", "given", "status")
+
+    def __init__(self, *, quorum: int, approvers: frozenset[str] | None) -> None:
+        self._quorum = quorum
+        self._approvers = approvers
+        self._approvals: dict[str, Vote] = {}
+        self.given: list[Vote] = []
+        """Every answer that changed something, in order."""
+        self.status: ApprovalStatus = "pending"
+
+    @property
+    def approvals(self) -> tuple[Vote, ...]:
+        """The approvals that count at present, in the order in which they were given."""
+        return tuple(self._approvals.values())
+
+    @property
+    def denial(self) -> Vote | None:
+        """The answer that denied the request; None when nobody did."""
+        last = self.given[-1:]
+        return last[0] if last and last[0].answer == "denied" else None
+
+    def approve(self, approver: str) -> None:
+        """Count an approval. The second one of the same person changes nothing.
+
+        Raises:
+            AnswerRefusedError: The request is not pending, or nobody asked that person.
+        """
+        self._check(approver)
+        if approver in self._approvals:
+            return
+        vote = Vote(approver=approver, answer="approved", given_at=datetime.now(UTC))
+        self._approvals[approver] = vote
+        self.given.append(vote)
+        if len(self._approvals) >= self._quorum:
+            self.status = "approved"
+
+    def deny(self, approver: str, reason: str) -> None:
+        """Take back that person's approval; if there is none, deny the request.
+
+        Raises:
+            AnswerRefusedError: The request is not pending, or nobody asked that person.
+        """
+        self._check(approver)
+        is_withdrawal = self._approvals.pop(approver, None) is not None
+        answer = "withdrawn" if is_withdrawal else "denied"
+        self.given.append(Vote(approver=approver, answer=answer, given_at=datetime.now(UTC), reason=reason))
+        if not is_withdrawal:
+            self.status = "denied"
+
+    def end(self, status: EndStatus) -> bool:
+        """End a pending request without an answer; False when it had ended before."""
+        if self.status != "pending":
+            return False
+        self.status = status
+        return True
+
+    def _check(self, approver: str) -> None:
+        if self.status != "pending":
+            raise RequestClosedError(f"the request is {self.status} already")
+        if not approver or (self._approvers is not None and approver not in self._approvers):
+            raise UnknownApproverError(f"{approver!r} is not among the approvers")
+
+
+Arguments = TypeVarTuple("Arguments")
+
+
+class HomeLoop:
+    """The event loop that is running where it is made.
+
+    Raises:
+        anyio.NoEventLoopError: No event loop is running.
+    """
+
+    __slots__ = ("_clock_offset", "_token")
+
+    def __init__(self) -> None:
+        self._token = current_token()
+        self._clock_offset = anyio.current_time() - time.monotonic()
+
+    def current_time(self) -> float:
+        """Return `anyio.current_time` of this event loop, in seconds. Thread-safe."""
+        if find_running_loop() == self._token:
+            return anyio.current_time()
+        return time.monotonic() + self._clock_offset
+
+    def call(self, function: Callable[[*Arguments], None], *args: *Arguments) -> None:
+        """Call a synchronous function on this event loop: at once there, and from a thread without a loop.
+
+        Raises:
+            anyio.RunFinishedError: The event loop has ended.
+            NighthawkError: Another event loop is running in the present thread.
+        """
+        here = find_running_loop()
+        if here == self._token:
+            function(*args)
+        elif here is None:
+            from_thread.run_sync(function, *args, token=self._token)
+        else:
+            raise NighthawkError(
+                "A request is answered on the event loop on which it was made, or from a thread without one; "
+                "go through `anyio.to_thread.run_sync`."
+            )
 
 
 class Ballot:

@@ -29,7 +29,7 @@ from uuid import UUID
 from msgspec import Struct
 from pydantic import AnyUrl, BaseModel, ConfigDict, Secret, SecretBytes, SecretStr, TypeAdapter
 
-from ...runtime.step_code import runs_step_code
+from ...runtime.expression import runs_step_code
 from ...types.json import JsonableValue
 from .errors import UndigestibleArgumentError
 from .plain_data import (
@@ -44,8 +44,6 @@ from .plain_data import (
     underlying,
     variables_of,
 )
-
-__all__ = ["DigestedAction", "digest_action"]
 
 _ANY: TypeAdapter[object] = TypeAdapter(object, config=ConfigDict(ser_json_bytes="base64"))
 _SCALARS = (bytes, bytearray, date, time, timedelta, Decimal)

@@ -18,17 +18,6 @@ answers, the others reach who asks.
 
 from ...errors import ApprovalDeniedError, HumanError, NighthawkError, NoHumanError
 
-__all__ = [
-    "AnswerRefusedError",
-    "ArgumentsChangedError",
-    "InvalidAnswerError",
-    "NobodyToApproveError",
-    "RequestClosedError",
-    "UndigestibleArgumentError",
-    "UnknownApproverError",
-    "WrongDigestError",
-]
-
 
 class InvalidAnswerError(HumanError):
     """A question was answered several times, and no answer fitted its schema."""

@@ -9,23 +9,8 @@ from typing import Literal, Protocol, TypeAlias
 
 from opentelemetry import trace
 
-from .question import Question
-from .request import ApprovalRequest
-from .votes import Vote
-
-__all__ = [
-    "ApprovalAnswered",
-    "ApprovalClosed",
-    "ApprovalRequested",
-    "HumanEvent",
-    "HumanObserver",
-    "QuestionAnswered",
-    "QuestionAsked",
-    "QuestionClosed",
-    "QuestionStatus",
-    "tell_human_end",
-    "tell_human_event",
-]
+from .ballot import Vote
+from .request import ApprovalRequest, Question
 
 QuestionStatus: TypeAlias = Literal["answered", "default", "timed_out", "no_human", "failed", "cancelled"]
 """How a question ended: with an answer, with its default, or with an error."""

@@ -20,22 +20,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from ...runtime.step_code import is_step_function, runs_step_code
-
-__all__ = [
-    "MISSING",
-    "as_data",
-    "base_of",
-    "exact",
-    "is_computed",
-    "is_plain",
-    "makes_items",
-    "redeclared",
-    "stored",
-    "texts_of",
-    "underlying",
-    "variables_of",
-]
+from ...runtime.expression import is_step_function, runs_step_code
 
 MISSING = object()
 """Stands for an attribute that an object does not have."""

@@ -10,9 +10,7 @@ from ...runtime.policies import Policies
 from ...runtime.policy import InnerExtent, Policy, Position
 from ...types.execution import ExecutionRef
 from .events import HumanEvent, HumanObserver
-from .handler import HumanHandler, checked_human_handler
-
-__all__ = ["PeoplePolicy", "find_execution", "find_human_handler", "find_human_observer", "with_human"]
+from .request import HumanHandler, checked_human_handler
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +51,7 @@ def find_human_handler() -> HumanHandler | None:
 def find_human_observer() -> HumanObserver | None:
     """Return the observer; None for none."""
     environment = find_environment()
-    if environment is None or not environment.policies.that("report"):
+    if environment is None or not environment.policies.that["report"]:
         return None
     return _ActivePolicies(environment.policies)
 

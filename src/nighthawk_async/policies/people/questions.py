@@ -24,12 +24,9 @@ from .events import (
     tell_human_end,
     tell_human_event,
 )
-from .handler import HumanHandler
 from .policy import find_execution, find_human_handler, find_human_observer
-from .question import Question
+from .request import HumanHandler, Question
 from .told import told_question
-
-__all__ = ["ask_user"]
 
 Answer = TypeVar("Answer")
 Default = TypeVar("Default")

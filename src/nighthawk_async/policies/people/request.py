@@ -1,19 +1,88 @@
-"""A request for approval: what people see of it and how they answer.
+"""Requests for approval and questions as people see them, and the handlers that ask on behalf of a run.
 
-The answers themselves are kept by `human.ballot`, and counted by `human.votes`.
+The answers to a request are kept and counted by `ballot`.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
+from typing import Protocol, runtime_checkable
 
+from ...errors import NighthawkError, ToolValidationError
+from ...runtime.validation import validate_value
 from ...types.execution import ExecutionRef
 from ...types.json import JsonableValue
-from .ballot import Ballot
+from ...types.unset import UNSET
+from .ballot import ApprovalStatus, Ballot, Vote
 from .errors import WrongDigestError
-from .votes import ApprovalStatus, Vote
 
-__all__ = ["ApprovalRequest"]
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """A question to a person. `ask_user` makes it.
+
+    Args:
+        id: What identifies the question.
+        prompt: The text of the question. A model may have written it: show it as text, not as markup.
+        schema: The type of the answer; `str` for any text.
+        default: The value that stands for the answer when none comes in time; see `has_default`.
+        attempt: The how manieth time it is asked, from 1.
+        error: Why the last answer was refused; None when it is asked for the first time.
+        execution_ref: Which run, scope and step asks; None outside a run.
+    """
+
+    id: str
+    prompt: str
+    schema: object = str
+    default: object = field(default=UNSET)
+    attempt: int = 1
+    error: str | None = None
+    execution_ref: ExecutionRef | None = None
+
+    @property
+    def has_default(self) -> bool:
+        """Whether there is a default. A handler may give it as the answer."""
+        return self.default is not UNSET
+
+    def validate(self, answer: object) -> object:
+        """The answer as who asks gets it, coerced as pydantic does; the default is taken as it is.
+
+        Raises:
+            ToolValidationError: It does not fit the schema.
+        """
+        if self.has_default and answer is self.default:
+            return answer
+        return validate_value(answer, self.schema, subject="the answer")
+
+
+def typed_answer(typed: str, question: Question) -> object:
+    """Return the value of a typed text: as pydantic reads texts, or as JSON, or the text itself for `str`.
+
+    Numbers are as exact as they were typed. What fits in no way is handed on, for the error that tells why.
+
+    Args:
+        typed: What was typed.
+        question: What was asked.
+    """
+    if question.schema is str:
+        return typed
+    text = typed.strip()
+    try:
+        question.validate(text)
+    except ToolValidationError:
+        try:
+            return json.loads(text, parse_float=_exact_number)
+        except (ValueError, RecursionError):
+            return text
+    return text
+
+
+def _exact_number(digits: str) -> float | Decimal:
+    """A floating-point number, unless it would stand for other digits."""
+    number, exact = float(digits), Decimal(digits)
+    return number if Decimal(repr(number)) == exact else exact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,3 +187,39 @@ class ApprovalRequest:
             How it ended.
         """
         return await self.ballot.wait_closed()
+
+
+@runtime_checkable
+class HumanHandler(Protocol):
+    """Asks people. A program installs one with `run(…, human=…)` or `scope(human=…)`.
+
+    Both methods are carried out in a task of whoever asks, and cancelled when nobody waits for the answer any
+    more. Several may be in progress at once. What they raise reaches who asked; `NoHumanError` says that
+    nobody can be reached. What `approve` raises once the request has ended is logged and changes nothing.
+    """
+
+    async def ask(self, question: Question) -> object:
+        """Get an answer. One that does not fit is asked for again, with `question.error` set."""
+        ...
+
+    async def approve(self, request: ApprovalRequest) -> None:
+        """See to it that the request is answered.
+
+        The method may answer it itself, give it to others and wait with `request.wait_closed()`, or return:
+        the request stays open until enough people approved, somebody denied, time is over, or nobody waits
+        for it any more.
+        """
+        ...
+
+
+def checked_human_handler(handler: object) -> HumanHandler | None:
+    """Return the handler that asks people; None for none.
+
+    Raises:
+        NighthawkError: It is neither; a method is missing, or it is a class.
+    """
+    if handler is None:
+        return None
+    if isinstance(handler, type) or not isinstance(handler, HumanHandler):
+        raise NighthawkError(f"{handler!r} is no human handler: it needs the methods ask and approve.")
+    return handler

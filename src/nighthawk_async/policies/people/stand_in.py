@@ -6,9 +6,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .handler import HumanHandler
-
-__all__ = ["find_stand_in", "standing_in"]
+    from .request import HumanHandler
 
 _stand_in: ContextVar["HumanHandler | None"] = ContextVar("nighthawk_async_human_stand_in", default=None)
 

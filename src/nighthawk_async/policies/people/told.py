@@ -5,10 +5,7 @@ from contextlib import contextmanager
 
 from ...observation import observed
 from ...runtime.validation import type_name
-from .question import Question
-from .request import ApprovalRequest
-
-__all__ = ["told_approval", "told_question"]
+from .request import ApprovalRequest, Question
 
 
 def told_question(question: Question) -> observed:

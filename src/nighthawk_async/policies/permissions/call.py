@@ -13,15 +13,6 @@ from .callables import faithfully_wrapped, is_own_method, layers_of, names_of
 from .declared_methods import borrowed_by, declared_by, declared_call, is_callable_object, title_of
 from .equivalents import called_method, class_names
 
-__all__ = [
-    "NO_ARGUMENTS",
-    "CallArguments",
-    "PermissionCall",
-    "arguments_of",
-    "describe_call",
-    "without_partials",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CallArguments:

@@ -11,21 +11,6 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeGuard, TypeVar, cast
 
-__all__ = [
-    "BOUND_TYPES",
-    "called_function",
-    "faithfully_wrapped",
-    "function_title",
-    "is_own_method",
-    "is_same_callable",
-    "layers_of",
-    "module_of",
-    "names_of",
-    "other_names_of",
-    "own_attributes",
-    "without_surroundings",
-]
-
 BOUND_TYPES = (types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
 """The types of bound methods: each access makes another object."""
 

@@ -18,16 +18,6 @@ from typing import Any, cast
 
 from .callables import called_function, is_own_method, layers_of, without_surroundings
 
-__all__ = [
-    "REPLACING",
-    "called_method",
-    "class_names",
-    "constructors_of",
-    "equivalents",
-    "unbound_builtin",
-    "without_operators",
-]
-
 Call = tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]
 
 REPLACING: tuple[object, ...] = (dataclasses.replace, getattr(copy, "replace", dataclasses.replace))

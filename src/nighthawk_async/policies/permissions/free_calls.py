@@ -18,8 +18,6 @@ from typing import cast
 from .callables import called_function, module_of, own_attributes
 from .equivalents import REPLACING, called_method
 
-__all__ = ["assigned_by", "called_by_name", "calls_its_arguments", "is_data_callable", "is_looking_on"]
-
 _DATA_MODULES = frozenset({"builtins", "collections", "datetime", "decimal", "fractions"})
 _NOT_OF_DATA = (types.FunctionType, types.CodeType)
 _WRAPPERS = (collections.UserDict, collections.UserList, collections.UserString, collections.ChainMap)

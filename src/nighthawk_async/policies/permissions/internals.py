@@ -21,8 +21,6 @@ from .call import PermissionCall
 from .permissions import permissions
 from .rules import rule
 
-__all__ = ["NO_INTERNALS", "check_internals"]
-
 _OF_DATA = """
 __name__ __qualname__ __doc__ __len__ __getitem__ __contains__ __iter__ __next__ __str__ __repr__
 """

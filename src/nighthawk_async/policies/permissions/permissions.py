@@ -12,20 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast, get_args
 
-from ...errors import NighthawkError
+from ...errors import NighthawkError, ToolBoundaryError
 from ...runtime.events import Verdict
+from ..people.errors import ArgumentsChangedError
 from .call import PermissionCall
 from .free_calls import is_data_callable
 from .rules import PermissionRule, RuleSource, checked_rules
-
-__all__ = [
-    "PermissionDecision",
-    "Permissions",
-    "added_permissions",
-    "decide",
-    "decide_for_any_arguments",
-    "permissions",
-]
 
 _STRICTNESS: tuple[Verdict, ...] = ("allow", "ask", "deny")
 
@@ -201,3 +193,55 @@ def decide_for_any_arguments(
 
 def _strictest(decisions: Iterable[PermissionDecision]) -> PermissionDecision:
     return max(decisions, key=lambda decision: _STRICTNESS.index(decision.verdict))
+
+
+_GO_ON = "Do not reach it in another way; go on without it, or end the block."
+
+
+def refusal_of_call(call: PermissionCall, decision: PermissionDecision) -> ToolBoundaryError:
+    """The call is denied."""
+    return _refusal(f"{call.name} is not permitted ({decision})", _GO_ON)
+
+
+def refusal_of_asking(call: PermissionCall) -> ToolBoundaryError:
+    """People have to be asked, but the code cannot wait for them where the call stands."""
+    return _refusal(
+        f"{call.name} needs an approval, which cannot be waited for inside a lambda, a function that is not "
+        "async, a class or a generator expression",
+        f"Call {call.name} directly.",
+    )
+
+
+def refusal_of_handing_over(call: PermissionCall, decision: PermissionDecision) -> ToolBoundaryError:
+    """The function would be called by others."""
+    return _refusal(
+        f"{call.name} is not permitted to be handed to something that calls it ({decision})",
+        _GO_ON if decision.verdict == "deny" else f"Call {call.name} directly.",
+    )
+
+
+def refusal_of_disguise(attribute: str, owner: object) -> ToolBoundaryError:
+    """Another value of the attribute would make a function pass for another one."""
+    return _refusal(
+        f"{attribute} of a {type(owner).__name__} is not assigned: permissions know functions by it", _GO_ON
+    )
+
+
+def refusal_after_asking(call: PermissionCall, error: NighthawkError) -> ToolBoundaryError:
+    """People were asked, in vain."""
+    text = str(error)
+    message = text if text.startswith(f"{call.action}: ") else f"{call.action}: {text}"
+    return _refusal(message, _ask_again(call) if isinstance(error, ArgumentsChangedError) else _GO_ON)
+
+
+def refusal_of_change(call: PermissionCall) -> ToolBoundaryError:
+    """The object shows itself in another way than when people were asked."""
+    return _refusal(f"{call.action}: the object is no longer what was approved", _ask_again(call))
+
+
+def _ask_again(call: PermissionCall) -> str:
+    return f"Call {call.name} again to ask for another approval."
+
+
+def _refusal(message: str, guidance: str) -> ToolBoundaryError:
+    return ToolBoundaryError(kind="oversight", message=message, guidance=guidance)

@@ -14,10 +14,8 @@ from contextvars import ContextVar
 from msgspec import Struct
 
 from ...runtime.mutable_state import attribute_of, shapes_of
-from ...runtime.shared_objects import is_shared
+from ...runtime.snapshot import is_shared
 from ...runtime.step_context import StepContext
-
-__all__ = ["Binding", "BoundObjects"]
 
 _MISSING = object()
 

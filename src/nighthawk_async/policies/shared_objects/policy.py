@@ -1,17 +1,236 @@
 """The guard of shared objects as a policy. What it reports, and its limits, say `report`."""
 
+import inspect
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from functools import partial
+from typing import Any, ClassVar, get_args
 
 from ...errors import NighthawkError
 from ...natural.blocks import NaturalBlock
+from ...runtime.assignment import AssignmentTarget
+from ...runtime.awaitable import await_value
+from ...runtime.commands import Assign, Awaited, Command, CommandGuard, StepState
+from ...runtime.mutable_state import attribute_of
 from ...runtime.policies import Policies
 from ...runtime.policy import InnerExtent, Policy, Position
 from ...runtime.step_context import StepContext
-from .guard import MutationGuard
-from .report import ConcurrentMutation
+from .bound_objects import Binding, BoundObjects
+from .report import ConcurrentMutation, ConcurrentMutationError, ConcurrentMutationWarning, report_of, warn_of
+from .watch import Mutation, MutationWatch
 
-__all__ = ["SharedObjectsPolicy", "with_concurrent_mutation"]
+
+class MutationGuard(CommandGuard):
+    """The guard of one step; see `command_guard.CommandGuard`.
+
+    Args:
+        context: The state of the step.
+        mode: What to do about a change.
+        filename: The source file of the block, where warnings point to.
+        line: The line of the block in that file.
+    """
+
+    verdicts = (ConcurrentMutationError, ConcurrentMutationWarning)
+
+    def __init__(
+        self,
+        context: StepContext,
+        *,
+        mode: ConcurrentMutation = "ignore",
+        filename: str = "<natural>",
+        line: int = 1,
+    ) -> None:
+        self._bound = BoundObjects(context, is_registered=mode != "ignore")
+        self._mode: ConcurrentMutation = mode
+        self._place = (filename, line)
+        self._reported: dict[tuple[int, BoundObjects], object] = {}
+
+    def in_flight(self) -> AbstractContextManager[None]:
+        """The extent of the step."""
+        return self._bound
+
+    def carry_out(self, command: Command, state: StepState) -> object:
+        """Carry out a command; see `Command.carry_out`.
+
+        Raises:
+            ConcurrentMutationError: It changed what another step has bound, and must not.
+            ConcurrentMutationWarning: It did, and Python was told to make errors of warnings.
+        """
+        if self._mode == "ignore":
+            return command.carry_out(state)
+        watch = self._open_watch(command)
+        try:
+            if watch is None:
+                return command.carry_out(state)
+            return self._carry_out_watched(watch, command, state)
+        finally:
+            self._bound.refresh()
+
+    async def await_value(self, awaitable: Awaitable[object]) -> object:
+        """Await what a command gave, for this step alone; see `awaitable.await_value`.
+
+        Raises:
+            ConcurrentMutationError: What was awaited changed what another step has bound, and must not.
+            ConcurrentMutationWarning: It did, and Python was told to make errors of warnings.
+        """
+        if self._mode == "ignore":
+            return await await_value(awaitable)
+        watched = _WatchedAwaitable(awaitable, self)
+        try:
+            value = await await_value(watched)
+        except (Exception, SystemExit):
+            watched.raise_failure()
+            raise
+        finally:
+            watched.close()
+            self._bound.refresh()
+        watched.raise_failure()
+        return value
+
+    def open_watch(self) -> MutationWatch | None:
+        """Begin to watch a stretch of what was awaited; None when no object is contested.
+
+        The steps that this one called do not count: what they do is part of the stretch.
+        """
+        roots = self._bound.contested(with_callees=False)
+        return MutationWatch(self._bound, roots) if roots else None
+
+    def close_watch(self, watch: MutationWatch) -> Exception | None:
+        """End a watch and deal with what it found.
+
+        Returns:
+            What is to be raised; None when nothing is.
+        """
+        mutations = watch.close()
+        if not mutations:
+            return None
+        if self._mode == "error":
+            is_restored = watch.restore()
+            return ConcurrentMutationError(report_of(self._bound, mutations[0]), is_restored=is_restored)
+        failures = [failure for mutation in mutations if (failure := self._warn(mutation))]
+        return failures[0] if failures else None
+
+    def _open_watch(self, command: Command) -> MutationWatch | None:
+        roots = self._bound.contested(with_callees=True)
+        if isinstance(command, Assign) and command.target.fields:
+            roots.extend(self._owners(command.target))
+        return MutationWatch(self._bound, roots) if roots else None
+
+    def _carry_out_watched(self, watch: MutationWatch, command: Command, state: StepState) -> object:
+        context = state.context
+        names, assigned_names = dict(context.step_locals), set(context.assigned_names)
+        reply: object = None
+        try:
+            reply = command.carry_out(state)
+        except BaseException as error:
+            failure = self.close_watch(watch)
+            if failure is None or not isinstance(error, Exception):
+                raise
+            failure.__cause__ = error
+        else:
+            failure = self.close_watch(watch)
+            if failure is None:
+                return reply
+        if type(reply) is Awaited:
+            reply.close()
+        if isinstance(failure, ConcurrentMutationError):
+            context.step_locals.clear()
+            context.step_locals.update(names)
+            context.assigned_names.intersection_update(assigned_names)
+        try:
+            raise failure
+        finally:
+            del failure  # so that the error and this frame do not hold each other
+
+    def _owners(self, target: AssignmentTarget) -> Iterator[tuple[str, object, Binding]]:
+        """The objects on the way of a dotted assignment that other steps bind, found without running code."""
+        path = target.root
+        value = self._bound.context.step_locals.get(target.root)
+        for field in target.fields[:-1]:
+            path, value = f"{path}.{field}", attribute_of(value, field)
+            if other := self._bound.other(value, with_callees=True):
+                yield path, value, other
+
+    def _warn(self, mutation: Mutation) -> Exception | None:
+        """Warn once for each object and other step."""
+        key = (id(mutation.root), mutation.other.owner)
+        if key in self._reported:
+            return None
+        self._reported[key] = mutation.root  # held, so that its identity is not used again
+        filename, line = self._place
+        try:
+            warn_of(report_of(self._bound, mutation), filename=filename, line=line)
+        except ConcurrentMutationWarning as warning:
+            return warning
+        return None
+
+
+class _WatchedAwaitable:
+    """An awaitable of a command, watched whenever its code runs.
+
+    The tasks of other steps run in between, so each stretch from one suspension to the next has a watch of
+    its own. A failure is kept for the end: what is suspended must not be interrupted from outside.
+
+    Args:
+        awaitable: What to await.
+        guard: The guard of the step.
+    """
+
+    def __init__(self, awaitable: Awaitable[object], guard: MutationGuard) -> None:
+        self._failure: Exception | None = None
+        self._awaitable = awaitable
+        self._coroutine = _await(awaitable)
+        self._proceed: Callable[[], object] = partial(self._coroutine.send, None)
+        self._guard = guard
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        while True:
+            try:
+                suspension = self._run()
+            except StopIteration as end:
+                return end.value
+            try:
+                # No variable holds what comes in: on Trio it can be an error that comes to hold this frame.
+                self._proceed = partial(self._coroutine.send, (yield suspension))
+            except GeneratorExit:
+                self._coroutine.close()
+                raise
+            except BaseException as error:  # a cancellation, on its way to what is awaited
+                self._proceed = partial(self._coroutine.throw, error)
+
+    def close(self) -> None:
+        """Give up what was not awaited, so that a coroutine does not complain."""
+        self._coroutine.close()
+        if inspect.iscoroutine(self._awaitable):
+            self._awaitable.close()
+
+    def raise_failure(self) -> None:
+        """Raise what the watches say; nothing when nothing is wrong."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # so that the error and this frame do not hold each other
+
+    def _run(self) -> object:
+        """Let what is awaited go on to its next suspension."""
+        watch = self._guard.open_watch()
+        try:
+            return self._proceed()
+        finally:
+            self._proceed = _end  # an error on its way in is not held on its way out
+            if watch is not None:
+                self._failure = self._guard.close_watch(watch) or self._failure
+
+
+def _end() -> object:
+    raise RuntimeError("what was awaited has ended")
+
+
+async def _await(awaitable: Awaitable[object]) -> object:
+    return await awaitable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

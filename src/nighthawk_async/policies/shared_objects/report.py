@@ -57,15 +57,6 @@ from ...types.execution import ExecutionRef
 from .bound_objects import BoundObjects
 from .watch import Mutation
 
-__all__ = [
-    "ConcurrentMutation",
-    "ConcurrentMutationError",
-    "ConcurrentMutationWarning",
-    "MutationReport",
-    "report_of",
-    "warn_of",
-]
-
 ConcurrentMutation: TypeAlias = Literal["warn", "error", "ignore"]
 """What a run does about a step that changes what another step in flight has bound."""
 

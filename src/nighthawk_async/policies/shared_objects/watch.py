@@ -13,10 +13,8 @@ from typing import Any
 from msgspec import Struct
 
 from ...runtime.mutable_state import Shape, shapes_of
-from ...runtime.shared_objects import is_shared
+from ...runtime.snapshot import is_shared
 from .bound_objects import Binding, BoundObjects
-
-__all__ = ["MAX_WATCHED_DEPTH", "MAX_WATCHED_ITEMS", "MAX_WATCHED_OBJECTS", "Mutation", "MutationWatch"]
 
 MAX_WATCHED_DEPTH = 4
 """How many objects deep below a bound one changes are looked for."""

@@ -9,8 +9,7 @@ from ..annotations import written_type
 from ..type_names import TypeNames
 from .comments import described_type
 from .fields import fields_by_key
-from .section import TypesSection, types_section
-from .stub import stub_of
+from .stub import TypesSection, stub_of, types_section
 
 __all__ = [
     "TypeNames",

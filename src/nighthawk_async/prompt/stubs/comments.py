@@ -17,8 +17,6 @@ from ..plain_text import single_line
 from ..type_names import TypeNames
 from .fields import DataKey, InData
 
-__all__ = ["comment_of", "described_type"]
-
 _DESCRIPTION_CHARACTERS = 300
 _PATTERN_CHARACTERS = 200
 _MAX_DEPTH = 4

@@ -19,18 +19,6 @@ from pydantic_core import PydanticUndefined
 from ..annotations import is_type_expression
 from ..introspection import class_dictionary, find_class_attribute, has_base, is_one_of, resolution_order
 
-__all__ = [
-    "NO_DEFAULT",
-    "DataKey",
-    "InData",
-    "RecordField",
-    "Records",
-    "fields_by_key",
-    "find_records",
-    "namespace_of",
-    "type_hints",
-]
-
 NO_DEFAULT = object()
 """The default of a field that must be given."""
 

@@ -7,7 +7,7 @@ import pytest
 
 import nighthawk_async as nh
 from nighthawk_async.catalog.telemetry_names import BASELINE
-from nighthawk_async.telemetry.content import request_content
+from nighthawk_async.telemetry.attributes import request_content
 from nighthawk_async.testing import ModelReply, ModelServer
 
 from .agents import OUTCOME, act, agent, assign, evaluate

@@ -1,0 +1,176 @@
+"""Requests to the dashboard: their bodies, and who sends them.
+
+Refusals of the dashboard: problem details with fixed or plain words. Pure.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from ...errors import NighthawkError
+from ...observe.tree import TaskTree
+from ...observe.views import NodeView
+from ...pickling import PicklableError
+from ..problems import Problem
+from ..protocol import AsgiScope, Receive, header_values
+
+
+class RefusalError(NighthawkError):
+    """A request is refused.
+
+    Args:
+        problem: What the client is told.
+        headers: What else the headers of the response say.
+    """
+
+    def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+        self.headers = headers or {}
+
+
+NOTHING_HERE = Problem(status=404, name="not-found", title="Not found", detail="There is nothing here.")
+NOTHING_RECORDED = Problem(
+    status=503,
+    name="nothing-recorded",
+    title="Nothing is recorded",
+    detail="The dashboard was given no task tree, and nothing is recorded where it is served.",
+)
+READ_ONLY = Problem(
+    status=403,
+    name="read-only",
+    title="The dashboard is read-only",
+    detail="No token is configured: the dashboard shows what goes on and changes nothing.",
+)
+BAD_TOKEN = Problem(
+    status=401,
+    name="bad-token",
+    title="A token is needed",
+    detail="The request has no token, or a wrong one.",
+)
+CROSS_SITE = Problem(
+    status=403,
+    name="cross-site",
+    title="The request comes from another site",
+    detail="The dashboard is only used from its own page, or without a browser.",
+)
+WRONG_HOST = Problem(
+    status=421,
+    name="wrong-host",
+    title="The host is another one",
+    detail="The dashboard is not served under the host that the request names.",
+)
+NOT_JSON = Problem(
+    status=415,
+    name="not-json",
+    title="The body is not JSON",
+    detail="The content type of the body must be application/json.",
+)
+TOO_LARGE = Problem(
+    status=413,
+    name="too-large",
+    title="The body is too large",
+    detail="The body of the request is longer than the dashboard reads.",
+)
+OTHER_TREE = Problem(
+    status=409,
+    name="other-tree",
+    title="The tree is another one",
+    detail="The service was restarted, or another process of it answers: its nodes are not those seen.",
+)
+
+
+def bad_request(detail: str) -> Problem:
+    """The request makes no sense."""
+    return Problem(status=400, name="bad-request", title="The request makes no sense", detail=detail)
+
+
+def no_such_node(detail: str) -> Problem:
+    """The node is not there."""
+    return Problem(status=404, name="no-such-node", title="There is no such node", detail=detail)
+
+
+def not_now(detail: str) -> Problem:
+    """The node is in no state for what is asked."""
+    return Problem(status=409, name="not-possible", title="That is not possible now", detail=detail)
+
+
+def not_allowed(detail: str) -> Problem:
+    """The one who asks may not do it."""
+    return Problem(status=403, name="not-allowed", title="That is not allowed", detail=detail)
+
+
+def not_valid(detail: str) -> Problem:
+    """An answer does not fit the question."""
+    return Problem(status=422, name="not-valid", title="The answer does not fit", detail=detail)
+
+
+MAX_BODY_BYTES = 65_536
+
+Body = TypeVar("Body")
+
+
+class ClientLeftError(PicklableError):
+    """The client has left before its request was whole: there is nobody to tell."""
+
+
+async def read_body(asgi_scope: AsgiScope, receive: Receive, form: type[Body]) -> Body:
+    """Read a body.
+
+    Args:
+        asgi_scope: The connection.
+        receive: Gives its messages.
+        form: What the body must be; no body at all counts as an empty object.
+
+    Raises:
+        RefusalError: It is no JSON, too long, or not of the form.
+        ClientLeftError: The client has left.
+    """
+    content_types = header_values(asgi_scope, b"content-type")
+    if [each.partition(";")[0].strip().lower() for each in content_types] != ["application/json"]:
+        raise RefusalError(NOT_JSON)
+    body = await _read_bytes(receive)
+    try:
+        return msgspec.json.decode(body or b"{}", type=form)
+    except RecursionError:
+        raise RefusalError(bad_request("The body is nested too deep.")) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RefusalError(bad_request(f"The body is not what is expected: {error}.")) from None
+
+
+async def _read_bytes(receive: Receive) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientLeftError
+        body += message.get("body", b"")
+        if len(body) > MAX_BODY_BYTES:
+            raise RefusalError(TOO_LARGE)
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def stream_id(view: NodeView) -> str:
+    """Return an id that differs between the trees of two processes, or of two lifespans.
+
+    Args:
+        view: The node above everything.
+    """
+    return f"{int(view.began_at * 1_000_000):x}-{os.getpid():x}"  # forks have a tree that began before them
+
+
+def check_stream(seen: str, tree: TaskTree) -> None:
+    """Refuse what was meant for a node of another tree.
+
+    Args:
+        seen: What identifies the tree in which the node was seen.
+        tree: The tree.
+
+    Raises:
+        RefusalError: It is another one.
+    """
+    if seen != stream_id(tree.snapshot()):
+        raise RefusalError(OTHER_TREE)

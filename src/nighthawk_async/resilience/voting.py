@@ -1,0 +1,297 @@
+"""Votes: the calls that give them, their progress, and the most frequent value.
+
+Calls are made at once, until those that are left make no difference. `vote(decide=…)` and
+`ensemble(reconcile=…)` give decorators that change the result of a function.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+
+from anyio import CapacityLimiter
+
+from ..parallel import Failed, Outcome, call_any, cancel_requested, raise_if_cancel_requested
+from ..parallel.calls import CallOptions, Calls
+from ..policies.attempts.resilience import may_be_retried
+from ..runtime.bridge import run_from_sync
+from ..runtime.environment import find_environment
+from ..runtime.error_text import describe_error
+from ..runtime.model_access import find_interception_error
+from .errors import InvalidPolicyError, VoteError
+from .transforming import Call
+from .waiting import wait_from_sync
+
+Value = TypeVar("Value")
+
+
+def plurality(values: Iterable[Value]) -> Value:
+    """The value that occurs most often; of several such values, the one that got there first.
+
+    Values are the same when they are equal, so they need not be hashable.
+
+    Args:
+        values: The values, at least one.
+
+    Raises:
+        InvalidPolicyError: There are no values.
+        VoteError: Two values do not say whether they are equal.
+    """
+    votes = Votes[Value]()
+    for value in values:
+        votes.add(value)
+    return votes.leader
+
+
+class Votes(Generic[Value]):
+    """Counts values, equal ones together."""
+
+    __slots__ = ("_counts", "_leading", "_values")
+
+    def __init__(self) -> None:
+        self._values: list[Value] = []
+        self._counts: list[int] = []
+        self._leading = 0
+
+    @property
+    def leader(self) -> Value:
+        """The value with the most votes; of several, the one that got there first.
+
+        Raises:
+            InvalidPolicyError: There is none yet.
+        """
+        if not self._values:
+            raise InvalidPolicyError("plurality needs at least one value")
+        return self._values[self._leading]
+
+    def add(self, value: Value) -> None:
+        """Count a vote.
+
+        Args:
+            value: What it is for.
+
+        Raises:
+            VoteError: It does not say whether it is equal to another.
+        """
+        position = self._position(value)
+        self._counts[position] += 1
+        if self._counts[position] > self._counts[self._leading]:
+            self._leading = position
+
+    def is_certain(self, outstanding: int) -> bool:
+        """Whether the leader stays the leader, however the votes go that are still to come.
+
+        It does as well when another may get as many votes: the leader had them before.
+
+        Args:
+            outstanding: How many are still to come, at most.
+        """
+        if not self._values:
+            return False
+        others = (count for position, count in enumerate(self._counts) if position != self._leading)
+        return self._counts[self._leading] >= max(others, default=0) + outstanding
+
+    def _position(self, value: Value) -> int:
+        for position, known in enumerate(self._values):
+            if _is_same(known, value):
+                return position
+        self._values.append(value)
+        self._counts.append(0)
+        return len(self._values) - 1
+
+
+def _is_same(one: object, other: object) -> bool:
+    """Whether two values are one; what is not equal to itself, NaN, is the same nevertheless."""
+    try:
+        return one is other or bool(one == other)
+    except Exception as error:  # arrays give one answer for each element, and that is neither yes nor no
+        raise VoteError(
+            f"{type(other).__name__} does not say whether two values are equal, so there is no plurality; "
+            f"give decide=… to a vote, or reconcile=… to an ensemble ({describe_error(error)})",
+            errors=[error],
+        ) from error
+
+
+Decided_co = TypeVar("Decided_co", covariant=True)
+Owner = TypeVar("Owner")
+Parameters = ParamSpec("Parameters")
+Value_contra = TypeVar("Value_contra", contravariant=True)
+
+
+class Deciding(Protocol[Value_contra, Decided_co]):
+    """A decorator: a function that gave a value then gives what is decided of several."""
+
+    @overload
+    def __call__(
+        self, function: "staticmethod[Parameters, Coroutine[Any, Any, Value_contra]]", /
+    ) -> "staticmethod[Parameters, Coroutine[Any, Any, Decided_co]]": ...
+
+    @overload
+    def __call__(  # type: ignore[overload-overlap]  # a static method is taken for a plain function too
+        self, function: "staticmethod[Parameters, Value_contra]", /
+    ) -> "staticmethod[Parameters, Decided_co]": ...
+
+    @overload
+    def __call__(
+        self, function: "classmethod[Owner, Parameters, Coroutine[Any, Any, Value_contra]]", /
+    ) -> "classmethod[Owner, Parameters, Coroutine[Any, Any, Decided_co]]": ...
+
+    @overload
+    def __call__(
+        self, function: "classmethod[Owner, Parameters, Value_contra]", /
+    ) -> "classmethod[Owner, Parameters, Decided_co]": ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Parameters, Coroutine[Any, Any, Value_contra]], /
+    ) -> Callable[Parameters, Coroutine[Any, Any, Decided_co]]: ...
+
+    @overload
+    def __call__(
+        self, function: Callable[Parameters, Value_contra], /
+    ) -> Callable[Parameters, Decided_co]: ...
+
+
+class Tally(Generic[Value]):
+    """Outcomes of the calls.
+
+    Args:
+        count: How many calls there are.
+        min_success: How many have to succeed.
+        votes: Counts the values, when a plurality decides; None when something else does, that has to see
+            them all.
+
+    Attributes:
+        values: What the calls returned that did, by position, in the order in which they ended.
+        errors: What the calls raised that did, likewise.
+        final_error: An error that is not for others to make up for: somebody's decision stands behind it, or
+            values cannot be compared.
+        is_settled: Whether calls in flight make no difference any more.
+    """
+
+    __slots__ = ("_votes", "count", "errors", "final_error", "is_settled", "min_success", "values")
+
+    def __init__(self, count: int, min_success: int, *, votes: Votes[Value] | None) -> None:
+        self.count = count
+        self.min_success = min_success
+        self.values: dict[int, Value] = {}
+        self.errors: dict[int, Exception] = {}
+        self.final_error: Exception | None = None
+        self.is_settled = False
+        self._votes = votes
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether enough calls have succeeded."""
+        return len(self.values) >= self.min_success
+
+    def take(self, position: int, outcome: Outcome[Value]) -> None:
+        """Take the outcome of a call. What ends when everything is settled does not count.
+
+        Args:
+            position: Which call it was, from 0.
+            outcome: How it ended.
+        """
+        if self.is_settled:
+            return
+        if isinstance(outcome, Failed):
+            self._take_error(position, outcome.error)
+        else:
+            self._take_value(position, outcome.value)
+        self.is_settled = self._is_settled()
+
+    def values_in_order(self) -> list[Value]:
+        """The results of the calls that returned, in the order of the calls."""
+        return [self.values[position] for position in sorted(self.values)]
+
+    def errors_in_order(self) -> list[Exception]:
+        """The errors of the calls that raised, in the order of the calls."""
+        return [self.errors[position] for position in sorted(self.errors)]
+
+    def _take_value(self, position: int, value: Value) -> None:
+        self.values[position] = value
+        try:
+            if self._votes is not None:
+                self._votes.add(value)
+        except VoteError as error:
+            self.final_error = error
+
+    def _take_error(self, position: int, error: Exception) -> None:
+        self.errors[position] = error
+        if not may_be_retried(error) or find_interception_error(error) is not None:
+            self.final_error = error
+
+    def _is_settled(self) -> bool:
+        if self.final_error is not None or len(self.errors) > self.count - self.min_success:
+            return True
+        outstanding = self.count - len(self.values) - len(self.errors)
+        return self._votes is not None and self.has_succeeded and self._votes.is_certain(outstanding)
+
+
+MakeCall: TypeAlias = Callable[[int, Callable[[], Awaitable[Any]]], Awaitable[Any]]
+"""Makes one of the calls: gets its position, from 0, and what is to be awaited for it."""
+
+_MOST_THREADS = 40
+
+
+async def make_calls(
+    call: Call[Awaitable[Any]], tally: Tally[Any], *, title: str, around: MakeCall | None = None
+) -> None:
+    """Make the calls of an async function at once. Cancels and awaits the rest when all is settled.
+
+    Args:
+        call: What is called.
+        tally: Says how many, takes the outcomes, and knows when all is settled.
+        title: What the calls are for.
+        around: Makes each call, in the task of the call; None to await it as it is.
+
+    Raises:
+        Exception: What somebody decided, and is not for other calls to make up for.
+    """
+    await _make_calls(call, tally, title, around)
+
+
+def make_calls_from_sync(
+    call: Call[Any], tally: Tally[Any], *, title: str, around: MakeCall | None = None
+) -> None:
+    """The same with a synchronous function, in worker threads. Waits for those that it cannot interrupt.
+
+    In a worker thread of an event loop, the calls belong to that loop. Anywhere else within a run, they
+    belong to the run's portal, and without a run to an event loop for as long as they last.
+
+    Raises:
+        TaskCancelledError: The task of the caller was asked to end when calls waited for a thread.
+    """
+
+    async def make_in_threads() -> None:
+        # Of their own: calls may make such calls in turn, and would wait for the threads that they hold.
+        threads = CapacityLimiter(min(tally.count, _MOST_THREADS))
+        in_thread = call if cancel_requested() else partial(_begin_unless_ending, call)
+        await _make_calls(partial(call_any, in_thread, limiter=threads), tally, title, around)
+
+    if find_environment() is None:
+        wait_from_sync(make_in_threads)
+    else:
+        run_from_sync(make_in_threads)
+
+
+def _begin_unless_ending(call: Call[Any]) -> Any:
+    """Call, unless the task of the caller was asked to end while the call waited for a thread."""
+    raise_if_cancel_requested()
+    return call()
+
+
+async def _make_calls(
+    call: Callable[[], Awaitable[Any]], tally: Tally[Any], title: str, around: MakeCall | None
+) -> None:
+    async def make_one(position: int) -> Any:
+        return await (call() if around is None else around(position, call))
+
+    def take(position: int, outcome: Outcome[Any]) -> None:
+        tally.take(position, outcome)
+        if tally.is_settled:
+            calls.decide()
+
+    calls = Calls(make_one, range(tally.count), take, CallOptions(title=title))
+    await calls.run()
+    if tally.final_error is not None:
+        raise tally.final_error

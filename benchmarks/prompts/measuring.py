@@ -10,7 +10,7 @@ import msgspec
 import nighthawk_async as nh
 from nighthawk_async.catalog.models import find_model_facts
 from nighthawk_async.prompt.tokens import TokenCounter
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 
 from .block import Block
 from .facts import Shown

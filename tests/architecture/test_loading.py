@@ -32,6 +32,28 @@ anyio.run(main, backend=sys.argv[2])
 print(json.dumps(sorted(sys.modules)))
 """
 
+SCRIPTED_STEP = """
+import anyio, json, sys
+import nighthawk_async as nh
+from nighthawk_async.testing import ScriptedModel, model_response, tool_call
+
+@nh.natural_function
+async def answer(question: str) -> str:
+    '''natural
+    Compute <:result>, the answer to <question>.
+    '''
+    return result
+
+async def main():
+    call = tool_call("nh_outcome", kind="pass", bindings={"result": "42"})
+    model = ScriptedModel([model_response(call)])
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model)):
+        assert await answer("What is six times seven?") == "42"
+
+anyio.run(main)
+print(json.dumps(sorted(sys.modules)))
+"""
+
 IMPORT_ALONE = """
 import sys
 before = set(sys.modules)
@@ -59,12 +81,12 @@ UNUSED_MODULES = (
     *("nighthawk_async.models.local", "nighthawk_async.models.weights"),
     "nighthawk_async.prompt.token_estimate",
     *(
-        "nighthawk_async.wire.anthropic",
-        "nighthawk_async.wire.google",
-        "nighthawk_async.wire.openai_responses",
+        "nighthawk_async.wire.anthropic.codec",
+        "nighthawk_async.wire.google.codec",
+        "nighthawk_async.wire.openai_responses.codec",
     ),
     *("nighthawk_async.policies.attempts.policy", "nighthawk_async.policies.attempts.resilience"),
-    "nighthawk_async.runtime.retry_report",
+    "nighthawk_async.runtime.reporting",
     *("nighthawk_async.policies.budgets.budget", "nighthawk_async.executors.governed_stream"),
     *("nighthawk_async.policies.hooks.calls", "nighthawk_async.runtime.events"),
     *("nighthawk_async.policies.people.approvals", "nighthawk_async.policies.people.events"),
@@ -78,6 +100,17 @@ UNUSED_MODULES = (
     "nighthawk_async.catalog.telemetry_names",
 )
 """Our own that such a step does without."""
+
+HTTP_MODULES = (
+    *("httpx", "h11", "nighthawk_async.models.providers", "nighthawk_async.models.http_model"),
+    *("nighthawk_async.wire.codec", "nighthawk_async.wire.openai_chat"),
+    *(
+        "nighthawk_async.testing.model_server",
+        "nighthawk_async.testing.cassettes",
+        "nighthawk_async.recording",
+    ),
+)
+"""What a step does without whose model is no endpoint's."""
 
 
 @pytest.fixture
@@ -118,10 +151,17 @@ def test_a_first_step_loads_no_feature_that_it_does_not_use(
     assert loaded & {*UNUSED_LIBRARIES, *UNUSED_MODULES} == set()
 
 
+def test_a_step_with_a_scripted_model_loads_no_http(tmp_path: Path) -> None:
+    loaded = loaded_by(SCRIPTED_STEP, folder=tmp_path)
+    assert "nighthawk_async.testing.scripted_model" in loaded
+    assert loaded & {*UNUSED_LIBRARIES, *UNUSED_MODULES, *HTTP_MODULES} == {"nighthawk_async.testing"}
+
+
 def test_what_is_named_here_exists() -> None:
     """A module that was renamed would be unused for ever."""
     source = Path(__file__).parents[2] / "src"
-    paths = {name: source / name.replace(".", "/") for name in UNUSED_MODULES}
+    names = {name for name in (*UNUSED_MODULES, *HTTP_MODULES) if name.startswith("nighthawk_async")}
+    paths = {name: source / name.replace(".", "/") for name in names}
     assert [
         name for name, path in paths.items() if not (path.with_suffix(".py").exists() or path.is_dir())
     ] == []

@@ -24,8 +24,8 @@ from nighthawk_async.models import http_attempts
 from nighthawk_async.models.http_attempt import LoopTurns
 from nighthawk_async.models.time_limits import TransportSettings
 from nighthawk_async.types.model import ModelEvent, ResponseFinished, TextDelta, ToolCallCompleted
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
-from nighthawk_async.wire.openai_chat_response import ChatResponseDecoder
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
+from nighthawk_async.wire.openai_chat.response import ChatResponseDecoder
 from nighthawk_async.wire.sse import ServerSentEvent
 
 from .http_support import HELLO, collect, model_at, raw_server, read_request, text_of

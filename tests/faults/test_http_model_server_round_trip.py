@@ -32,11 +32,11 @@ from nighthawk_async.types.model import (
     UsageReported,
 )
 from nighthawk_async.types.usage import Usage
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from nighthawk_async.wire.codec import Codec
-from nighthawk_async.wire.google import GoogleCodec
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.google.codec import GoogleCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 from nighthawk_async.wire.sse import ServerSentEventDecoder
 
 REASONS = ModelCapabilities(reasoning=True)

@@ -42,10 +42,10 @@ from nighthawk_async.types.model import (
     UsageReported,
 )
 from nighthawk_async.types.usage import Usage
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from nighthawk_async.wire.codec import Codec
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 
 CODECS: Mapping[str, Callable[[], Codec]] = {
     "openai-chat": OpenAIChatCodec,

@@ -79,13 +79,13 @@ async def test_values_arrive_in_every_protocol(
     provider: str, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[Mapping[str, object]] = []  # also what came too fast for the hook
-    tell = PartialDelivery.tell
+    deliver = PartialDelivery.deliver
 
     def note(delivery: PartialDelivery, values: Mapping[str, object], attempt: int) -> None:
         told.append(values)
-        tell(delivery, values, attempt)
+        deliver(delivery, values, attempt)
 
-    monkeypatch.setattr(PartialDelivery, "tell", note)
+    monkeypatch.setattr(PartialDelivery, "deliver", note)
     async with ModelServer([reply(transport, 7)]) as server:
         partials = await values_of_order(server, provider, transport)
     check(partials)

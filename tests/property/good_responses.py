@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from nighthawk_async.wire.codec import Codec
-from nighthawk_async.wire.google import GoogleCodec
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.google.codec import GoogleCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 
 __all__ = ["GOOD_RESPONSES", "GoodResponse"]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
 from nighthawk_async.types.model import ResponseFailed, ResponseFinished
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from tests.property.splitting import check_cuts, check_every_cut, check_forms, pieces, places, sizes
 from tests.unit.wire.anthropic import (
     PING,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nighthawk_async.errors import ModelProtocolError
 from nighthawk_async.types.messages import ProviderContent
 from nighthawk_async.types.model import ModelEvent, ResponseFailed, ResponseFinished, TextDelta
-from nighthawk_async.wire.google import GoogleCodec
+from nighthawk_async.wire.google.codec import GoogleCodec
 from tests.property.splitting import check_cuts, check_every_cut, check_forms, pieces, places, sizes
 from tests.unit.wire.gemini import call_part, chunk, decode, finished, names_and_arguments, text_in
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nighthawk_async.errors import ModelProtocolError
 from nighthawk_async.types.model import ModelEvent, ResponseFailed, ResponseFinished, ToolCallCompleted
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 from tests.property.splitting import check_cuts, check_every_cut, check_forms, pieces, places, sizes
 from tests.unit.wire.responses import (
     USAGE,

@@ -11,11 +11,11 @@ from nighthawk_async.executors.sent_schemas import compact_schema, strict_schema
 from nighthawk_async.runtime.plain_data import data_schemas
 from nighthawk_async.types.messages import ToolDefinition, UserMessage
 from nighthawk_async.types.model import ModelRequest, ResponseFormat
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from nighthawk_async.wire.codec import Codec
-from nighthawk_async.wire.google import GoogleCodec
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.google.codec import GoogleCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 
 from .plain_types import types
 from .provider_rules import anthropic_problems, google_problems, openai_problems

@@ -19,8 +19,8 @@ from .actor_life import ActorFigures, ActorInstance, ActorLife, ActorMessage, As
 from .errors import ActorDeadlockError, ActorEndedError
 from .mailbox import Mailbox
 from .message_queue import QueueStatistics
+from .nodes import LivesNode
 from .queue_state import SendWait, wait_for_first
-from .told import ToldLives
 
 
 class WaitingActor:
@@ -145,7 +145,7 @@ class ActorCore:
         self._has_ended = anyio.Event()
         self._cause: Exception | None = None
         self._waits = WaitingActor(name)
-        self._told = ToldLives("actor", name, self.stop_now)
+        self._told = LivesNode("actor", name, self.stop_now)
         self.when_closed: Callable[[], object] | None = None  # told when it is closed between two lives
 
     @property

@@ -19,11 +19,11 @@ from anyio.lowlevel import checkpoint
 
 from .errors import NameConflictError, PoolClosedError
 from .namespaces import Family, Namespace, NamespaceKind, find_namespace
+from .nodes import begin_pool, end_pool
 from .pool_job import Job, JobHandle
 from .pool_jobs import PoolJobs, PoolStatistics, Submitted, run_job
 from .pool_queue import Backpressure, PoolQueue, QueueOrder
 from .task_group import BareTaskGroup
-from .told import begin_pool, end_pool
 
 Arguments = TypeVarTuple("Arguments")
 Result = TypeVar("Result")

@@ -21,8 +21,8 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..observation import NodeWriter
 from .errors import JobCancelledError, JobRejectedError
+from .nodes import end_job
 from .pool_waits import Admission, PoolWait, PoolWaits
-from .told import end_job
 
 _logger = logging.getLogger("nighthawk")
 

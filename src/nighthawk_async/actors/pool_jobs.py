@@ -19,11 +19,11 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..observation import NodeWriter, using_node_writer
 from .errors import PoolClosedError, PoolFullError
+from .nodes import begin_job
 from .pool_job import Job, JobHandle
 from .pool_queue import PoolQueue
 from .pool_waits import Admission, PoolWaits, current_worker
 from .task_group import is_cancelled
-from .told import begin_job
 
 REMEMBERED_JOBS = 1_024
 """How many jobs with a key that have ended a pool remembers: those that ended, or were asked for, last."""

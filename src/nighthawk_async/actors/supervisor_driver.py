@@ -19,6 +19,7 @@ from anyio.abc import TaskGroup
 
 from .actor_core import ActorCore
 from .errors import ActorError, SupervisorDeadlockError, SupervisorEndedError
+from .nodes import LivesNode
 from .supervisor_child import (
     ChildEnding,
     Restart,
@@ -29,7 +30,6 @@ from .supervisor_child import (
 )
 from .supervisor_state import Action, SupervisorState, SupervisorStrategy
 from .task_group import raising_foreign_cancellations
-from .told import ToldLives
 
 
 class SupervisorPlace:
@@ -152,7 +152,7 @@ class FunctionRunner(ChildRunner):
         self._child = SupervisedChild(name)
         self._has_asked = False
         self._stop: Callable[[], object] | None = None
-        self._told = ToldLives("task", name, self._stop_now)
+        self._told = LivesNode("task", name, self._stop_now)
 
     def prepare(self) -> None:
         """Get ready to run."""

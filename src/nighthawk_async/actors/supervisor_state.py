@@ -142,7 +142,7 @@ class SupervisorState:
         """All children are to stop, the last one first."""
         if not self.is_stopping:
             self.is_stopping = True
-            self._tell("stopping", now)
+            self._emit("stopping", now)
         for child in self._children:
             self._take_down(child, now, grace_seconds)
 
@@ -152,7 +152,7 @@ class SupervisorState:
         for child in self._children:
             if not child.is_down_for_good:
                 self._rest(child, "stopped", is_over=True)
-        self._tell("ended", now)
+        self._emit("ended", now)
 
     def child_ended(self, name: str, ending: ChildEnding, now: float) -> None:
         """A child that was started has ended."""
@@ -161,9 +161,9 @@ class SupervisorState:
         if ending.error is not None:
             child.last_error = ending.error
             self.failures += 1
-            self._tell("failed", now, child, ending.error)
+            self._emit("failed", now, child, ending.error)
         else:
-            self._tell("stopped", now, child)
+            self._emit("stopped", now, child)
         if child.is_stopping:
             self._settle_stopped(child, ending)
         else:
@@ -285,7 +285,7 @@ class SupervisorState:
         self._history.add(now)
         child.history.add(now)
         self._wait(child, status, start_at)
-        self._tell("waiting" if status == "waiting" else "circuit_opened", now, child, child.last_error)
+        self._emit("waiting" if status == "waiting" else "circuit_opened", now, child, child.last_error)
         for companion in companions:
             self._take_along(companion, start_at, now)
 
@@ -325,7 +325,7 @@ class SupervisorState:
         else:
             self._children.move(child, "running")
         self.restarts += is_restart
-        self._tell("restarted" if is_restart else "started", now, child)
+        self._emit("restarted" if is_restart else "started", now, child)
 
     def _stop(self, child: ChildRecord, stop_by: float) -> None:
         """It is to stop, and is cancelled when it has not until then."""
@@ -349,7 +349,7 @@ class SupervisorState:
     def _suppress(self, child: ChildRecord, now: float) -> None:
         """It would be started, and is not."""
         self._rest(child, "suppressed" if child.has_failed else "stopped", is_over=True)
-        self._tell("suppressed", now, child, child.last_error if child.has_failed else None)
+        self._emit("suppressed", now, child, child.last_error if child.has_failed else None)
 
     def _rest(self, child: ChildRecord, status: ChildStatus, *, is_over: bool) -> None:
         """It does not run, and is not started again.
@@ -364,10 +364,10 @@ class SupervisorState:
 
     def _give_up(self, child: ChildRecord, error: Exception, now: float) -> None:
         self.failure = error
-        self._tell("escalated", now, child, error)
+        self._emit("escalated", now, child, error)
         self.stop(now, self._grace_seconds)
 
-    def _tell(
+    def _emit(
         self,
         kind: SupervisorEventKind,
         now: float,

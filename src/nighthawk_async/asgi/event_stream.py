@@ -188,7 +188,7 @@ class NodeStreams:
             path=client.path, is_resumable=False, tells_internals=self._tells_internals, end_number=_END
         )
         if client.seen:
-            stream.tell_anew()
+            stream.send_anew()
         delivery = client.delivery(stream)
         delivery.on_disconnect = lambda: _end_with_request(stream, client)
         stream.attach(delivery)

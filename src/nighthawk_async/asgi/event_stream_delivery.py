@@ -71,7 +71,7 @@ class Delivery:
                 helpers.start_soon(self._listen, helpers.cancel_scope)
                 helpers.start_soon(self._give_way, helpers.cancel_scope)
                 if has_failed is None or not await self._has_soon(has_failed):
-                    await self._tell()
+                    await self._send_news()
                 helpers.cancel_scope.cancel()
         finally:
             self._stream.detach(self)
@@ -99,7 +99,7 @@ class Delivery:
                 await self._stream.wait_for_change()
         return has_failed()
 
-    async def _tell(self) -> None:
+    async def _send_news(self) -> None:
         try:
             self.is_started = True
             await self._send(self._start)

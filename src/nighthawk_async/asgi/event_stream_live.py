@@ -228,7 +228,7 @@ class LiveStream:
             if 0 <= missed <= len(self._told):
                 self._again = deque(list(self._told)[len(self._told) - missed :])
             else:
-                self.tell_anew()
+                self.send_anew()
         self._change()
 
     def detach(self, reader: object) -> None:
@@ -241,7 +241,7 @@ class LiveStream:
             self.reader = None
             self._change()
 
-    def tell_anew(self) -> None:
+    def send_anew(self) -> None:
         """Begin again, for somebody who has missed more than is kept."""
         self._again.clear()
         self._told_view = None

@@ -143,7 +143,7 @@ class Exchange(Connection):
     async def _answer(self, app: Application, node: NodeWriter | None) -> None:
         error = await self._carry_out(app)
         problem = self._find_problem(error)
-        self._tell_watchers(node, problem, error)
+        self._report_end(node, problem, error)
         if error is not None and (says_client_left(error) or error is self._outbox.refusal):
             return  # nobody is there to be told
         if self._work.end_reason == "disconnected":
@@ -186,9 +186,7 @@ class Exchange(Connection):
     def _attributes(self) -> Mapping[str, str]:
         return {"http.request.method": self._method, "nighthawk.request.id": self._request_id}
 
-    def _tell_watchers(
-        self, node: NodeWriter | None, problem: Problem | None, error: Exception | None
-    ) -> None:
+    def _report_end(self, node: NodeWriter | None, problem: Problem | None, error: Exception | None) -> None:
         if node is None:
             return
         is_answered = problem is None or self._outbox.is_started

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -18,6 +19,8 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
         setting_names: What the endpoint calls a setting that others call by the name on the left.
         only_through: The provider that reaches the models instead; empty where this one does.
         more_through: The provider through which they can do more; empty where that is this one.
+        schema_rules: The module in `wire` with the rules of the endpoint for JSON Schemas; empty for those of
+            the provider.
         note: What else people should know who choose the models, in a sentence or two.
         source: Where the facts were read, and on which day.
     """
@@ -27,8 +30,21 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
     setting_names: Mapping[str, str] = field(default_factory=dict[str, str])
     only_through: str = ""
     more_through: str = ""
+    schema_rules: str = ""
     note: str = ""
     source: str = ""
+
+
+class SchemaRuleFacts(Struct, frozen=True, kw_only=True):
+    """What is known of the rules of a model's endpoint for JSON Schemas.
+
+    Args:
+        module: The module in `wire` that has them; empty where none are known.
+        strict_places: What it enforces schemas of, when they are in the strict subset.
+    """
+
+    module: str = ""
+    strict_places: frozenset[Literal["tool", "response"]] = frozenset()
 
 
 def price(

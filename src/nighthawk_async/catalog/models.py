@@ -13,10 +13,12 @@ does nothing is one that the model lacks.
 import re
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 
 from ..types.model import ModelCapabilities, ModelPrice
-from .model_facts import ModelFacts, price, with_long_requests
+from .model_facts import ModelFacts, SchemaRuleFacts, price, with_long_requests
 from .models_openai import OPENAI_MODELS
+from .providers import PROVIDERS
 
 _GEMINI_SOURCE = (
     "ai.google.dev/gemini-api/docs/models, /pricing and /whats-new-gemini-3.6, the table of thinking levels "
@@ -235,6 +237,45 @@ def find_model_facts(model_id: str) -> ModelFacts:
     return next((facts for facts in MODELS if _covers(facts.pattern, model_id)), UNKNOWN_MODEL)
 
 
+@lru_cache(maxsize=256)
+def find_schema_rules(model_id: str) -> SchemaRuleFacts:
+    """The rules of a model's endpoint for JSON Schemas.
+
+    Other servers of OpenAI's protocols, which most names without a row mean, have none that are known.
+
+    Args:
+        model_id: The model, `provider:name`.
+    """
+    provider = PROVIDERS.get(model_id.partition(":")[0])
+    if provider is None:
+        return SchemaRuleFacts()
+    module = find_model_facts(model_id).schema_rules or provider.schema_rules
+    return SchemaRuleFacts(module=module, strict_places=provider.strict_places if module else frozenset())
+
+
 def _covers(pattern: str, model_id: str) -> bool:
     """Whether a pattern covers a model. Compiling the patterns of all models would take 8 ms."""
     return model_id.startswith(_WILDCARD.split(pattern, maxsplit=1)[0]) and fnmatchcase(model_id, pattern)
+
+
+def remedy(model_id: str, capability: str, value: object = True) -> str:
+    """Return the remedy for a missing capability, as the end of an error's message.
+
+    Args:
+        model_id: The model, `provider:name`.
+        capability: A field of `ModelCapabilities`.
+        value: The value that the field would need.
+    """
+    other = _other_way(model_id, capability)
+    way = "" if other is None else f" Through another protocol it is otherwise: use {other}."
+    setting = f"capabilities={{{capability!r}: {value!r}}}"
+    return f"{way} If that is wrong, correct it with the model setting {setting}."
+
+
+def _other_way(model_id: str, capability: str) -> str | None:
+    """The id by which another provider serves the model with that capability, when one does."""
+    provider = find_model_facts(model_id).more_through
+    if not provider:
+        return None
+    other = f"{provider}:{model_id.partition(':')[2]}"
+    return other if getattr(find_model_facts(other).capabilities, capability) else None

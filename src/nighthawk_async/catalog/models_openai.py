@@ -22,6 +22,7 @@ from msgspec import Struct
 from ..types.model import ModelCapabilities, ModelPrice, ReasoningEffort
 from .model_facts import ModelFacts, price, with_long_requests
 
+_RULES = "openai_rules"
 _SOURCE = (
     "developers.openai.com/api/docs/models, /pricing and /guides/reasoning, answers of the endpoint that "
     "others recorded, the model types of openai 3.54.0, and the tables of litellm 1.109.1 and genai-prices "
@@ -245,6 +246,7 @@ _FAMILIES = (
 def _through_responses(family: _Family) -> ModelFacts:
     return ModelFacts(
         pattern=f"{_RESPONSES}:{family.name}",
+        schema_rules=_RULES,
         capabilities=family.capabilities,
         note=family.note,
         source=_SOURCE,
@@ -257,6 +259,7 @@ def _through_chat(family: _Family) -> ModelFacts:
     calls_limit_otherwise = capabilities.reasoning or family.capabilities is _UNNAMED
     return ModelFacts(
         pattern=f"{_CHAT}:{family.name}",
+        schema_rules=_RULES,
         capabilities=capabilities,
         setting_names=_CHAT_NAMES if calls_limit_otherwise else _SAME_NAMES,
         only_through="" if is_reached else _RESPONSES,
@@ -285,6 +288,7 @@ def _audio(name: str) -> ModelFacts:
     """
     return ModelFacts(
         pattern=f"{_CHAT}:{name}",
+        schema_rules=_RULES,
         capabilities=ModelCapabilities(audio=True, context_window=128_000, max_output_tokens=16_384),
         note="It wants sound in the request.",
         source=_SOURCE,

@@ -6,6 +6,7 @@ environment variables, headers and retry rules.
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Literal
 
 from msgspec import Struct, field
 
@@ -69,6 +70,10 @@ class ProviderFacts(Struct, frozen=True, kw_only=True):
         base_url: The base URL of its endpoint, unless settings or the environment name another.
         base_url_variable: The environment variable that names another.
         key_variables: The environment variables that hold the API key; the first one that is set counts.
+        schema_rules: The module in `wire` with the rules of the endpoint for JSON Schemas; empty
+            for none.
+        strict_places: What the endpoint enforces schemas of, when they are in the strict subset and the rules
+            of the model are known.
         key_header: The header that carries the key, in lower case.
         key_prefix: What stands before the key in that header.
         is_key_required: Whether requests to a base URL beyond this machine need a key.
@@ -85,6 +90,8 @@ class ProviderFacts(Struct, frozen=True, kw_only=True):
     base_url: str
     base_url_variable: str
     key_variables: tuple[str, ...]
+    schema_rules: str = ""
+    strict_places: frozenset[Literal["tool", "response"]] = frozenset()
     key_header: str = "authorization"
     key_prefix: str = "Bearer "
     is_key_required: bool = True
@@ -99,9 +106,10 @@ class ProviderFacts(Struct, frozen=True, kw_only=True):
         return self.key_variables[-1]
 
 
-def _openai(protocol: str) -> ProviderFacts:
+def _openai(protocol: str, *strict_places: Literal["tool", "response"]) -> ProviderFacts:
     return ProviderFacts(
         protocol=protocol,
+        strict_places=frozenset(strict_places),
         base_url="https://api.openai.com/v1",
         base_url_variable="OPENAI_BASE_URL",
         key_variables=("OPENAI_API_KEY",),
@@ -113,13 +121,14 @@ def _openai(protocol: str) -> ProviderFacts:
 
 PROVIDERS: Mapping[str, ProviderFacts] = MappingProxyType(
     {
-        "openai-chat": _openai("openai-chat"),
-        "openai-responses": _openai("openai-responses"),
+        "openai-chat": _openai("openai-chat", "response"),
+        "openai-responses": _openai("openai-responses", "tool", "response"),
         "anthropic": ProviderFacts(
             protocol="anthropic",
             base_url="https://api.anthropic.com/v1",
             base_url_variable="ANTHROPIC_BASE_URL",
             key_variables=("ANTHROPIC_API_KEY",),
+            schema_rules="anthropic.rules",
             key_header="x-api-key",
             key_prefix="",
             version_path="/v1",

@@ -18,8 +18,8 @@ from ..configuration import parse_model_id
 from ..models.providers import create_model
 from ..models.time_limits import TransportSettings
 from ..ports import Model
+from .active_endpoint import base_url_in_force, headers_in_force, shown_url
 from .capability_probes import ALL_CAPABILITIES, Ability, find_abilities
-from .endpoint_in_force import base_url_in_force, headers_in_force, shown_url
 from .model_check import CHECK_SETTINGS, Finding, judge_endpoint, print_row
 from .model_description import LOCAL, describe_model
 from .model_probe import DIRECT_QUESTION, ask_model

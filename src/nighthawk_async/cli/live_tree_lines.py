@@ -40,9 +40,9 @@ class JsonTree:
             if change.is_text_only and now < self._text_due.get(view.id, now):
                 self._late[view.id] = view
                 continue
-            self._tell(view, now)
+            self._print(view, now)
         for view in [each for each in self._late.values() if self._text_due.get(each.id, now) <= now]:
-            self._tell(view, now)
+            self._print(view, now)
         self._output.flush()
 
     def interrupted(self) -> None:
@@ -51,7 +51,7 @@ class JsonTree:
     def close(self, root: NodeView, figures: Figures, status: int) -> None:
         """Write what is left, and the summary."""
         for view in list(self._late.values()):
-            self._tell(view, 0.0)
+            self._print(view, 0.0)
         usage = view_as_json(root, depth=0)["subtree_usage"]
         self._write(
             {
@@ -66,7 +66,7 @@ class JsonTree:
         )
         self._output.close()
 
-    def _tell(self, view: NodeView, now: float) -> None:
+    def _print(self, view: NodeView, now: float) -> None:
         self._late.pop(view.id, None)
         if view.is_ended:
             self._text_due.pop(view.id, None)

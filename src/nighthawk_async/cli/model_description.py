@@ -15,7 +15,7 @@ from ..errors import UnknownModelError
 from ..models.time_limits import TransportSettings, overridden_capabilities
 from ..models.weights import are_weights_whole, weights_path
 from ..types.model import ModelCapabilities
-from .endpoint_in_force import base_url_in_force, key_in_force, shown_url
+from .active_endpoint import base_url_in_force, key_in_force, shown_url
 from .model_words import (
     capabilities_as_json,
     media_in_words,

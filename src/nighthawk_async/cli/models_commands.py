@@ -18,8 +18,8 @@ from ..errors import ConfigurationError, UnknownModelError
 from ..models.time_limits import TransportSettings
 from ..models.weights import are_weights_whole, pull_weights, weights_path
 from ..types.model import ModelCapabilities, ModelPrice
+from .active_endpoint import base_url_in_force, key_in_force, shown_url
 from .capability_view import run_capability_check
-from .endpoint_in_force import base_url_in_force, key_in_force, shown_url
 from .model_check import run_check
 from .model_description import LOCAL, describe_model, print_description
 from .model_words import capabilities_as_json, media_in_words, short_count, wide_console

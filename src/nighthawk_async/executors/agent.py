@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 import anyio.to_thread
 
+from ..catalog.models import remedy
 from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
 from ..lazy_exports import LazyModule
-from ..models.providers import create_model
-from ..models.remedies import remedy
 from ..pickling import checked_picklable
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
@@ -22,7 +21,7 @@ from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
 from ..runtime.tool_calls import ToolResultRenderingPolicy
-from ..telemetry.doors import invoked_agent
+from ..runtime.tracing import is_measured, is_traced
 from ..threads import thread_limiter
 from ..types.messages import ToolCall, ToolResult
 from ..types.model import OutcomeTransport
@@ -45,7 +44,7 @@ from .toolbox import ResultRoom, Toolbox
 if TYPE_CHECKING:
     from ..telemetry import agent as agent_telemetry
 else:
-    agent_telemetry = LazyModule("nighthawk_async.telemetry.agent")  # for annotations
+    agent_telemetry = LazyModule("nighthawk_async.telemetry.agent")  # most programs trace nothing
 
 _TOKENS_OF_LINE = 80
 """What a line of a prompt has, usually at most, beside a value."""
@@ -93,6 +92,8 @@ class AgentStepExecutor:
             MissingCredentialError: The provider's API key is not set.
             ConfigurationError: Another setting is wrong.
         """
+        from ..models.providers import create_model  # here, because models of one's own need no HTTP
+
         if not isinstance(cast("object", configuration), StepExecutorConfiguration):
             raise ConfigurationError(
                 f"from_configuration takes a StepExecutorConfiguration, not {type(configuration).__name__!r}."
@@ -248,7 +249,9 @@ class AgentStepExecutor:
     async def _carry_out(self, program: str) -> tuple[StepOutcome, dict[str, object]]:
         environment = get_environment()
         settings = self.configuration.model_settings
-        with invoked_agent(environment.step_path[-1], self.model, settings) as agent_span:
+        if not (is_traced() or is_measured()):
+            return await self._carry_out_in(environment, program, None)
+        with agent_telemetry.AgentSpan(environment.step_path[-1], self.model, settings) as agent_span:
             return await self._carry_out_in(environment, program, agent_span)
 
     async def _carry_out_in(

@@ -40,7 +40,7 @@ from .agent_protocol import AgentTask
 from .answer_form import tool_schema, wrapped_schema
 from .outcome_codec import Answer, parse_answer
 from .provided_tools import OUTCOME_TOOL_NAME, outcome_tool_definition
-from .refusals import ANSWER_AGAIN, CUT_OFF, cause_of, quote, told_text
+from .refusals import ANSWER_AGAIN, CUT_OFF, cause_of, quote, refusal_text
 from .request_usage import unreported_usage
 
 _END_AGAIN = "End the block again."
@@ -220,7 +220,7 @@ class AgentLoop:
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
             self._append_results()
         else:
-            told = told_text("That outcome was refused: ", reason, self._what_to_do(cause))
+            told = refusal_text("That outcome was refused: ", reason, self._what_to_do(cause))
             self._messages.append(UserMessage(content=(told,)))
         self._count_correction(reason)
         self._causes.append(cause)
@@ -262,7 +262,7 @@ class AgentLoop:
             self._turn.results[position] = _error_result(call, reason, kind, guidance or _END_AGAIN)
             self._append_results()
         else:
-            told = told_text("That outcome was ", reason, guidance)
+            told = refusal_text("That outcome was ", reason, guidance)
             self._messages.append(UserMessage(content=(told,)))
 
     def _take_call(self, call: ToolCall) -> RunToolCall | None:

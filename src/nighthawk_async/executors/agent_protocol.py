@@ -220,7 +220,7 @@ class _ChargedUsage(Struct, frozen=True, eq=False):
             self.plain(model_name, counted)
 
 
-class _ToldUsage:
+class _ReportedUsage:
     """Counts usage and tells whoever watches the step. The requests have no nodes that would tell it."""
 
     def __init__(self, plain: Callable[[str, Usage], None], node: NodeWriter) -> None:
@@ -248,7 +248,7 @@ def foreign_task(task: AgentTask, node: NodeWriter | None) -> AgentTask:
         ConfigurationError: Under a budget of cost, an agent used a model that nobody knows the price of.
     """
     if node is not None:
-        task = replace(task, report_usage=_ToldUsage(task.report_usage, node))
+        task = replace(task, report_usage=_ReportedUsage(task.report_usage, node))
     return _budgeted_task(task)
 
 
@@ -280,6 +280,6 @@ def plain_task(task: AgentTask) -> AgentTask:
     """
     if isinstance(task.turn_boundary, _BudgetedTurns):
         task = replace(task, turn_boundary=task.turn_boundary.plain)
-    while isinstance(task.report_usage, _ChargedUsage | _ToldUsage):
+    while isinstance(task.report_usage, _ChargedUsage | _ReportedUsage):
         task = replace(task, report_usage=task.report_usage.plain)
     return task

@@ -185,7 +185,7 @@ def _schemas_of(
     for subject, annotation in types.items():
         if (reason := _reason_against(annotation, site.endpoint)) is not None:
             refused[subject] = reason
-            _tell_refused(site, subject, annotation, reason)
+            _report_refused(site, subject, annotation, reason)
     while True:
         left = {subject: annotation for subject, annotation in types.items() if subject not in refused}
         together = data_schemas(tuple(left.values()))
@@ -201,7 +201,7 @@ def _schemas_of(
             return schemas, refused, definitions
         largest = max(left, key=lambda subject: len(repr(data_schemas((types[subject],)))))
         refused[largest] = reason
-        _tell_refused(site, largest, types[largest], reason)
+        _report_refused(site, largest, types[largest], reason)
 
 
 def _reason_against(annotation: object, endpoint: Endpoint) -> str | None:
@@ -214,7 +214,7 @@ def _reason_against(annotation: object, endpoint: Endpoint) -> str | None:
     return refusal_of(compact_schema(alone.schemas[0]), definitions, endpoint)
 
 
-def _tell_refused(site: _Site, subject: str, annotation: object, reason: str) -> None:
+def _report_refused(site: _Site, subject: str, annotation: object, reason: str) -> None:
     if not site.takes_expressions:
         raise AnnotationError(
             f"step {site.step_id}: {subject} has the type {type_name(annotation)}, so the direct outcome "

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
-from opentelemetry import trace
 
 from ..configuration import LoopGuard
 from ..errors import RepeatedToolCallError, ToolBoundaryError
@@ -170,7 +169,7 @@ class GuardedCalls:
         given = await result()
         if not self._repeated.finish(repetition, given.content):
             return given
-        await self._tell(call, repetition, "warned")
+        await self._report(call, repetition, "warned")
         note = (
             f"Note: {call.name} was called like this in {repetition.count} turns, with the same result. "
             f"{_GUIDANCE}"
@@ -183,7 +182,7 @@ class GuardedCalls:
         repetition: Repetition,
         refuse: Callable[[ToolCall, ToolBoundaryError], Awaitable[ToolResult]],
     ) -> ToolResult:
-        await self._tell(call, repetition, "refused")
+        await self._report(call, repetition, "refused")
         error = ToolBoundaryError(
             kind="invalid_input",
             message=f"not carried out: {call.name} was called like this in {repetition.count} turns, and its "
@@ -193,30 +192,22 @@ class GuardedCalls:
         return await refuse(call, error)
 
     async def _fail(self, call: ToolCall, repetition: Repetition) -> ToolResult:
-        await self._tell(call, repetition, "failed")
+        await self._report(call, repetition, "failed")
         what = (
             f"step {self._environment.execution_ref.step_id}: the model called {call.name} in "
             f"{repetition.count} turns with the same arguments, and its result stayed the same (loop_guard)"
         )
         raise RepeatedToolCallError(f"{what}: {quote(call.arguments)}").without_content(what)
 
-    async def _tell(self, call: ToolCall, repetition: Repetition, action: "ToolLoopAction") -> None:
-        span = trace.get_current_span()
-        if span.is_recording():
-            attributes: dict[str, str | int] = {
-                "nighthawk.tool_loop.tool_name": call.name,
-                "nighthawk.tool_loop.repetitions": repetition.count,
-                "nighthawk.tool_loop.action": action,
-            }
-            span.add_event("nighthawk.tool_loop.suspected", attributes)
-        policies = self._environment.policies
-        if policies.that["report"]:
-            from ..runtime.events import ToolLoopSuspected  # here, because few programs are told of events
+    async def _report(self, call: ToolCall, repetition: Repetition, action: "ToolLoopAction") -> None:
+        # here, because most models do not repeat themselves
+        from ..runtime.events import ToolLoopSuspected
+        from ..runtime.reporting import report
 
-            event = ToolLoopSuspected(
-                execution_ref=self._environment.execution_ref,
-                tool_name=call.name,
-                repetitions=repetition.count,
-                action=action,
-            )
-            await policies.report(event)
+        event = ToolLoopSuspected(
+            execution_ref=self._environment.execution_ref,
+            tool_name=call.name,
+            repetitions=repetition.count,
+            action=action,
+        )
+        await report(event)

@@ -9,7 +9,7 @@ from ..actors import BareTaskGroup
 from ..errors import AnnotationError, ExecutionError, ModelError, StepRejectedError, VerificationError
 from ..ports import Model
 from ..runtime.conclude import OutcomeRefusedError, done_note
-from ..runtime.told_step import tell_note
+from ..runtime.step_node import write_note
 from ..types.messages import ToolResult
 from ..types.model import ModelRequest
 from ..types.outcomes import StepOutcome
@@ -42,7 +42,7 @@ class ModelAgent:
             if isinstance(end, ProposedOutcome) and await self._is_final(task, loop, end.answer):
                 return end.answer.outcome
             for note in loop.take_notes():
-                tell_note(note)
+                write_note(note)
             for cause in loop.take_causes():
                 count_correction(cause)
 

@@ -373,7 +373,7 @@ class PartialAnswer:
             return
         values = {name: shown.value for name, shown in self._shown.items() if shown.value is not UNSET}
         self._attempt = self._attempt or self._listeners.begin_attempt()
-        self._listeners.tell(values, self._attempt)
+        self._listeners.deliver(values, self._attempt)
 
     def _has_more(self, so_far: JsonSoFar) -> bool:
         has_more = False

@@ -52,7 +52,7 @@ async def _answer_piecemeal_once(
     for names in question_groups(context):
         bindings |= await _ask_bindings(asker, context, prompt, names)
         if listeners is not None and listeners.are_wanted:
-            listeners.tell(bindings, attempt)
+            listeners.deliver(bindings, attempt)
     if "pass" in context.allowed_kinds and (bindings or len(context.allowed_kinds) == 1):
         outcome = PassStepOutcome()
         await step.conclude(outcome, bindings)

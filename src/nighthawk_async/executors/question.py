@@ -15,7 +15,7 @@ from ..errors import (
 )
 from ..ports import Model
 from ..runtime.conclude import OutcomeRefusedError
-from ..runtime.told_step import tell_note
+from ..runtime.step_node import write_note
 from ..types.messages import AssistantMessage, Message, ProviderContent, UserContent, UserMessage
 from ..types.model import (
     FinishReason,
@@ -30,7 +30,7 @@ from ..types.usage import Usage
 from .model_stream import open_stream
 from .outcome_codec import parse_json_object
 from .partial_answer import find_partial_answer
-from .refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, count_correction, quote, told_text
+from .refusals import ANSWER_AGAIN, CUT_OFF, Refusals, cause_of, count_correction, quote, refusal_text
 from .request_usage import unreported_usage, usage_of_request
 
 Answer = TypeVar("Answer")
@@ -137,13 +137,13 @@ class Asker:
                     raise ExecutionError(message).without_content(what) from error
                 corrections += 1
                 reason = self.refusals.text(error)
-                refusal = told_text("That answer was refused: ", reason, ANSWER_AGAIN)
+                refusal = refusal_text("That answer was refused: ", reason, ANSWER_AGAIN)
                 cause = cause_of(error)
             else:
                 if await self.may_end():
                     return accepted
                 continue
-            tell_note(refusal)
+            write_note(refusal)
             count_correction(cause)
             messages = (*messages, UserMessage(content=(refusal,)))
 

@@ -184,7 +184,7 @@ class Refusals:
         return ""
 
 
-def told_text(start: str, reason: str, what_to_do: str) -> str:
+def refusal_text(start: str, reason: str, what_to_do: str) -> str:
     """A message about an answer that was refused."""
     if not what_to_do:
         return f"{start}{reason}"

@@ -1,19 +1,17 @@
 """JSON Schemas as they are sent: without what says nothing, and in the words an endpoint takes.
 
 Sources: the error messages of the endpoints, as in `tool_surface`; the structured outputs of OpenAI
-(`wire.strict_schema`) and Anthropic (`wire.anthropic_schema`).
+(`wire.strict_schema`) and Anthropic (`wire.anthropic.schema`).
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, TypeGuard, cast
+from typing import Any, TypeGuard, cast
 
 from msgspec import Struct
 
-from ..errors import ConfigurationError
-from ..wire.anthropic_schema import supported_schema
-from .tool_surface import ProviderRules, provider_rules
+from ..catalog.models import find_schema_rules
+from ..wire.schema_rules import SchemaPlace, load_schema_rules
 
 _Schema = Mapping[str, Any]
 
@@ -48,37 +46,31 @@ _UNENFORCED = frozenset({"minLength", "maxLength", "uniqueItems"})
 """Keywords that a strict endpoint does not take; the value is validated anyway."""
 
 _UNENFORCED_FORMATS = frozenset({"binary", "base64url", "password", "path", "uri"})
-_PROPERTY_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
 
 
 class Endpoint(Struct, frozen=True, kw_only=True):
     """The endpoint to which a schema is sent.
 
     Args:
-        rules: Whose rules apply; empty where none are known.
-        place: Whether the schema is that of a tool's arguments or that of the response.
+        rules: The module with its rules; empty where none are known.
+        place: What it is the schema of.
         enforces_strict_schemas: Whether schemas in the strict subset are enforced.
     """
 
-    rules: ProviderRules = ""
-    place: Literal["tool", "response"] = "tool"
+    rules: str = ""
+    place: SchemaPlace = "tool"
     enforces_strict_schemas: bool = False
 
     @classmethod
-    def of(cls, model_name: str, place: Literal["tool", "response"]) -> "Endpoint":
+    def of(cls, model_name: str, place: SchemaPlace) -> "Endpoint":
         """The endpoint of a model.
 
         Args:
             model_name: The model, `provider:name`.
-            place: Where the schema stands.
+            place: What it is the schema of.
         """
-        rules = provider_rules(model_name) if model_name else ""
-        is_responses = model_name.startswith("openai-responses:")
-        return cls(
-            rules=rules,
-            place=place,
-            enforces_strict_schemas=rules == "openai" and (place == "response" or is_responses),
-        )
+        rules = find_schema_rules(model_name)
+        return cls(rules=rules.module, place=place, enforces_strict_schemas=place in rules.strict_places)
 
 
 def compact_schema(schema: _Schema) -> dict[str, Any]:
@@ -198,22 +190,8 @@ def refusal_of(schema: _Schema, definitions: Mapping[str, _Schema], endpoint: En
         "required": ["value"],
         "additionalProperties": False,
     } | ({"$defs": dict(definitions)} if definitions else {})
-    if endpoint.rules == "openai" and any(map(_is_open_array, _schemas_in(whole))):
-        return "OpenAI's endpoint refuses lists whose items have no common type, such as tuples"
-    if endpoint.rules == "anthropic":
-        names = (name for each in _schemas_in(whole) for name in each.get("properties", ()))
-        if bad := next((name for name in names if not _PROPERTY_NAME.fullmatch(name)), None):
-            return f"Anthropic's endpoint refuses the property name {bad!r}"
-        if endpoint.place == "response":
-            try:
-                supported_schema(whole)
-            except ConfigurationError as error:
-                return str(error).partition("; ")[0].rstrip(".")
-    return None
-
-
-def _is_open_array(schema: _Schema) -> bool:
-    return schema.get("type") == "array" and "items" not in schema
+    rules = load_schema_rules(endpoint.rules)
+    return None if rules is None else rules.find_problem(whole, endpoint.place)
 
 
 def _has_length(schema: _Schema, length: int) -> bool:

@@ -3,35 +3,28 @@
 What is wrong is told with the name of the tool and a remedy; nothing was sent. Only what a provider refuses
 for certain is an error. A tool is looked at once, not once for each step.
 
-Sources: the error messages of the endpoints. Function names have at most 64 characters (OpenAI, Google);
-`array schema missing items` (OpenAI); property keys match `^[a-zA-Z0-9_.-]{1,64}$` (Anthropic).
+Source: the error messages of the endpoints; function names have at most 64 characters (OpenAI, Google).
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
-from functools import lru_cache
-from typing import Any, Literal, TypeAlias, cast
+from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import msgspec
 
-from ..catalog.models_openai import OPENAI_MODELS
+from ..catalog.models import find_schema_rules
 from ..errors import ConfigurationError, ToolRegistrationError
 from ..ports import Model
 from ..runtime.tool_function import PROVIDED_TOOL_NAMES, ToolFunction
 from ..types.messages import ToolDefinition
-
-ProviderRules: TypeAlias = Literal["", "anthropic", "openai"]
-"""Whose endpoint's rules apply; empty where none are known."""
+from ..wire.schema_rules import load_schema_rules
 
 _MAX_NAME_CHARACTERS = 64
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_ANTHROPIC_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
 _PROVIDED_TOOL = re.compile(rf"(?<![\w.])(?:{'|'.join(PROVIDED_TOOL_NAMES)})(?!\w)")
 _CALLED_TOOL = re.compile(r"(?<![\w.])nh_\w+(?=\()|(?<=\btool )nh_\w+|(?<![\w.])nh_\w+(?= tool\b)")
 
-_checked: WeakKeyDictionary[ToolFunction, set[ProviderRules]] = WeakKeyDictionary()
+_checked: WeakKeyDictionary[ToolFunction, set[str]] = WeakKeyDictionary()
 
 
 def check_tools(functions: Sequence[ToolFunction], model: Model | None) -> None:
@@ -47,14 +40,14 @@ def check_tools(functions: Sequence[ToolFunction], model: Model | None) -> None:
     if not functions:
         return
     names: set[str] = set(PROVIDED_TOOL_NAMES)
-    rules = "" if model is None else provider_rules(model.name)
+    rules = "" if model is None else find_schema_rules(model.name).module
     for function in functions:
         if function.name in names:
             raise ToolRegistrationError(
                 f"Two tools are named {function.name!r}; register one of them under another name."
             )
         names.add(function.name)
-        if rules not in (passed := _checked.get(function, set[ProviderRules]())):
+        if rules not in (passed := _checked.get(function, set[str]())):
             _check(function.definition, rules)
             _checked[function] = {*passed, rules}
 
@@ -89,21 +82,7 @@ def check_mentioned_tools(
         )
 
 
-@lru_cache(maxsize=256)
-def provider_rules(model_name: str) -> ProviderRules:
-    """Return the provider whose rules a model's requests must follow.
-
-    Args:
-        model_name: The model, `provider:name`.
-    """
-    if model_name.startswith("anthropic:"):
-        return "anthropic"
-    # Other servers of these protocols, which most other names mean, take more.
-    is_openai = any(fnmatchcase(model_name, facts.pattern) for facts in OPENAI_MODELS)
-    return "openai" if is_openai else ""
-
-
-def _check(definition: ToolDefinition, rules: ProviderRules) -> None:
+def _check(definition: ToolDefinition, rules_module: str) -> None:
     name = definition.name
     if not _NAME.fullmatch(name) or len(name) > _MAX_NAME_CHARACTERS:
         raise ToolRegistrationError(
@@ -117,41 +96,7 @@ def _check(definition: ToolDefinition, rules: ProviderRules) -> None:
             f"Tool {name!r}: its JSON Schema holds what JSON cannot: {error}; change the annotation or the "
             "default that brings it."
         ) from error
-    if rules == "anthropic":
-        _check_property_names(definition)
-    if rules == "openai":
-        _check_arrays(definition)
-
-
-def _check_property_names(definition: ToolDefinition) -> None:
-    properties = cast("Mapping[str, object]", definition.parameters.get("properties", {}))
-    for name in properties:
-        if not _ANTHROPIC_PROPERTY.fullmatch(name):
-            raise ToolRegistrationError(
-                f"Tool {definition.name!r}: Anthropic's endpoint refuses the parameter name {name!r}; it "
-                "takes at most 64 ASCII letters, digits, underscores, dots and hyphens. Rename the parameter."
-            )
-
-
-def _check_arrays(definition: ToolDefinition) -> None:
-    for path, schema in _schemas_in(definition.parameters, ()):
-        if schema.get("type") == "array" and "items" not in schema:
-            place = ".".join(part for part in path if part not in ("properties", "$defs"))
-            raise ToolRegistrationError(
-                f"Tool {definition.name!r}: OpenAI's endpoint refuses the type of {place}, a list whose "
-                "items have no common type, such as a tuple; annotate it as list[…], or as an object with "
-                "named fields."
-            )
-
-
-def _schemas_in(value: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Every object in a schema that may be a schema itself, with the way to it."""
-    if isinstance(value, Mapping):
-        schema = cast("Mapping[str, Any]", value)
-        yield path, schema
-        for name, inner in schema.items():
-            if name not in ("default", "examples", "enum", "const") or path[-1:] == ("properties",):
-                yield from _schemas_in(inner, (*path, name))
-    elif isinstance(value, list):
-        for each in cast("list[object]", value):
-            yield from _schemas_in(each, path)
+    rules = load_schema_rules(rules_module)
+    problem = None if rules is None else rules.find_parameter_problem(definition.parameters)
+    if problem is not None:
+        raise ToolRegistrationError(f"Tool {name!r}: {problem}")

@@ -148,10 +148,10 @@ class Toolbox:
         around = find_node_writer()
         if around is None:
             return self._begin_checked(call)
-        from .told_calls import begin_told  # here, because most steps are watched by nobody
+        from .call_nodes import begin_with_node  # here, because most steps are watched by nobody
 
         state: NodeState = "waiting" if self._is_governed else "running"
-        return begin_told(around, self._actor, call, self._begin_checked, state=state)
+        return begin_with_node(around, self._actor, call, self._begin_checked, state=state)
 
     def _begin_checked(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
         try:

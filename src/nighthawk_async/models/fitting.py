@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, get_args
 
+from ..catalog.models import remedy
 from ..errors import ConfigurationError, UnsupportedContentError
 from ..runtime.request_bound import find_output_limit
 from ..types.messages import (
@@ -27,7 +28,6 @@ from ..types.messages import (
 )
 from ..types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ReasoningEffort, ToolChoice
 from ..wire.media import MediaKind, describe_media, is_all_text, media_kind
-from .remedies import remedy
 
 _BYTES_PER_TOKEN = 4
 

@@ -17,7 +17,7 @@ from ..catalog.providers import RetryRules
 from ..errors import ModelError, ModelProviderError, ModelStatusError
 from ..ports import AttemptUsage, ResendCheck
 from ..runtime.environment import find_environment
-from ..runtime.told_step import tell_retry, told_waiting
+from ..runtime.step_node import waiting_state, write_retry
 from ..runtime.tracing import record_failed_attempt
 from ..types.model import ModelEvent, ResponseFailed, UsageReported
 from .debug_log import LOGGER, RequestLog
@@ -197,8 +197,8 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
                 # Whom the server refused waits for its next turn at once, ahead of whoever came later; the
                 # pacer gives it when the delay is over.
                 own_delay = 0.0 if server_delay(error, self._plan.retry_rules) else delay
-                await self._tell_hooks(error, delay)
-            with told_waiting():
+                await self._report_to_hooks(error, delay)
+            with waiting_state():
                 await anyio.sleep(own_delay)
             self.tally.retries += 1
 
@@ -281,19 +281,19 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         if delay is None:
             LOGGER.info("attempt %d at a model request failed: %s", self._sent, error)
         else:
-            tell_retry(f"attempt {self._sent} failed, next one in {delay:.3g} seconds: {error}")
+            write_retry(f"attempt {self._sent} failed, next one in {delay:.3g} seconds: {error}")
             LOGGER.info(
                 "attempt %d at a model request failed, next one in %.1f seconds: %s", self._sent, delay, error
             )
 
-    async def _tell_hooks(self, error: ModelError, delay: float) -> None:
+    async def _report_to_hooks(self, error: ModelError, delay: float) -> None:
         """Tell hooks of an attempt that failed, and has another after it."""
         environment = find_environment()
         if environment is None or not environment.policies.that["report"]:
             return
-        from ..runtime.retry_report import RetryScheduled, tell_hooks_of_retry
+        from ..runtime.reporting import RetryScheduled, report_retry_to_hooks
 
-        await tell_hooks_of_retry(
+        await report_retry_to_hooks(
             RetryScheduled(
                 name=self._plan.endpoint.model_id,
                 attempt=self.tally.retries + 1,
@@ -317,7 +317,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
         demand, turn = self._plan.demand, self._turn
         permit = self._pacer.admit_nowait(demand, turn=turn)
         if permit is None:
-            with told_waiting():
+            with waiting_state():
                 permit = await self._limits.keep_turn(lambda: self._pacer.admit(demand, turn=turn))
         self._limits.begin()
         self._turn = permit.turn

@@ -24,7 +24,7 @@ from ..ports import ForwardedStream, ResponseStream
 from ..runtime.model_access import needs_endpoint
 from ..runtime.shared_resources import shared_in_run
 from ..types.model import ModelCapabilities, ModelRequest
-from ..wire.openai_chat import OpenAIChatCodec
+from ..wire.openai_chat.codec import OpenAIChatCodec
 from .endpoint import Endpoint, parse_base_url
 from .http_model import HttpModel, PoolSource
 from .http_pool import pool_of_run

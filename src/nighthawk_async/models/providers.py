@@ -29,7 +29,7 @@ def create_codec(protocol: str) -> Codec:
     Args:
         protocol: The protocol's name, as the catalog's provider rows give it.
     """
-    module = import_module(f"..wire.{protocol.replace('-', '_')}", __package__)
+    module = import_module(f"..wire.{protocol.replace('-', '_')}.codec", __package__)
     return cast("Codec", module.create_codec())
 
 

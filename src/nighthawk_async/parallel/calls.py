@@ -29,11 +29,11 @@ from ..observation import NodeWriter
 from .calling import call_any, checked_max_concurrent, checked_seconds
 from .deadlines import Deadline
 from .errors import CallCancelledError, DeadlineExceededError
+from .nodes import begin_group, call_with_node, ended_group
 from .outcomes import Failed, Outcome, Succeeded, errors_in, raise_bare, without_cancellations
 from .progress import ProgressReporter, ProgressTarget, check_progress_target
 from .task_current import enter_positions, find_positions
 from .task_node import Positions
-from .told import begin_group, ended_group, tell_call
 
 Item = TypeVar("Item")
 
@@ -279,7 +279,7 @@ class Calls(Generic[Item, Result]):
 
     async def _call_and_report(self, index: int, item: Item) -> None:
         await self._reporter.started()
-        outcome = await self._told_outcome(index, item)
+        outcome = await self._observed_outcome(index, item)
         was_over = self._scope.cancel_called
         self._take(index, outcome)
         is_failure = isinstance(outcome, Failed)
@@ -293,11 +293,11 @@ class Calls(Generic[Item, Result]):
     def _report_seconds(self) -> float:
         return _REPORT_SECONDS if self._limit is None else min(_REPORT_SECONDS, self._limit.remaining_seconds)
 
-    def _told_outcome(self, index: int, item: Item) -> Awaitable[Outcome[Result]]:
+    def _observed_outcome(self, index: int, item: Item) -> Awaitable[Outcome[Result]]:
         outcome = self._outcome(item)
         if self._node is None:
             return outcome
-        return tell_call(self._node, f"{self._options.kind}[{index}]", item, outcome)
+        return call_with_node(self._node, f"{self._options.kind}[{index}]", item, outcome)
 
     async def _outcome(self, item: Item) -> Outcome[Result]:
         try:

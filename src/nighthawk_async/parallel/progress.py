@@ -75,21 +75,21 @@ class ProgressReporter:
     async def started(self) -> None:
         """A call begins."""
         self._started += 1
-        await self._tell()
+        await self._report_progress()
 
     async def finished(self, *, is_failure: bool) -> None:
         """A call has ended."""
         self._finished += 1
         self._failed += is_failure
-        await self._tell()
+        await self._report_progress()
 
     async def source_ended(self, total: int) -> None:
         """There are no more items than these."""
         if self._total != total:
             self._total = total
-            await self._tell()
+            await self._report_progress()
 
-    async def _tell(self) -> None:
+    async def _report_progress(self) -> None:
         if self._report is None:
             return
         result = self._report(self._progress())

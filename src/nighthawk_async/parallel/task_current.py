@@ -24,7 +24,7 @@ import anyio
 from anyio import NoEventLoopError, from_thread
 from anyio.lowlevel import RunVar, checkpoint, checkpoint_if_cancelled
 
-from ..types.execution import ExecutionRef
+from ..types.execution import OUTSIDE_RUNS
 from .errors import AlreadyResumedError, NotSuspendedError, TaskCancelledError, TaskEndedError, TaskValueError
 from .task_node import Positions, TaskControl, TaskMailbox, TaskNode, get_task_hooks
 
@@ -254,7 +254,7 @@ def current_task() -> CurrentTask:
         anyio.NoEventLoopError: The caller is in no task and no run, and in a thread without an event loop.
     """
     node = find_node()
-    execution = get_task_hooks().find_execution() or _NO_EXECUTION
+    execution = get_task_hooks().find_execution() or OUTSIDE_RUNS
     return CurrentTask(
         id=node.id,
         name=node.name,
@@ -290,7 +290,7 @@ def raise_if_cancel_requested() -> None:
 
 
 @contextmanager
-def told_to_end(listener: Callable[[], object]) -> Generator[None, None, None]:
+def asked_to_end(listener: Callable[[], object]) -> Generator[None, None, None]:
     """Learn in the block that the task of the caller is asked to end; at once when it was before.
 
     Args:
@@ -407,6 +407,3 @@ def _is_thread_cancelled() -> bool:
             raise
         return True  # the backend's own cancellation, whose class cannot be asked for in a thread
     return False
-
-
-_NO_EXECUTION = ExecutionRef(run_id="", scope_id="")

@@ -197,12 +197,12 @@ class TaskState(Generic[Result]):
         self._phase = phase
         self.node.end()
         if self.node.writer is not None:
-            self._tell_end(self.node.writer, phase)
+            self._report_end(self.node.writer, phase)
         if self._ended is not None:
             self._ended.set()
         self._on_end(self)
 
-    def _tell_end(self, node: NodeWriter, phase: Literal["completed", "failed", "cancelled"]) -> None:
+    def _report_end(self, node: NodeWriter, phase: Literal["completed", "failed", "cancelled"]) -> None:
         if phase == "completed":
             node.end(phase, outputs={"return": self._result})
         else:

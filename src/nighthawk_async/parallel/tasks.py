@@ -26,11 +26,11 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..observation import NodeWriter, using_node_writer
 from .calling import call_any
 from .errors import CallCancelledError, TaskCancelledError, TasksClosedError
+from .nodes import begin_group, begin_task, end_group
 from .outcomes import only_error, raise_bare, without_cancellations
 from .task_current import enter_node, find_node, find_positions
 from .task_handle import TaskHandle, TaskState
 from .task_node import Positions, TaskNode, get_task_hooks
-from .told import begin_group, begin_task, end_group
 
 _FROM_OUTSIDE = "its block was cancelled"
 

@@ -205,7 +205,7 @@ class _Walk:
             if table is not None:
                 self.has_tables = True
                 return table, cells - remaining
-        named = list(_told_apart(keys)) if opened.has_keys else None
+        named = list(_made_distinct(keys)) if opened.has_keys else None
         return self._assembled(opened, named, values), cells - remaining
 
     def _find_table(self, opened: _Opened, records: list[Any], values: list[Part]) -> Part | None:
@@ -297,7 +297,7 @@ def _key_text(key: object) -> str:
     return text.replace(BIG_INTEGER_MARK, "")
 
 
-def _told_apart(keys: list[str]) -> Iterator[str]:
+def _made_distinct(keys: list[str]) -> Iterator[str]:
     """Tell apart keys that are different in Python and read the same, as `1` and `"1"` do."""
     taken = set(keys)
     if len(taken) == len(keys):
@@ -328,7 +328,7 @@ def _open(value: object, cls: type) -> _Opened | None:
 def _open_frame(frame: Frame) -> _Opened:
     if frame.columns is None:
         return _Opened(frame.length, frame.items, heading=frame.heading)
-    columns = list(_told_apart([_key_text(column) for column in frame.columns]))
+    columns = list(_made_distinct([_key_text(column) for column in frame.columns]))
     rows = (dict(zip(columns, row, strict=True)) for row in frame.items)
     return _Opened(frame.length, rows, columns=columns, width=frame.width)
 

@@ -139,7 +139,7 @@ def hide_secrets(value: Any, *, is_secret: bool = False) -> Any:
     """
     if isinstance(value, dict):
         items = cast("dict[str, Any]", value).items()
-        return {name: hide_secrets(each, is_secret=_tells_secret(name, is_secret)) for name, each in items}
+        return {name: hide_secrets(each, is_secret=_names_secret(name, is_secret)) for name, each in items}
     if isinstance(value, list):
         return [hide_secrets(each, is_secret=is_secret) for each in cast("list[Any]", value)]
     if value is None or isinstance(value, bool):
@@ -149,7 +149,7 @@ def hide_secrets(value: Any, *, is_secret: bool = False) -> Any:
     return _without_credentials(value) if isinstance(value, str) and "://" in value else value
 
 
-def _tells_secret(name: str, is_inside_secret: bool) -> bool:
+def _names_secret(name: str, is_inside_secret: bool) -> bool:
     """Whether `find_secrets` takes a text of that name for a secret."""
     return any(find_secrets({name: "text"}, is_secret=is_inside_secret))
 

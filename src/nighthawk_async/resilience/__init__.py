@@ -5,7 +5,7 @@
 
 from ..policies.attempts.resilience import ExponentialWait
 from ..policies.budgets.budget import budget
-from ..runtime.retry_report import RetryScheduled
+from ..runtime.reporting import RetryScheduled
 from .baseline import Baseline
 from .circuit_breaker import CircuitBreaker, CircuitStatistics, CircuitStatus, circuit_breaker
 from .ensemble import Answer, Ensemble, ensemble

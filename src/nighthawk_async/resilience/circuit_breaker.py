@@ -20,12 +20,12 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
 from ..parallel.clocks import shared_time
 from ..parallel.deadlines import find_deadline_error
 from ..policies.attempts.resilience import leaves_of, may_be_retried
+from ..runtime.tracing import add_span_event
 from .errors import CircuitOpenError
 from .transforming import (
     Call,
     Errors,
     Transformer,
-    add_span_event,
     checked_count,
     checked_errors,
     checked_seconds,

@@ -10,9 +10,10 @@ from ..parallel import call_any, is_async_callable
 from ..policies.attempts.resilience import executors_for
 from ..runtime.environment import get_step_executor
 from ..runtime.error_text import describe_error
+from ..runtime.tracing import add_span_event
 from ..scopes import scope
 from .errors import EnsembleError, InvalidPolicyError
-from .transforming import Call, Transformer, add_span_event, checked_callable, checked_count, function_name
+from .transforming import Call, Transformer, checked_callable, checked_count, function_name
 from .voting import Deciding, MakeCall, Tally, Votes, make_calls, make_calls_from_sync
 
 Decided = TypeVar("Decided")

@@ -7,13 +7,13 @@ from ..errors import ExecutionError, ModelError
 from ..parallel import DeadlineExceededError, is_async_callable
 from ..policies.attempts.resilience import leaves_of, may_be_retried, note_earlier_errors
 from ..runtime.error_text import describe_error
+from ..runtime.tracing import add_span_event
 from ..types.unset import UNSET, Unset
 from .errors import InvalidPolicyError, ResilienceError
 from .transforming import (
     Call,
     Errors,
     Transformer,
-    add_span_event,
     check_function,
     checked_errors,
     function_name,

@@ -21,12 +21,13 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..models.pacing_lane import Demand, LimitCounts, PacingLimits, Start
 from ..parallel import raise_if_cancel_requested
 from ..parallel.clocks import is_loop_thread, is_worker_thread, shared_time
-from ..parallel.task_current import told_to_end
+from ..parallel.task_current import asked_to_end
 from ..runtime.environment import find_environment, get_environment, using_environment
 from ..runtime.loop_event import LoopEvent
+from ..runtime.tracing import add_span_event
 from ..runtime.usage_meter import UsageMeter
 from .errors import InvalidPolicyError
-from .transforming import Call, Transformer, add_span_event, checked_callable, checked_count
+from .transforming import Call, Transformer, checked_callable, checked_count
 from .waiting import wait_from_sync
 
 _FIRST_GUESS = 1_000
@@ -99,7 +100,7 @@ class SharedLimit:
             if goes_first:
                 self._queue.move_to_end(waiter, last=False)
         try:
-            with told_to_end(partial(self._wake, waiter)):
+            with asked_to_end(partial(self._wake, waiter)):
                 return await self._wait_for_turn(waiter)
         finally:
             self._leave(waiter)

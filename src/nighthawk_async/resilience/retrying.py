@@ -25,7 +25,7 @@ from ..policies.attempts.resilience import (
 )
 from ..runtime.awaitable import is_awaitable
 from ..runtime.error_text import describe_error
-from ..runtime.retry_report import RetryScheduled, report_retry, report_retry_async
+from ..runtime.reporting import RetryScheduled, report_retry, report_retry_async
 from .errors import CircuitOpenError
 from .transforming import (
     Call,

@@ -17,25 +17,10 @@ from dataclasses import dataclass
 from types import CoroutineType
 from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, cast, overload
 
-from opentelemetry import trace
-
 from ..parallel import is_async_callable
 from ..policies.attempts.resilience import FINAL_ERRORS
 from ..runtime.awaitable import is_awaitable
 from .errors import InvalidPolicyError
-
-
-def add_span_event(name: str, attributes: Mapping[str, str | int | float]) -> None:
-    """Add an event to the current span, if it is recorded.
-
-    Args:
-        name: The name of the event.
-        attributes: What it tells: no text of an error, which may quote data.
-    """
-    span = trace.get_current_span()
-    if span.is_recording():
-        span.add_event(name, dict(attributes))
-
 
 Owner = TypeVar("Owner")
 Parameters = ParamSpec("Parameters")

@@ -5,8 +5,9 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
 from ..parallel import call_any, is_async_callable
 from ..runtime.error_text import describe_error
+from ..runtime.tracing import add_span_event
 from .errors import InvalidPolicyError, VoteError
-from .transforming import Call, Transformer, add_span_event, checked_count, function_name
+from .transforming import Call, Transformer, checked_count, function_name
 from .voting import Deciding, Tally, Votes, make_calls, make_calls_from_sync, plurality
 
 Decided = TypeVar("Decided")

@@ -17,7 +17,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from ..parallel import raise_if_cancel_requested, under_thread_deadlines
 from ..parallel.clocks import is_loop_thread, is_worker_thread
 from ..parallel.deadlines import find_deadline_error
-from ..parallel.task_current import told_to_end
+from ..parallel.task_current import asked_to_end
 from ..runtime.loop_event import LoopEvent
 
 _SECONDS_TO_CANCEL = 1.0
@@ -65,7 +65,7 @@ async def sleep_unless_ending(seconds: float) -> None:
     """
     if seconds > 0:
         asked = LoopEvent()  # whoever asks may be on another event loop, when the caller is in a thread
-        with told_to_end(asked.set), anyio.move_on_after(seconds):
+        with asked_to_end(asked.set), anyio.move_on_after(seconds):
             await asked.wait()
     else:
         await checkpoint()

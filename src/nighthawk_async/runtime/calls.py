@@ -57,9 +57,9 @@ class CallDoor:
             arguments: The local variables with which the function begins; None when they are not wanted.
         """
         if self._is_generator:
-            return self._untold_generator if arguments is None else self._told_generator(arguments)
+            return self._untold_generator if arguments is None else self._observed_generator(arguments)
         check = self._return_check
-        return _CallExtent(check) if arguments is None else _ToldCall(self, arguments, check)
+        return _CallExtent(check) if arguments is None else _ObservedCall(self, arguments, check)
 
     def inputs(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """The arguments of a call, by name.
@@ -69,7 +69,7 @@ class CallDoor:
         """
         return {name: arguments[name] for name in self._argument_names if name in arguments}
 
-    def _told_generator(self, arguments: Mapping[str, object]) -> "GeneratorExtent":
+    def _observed_generator(self, arguments: Mapping[str, object]) -> "GeneratorExtent":
         around = find_node_writer()
         if around is None:  # nobody any more: other threads begin and end to watch as they like
             return self._untold_generator
@@ -127,7 +127,7 @@ class _CallExtent(_Returning):
             self._extent.__exit__(None, None, None)
 
 
-class _ToldCall(_CallExtent):
+class _ObservedCall(_CallExtent):
     """The same, of a call that whoever watches is told of.
 
     Args:
@@ -146,14 +146,14 @@ class _ToldCall(_CallExtent):
         inputs = partial(door.inputs, arguments)
         self._observed = observed("function", door.name, source=door.source, inputs=inputs)
 
-    def __enter__(self) -> "_ToldCall":
+    def __enter__(self) -> "_ObservedCall":
         self._node = self._observed.__enter__()
         super().__enter__()
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         super().__exit__(exc_type, exc, traceback)
-        _tell_end(self._node, self._outputs, exc)
+        _report_end(self._node, self._outputs, exc)
         self._observed.__exit__(exc_type, exc, traceback)
 
     def concluded(self, value: Result) -> Result:
@@ -184,7 +184,7 @@ class GeneratorExtent(_Returning):
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
         has_been_closed = isinstance(exc, GeneratorExit)  # whoever iterates over it has had enough
-        _tell_end(self._node, self._outputs, None if has_been_closed else exc)
+        _report_end(self._node, self._outputs, None if has_been_closed else exc)
 
     def concluded(self, value: Result) -> Result:
         """Take note of what it is about to return."""
@@ -197,7 +197,7 @@ class GeneratorExtent(_Returning):
         return nullcontext() if self._node is None else using_node_writer(self._node)
 
 
-def _tell_end(
+def _report_end(
     node: NodeWriter | None, outputs: Mapping[str, object] | None, leaving: BaseException | None
 ) -> None:
     if node is not None:

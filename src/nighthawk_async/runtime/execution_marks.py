@@ -3,10 +3,8 @@
 import logging
 
 from ..errors import NighthawkError
-from ..types.execution import ExecutionRef
+from ..types.execution import OUTSIDE_RUNS, ExecutionRef
 from .environment import find_environment
-
-_OUTSIDE = ExecutionRef(run_id="", scope_id="")
 
 
 def mark_with_execution(error: BaseException | None, execution_ref: ExecutionRef) -> None:
@@ -25,7 +23,7 @@ class _Marks(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         environment = find_environment()
-        ref = _OUTSIDE if environment is None else environment.execution_ref
+        ref = OUTSIDE_RUNS if environment is None else environment.execution_ref
         error = record.exc_info[1] if record.exc_info else None
         failed = error.execution_id if isinstance(error, NighthawkError) else None
         vars(record).update(

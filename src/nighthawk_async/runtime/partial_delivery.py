@@ -23,7 +23,7 @@ from ..types.execution import RETURN_NAME, PartialSink, PartialValues
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
 from .loop_event import LoopEvent
-from .policies import tell_all
+from .policies import notify_all
 from .policy import Listener
 from .step import Step
 
@@ -96,7 +96,7 @@ class PartialDelivery:
         self._attempts += 1
         return self._attempts
 
-    def tell(self, values: Mapping[str, object], attempt: int) -> None:
+    def deliver(self, values: Mapping[str, object], attempt: int) -> None:
         """There are more values."""
         self._deliver(values, attempt, is_final=False)
 
@@ -152,7 +152,7 @@ class PartialDelivery:
     async def _call(self) -> None:
         while (partial := self._to_call_with) is not None:
             self._to_call_with = None
-            await tell_all(self._listeners, partial)
+            await notify_all(self._listeners, partial)
         self._calls_at_present = False
 
 

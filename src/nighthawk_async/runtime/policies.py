@@ -138,7 +138,7 @@ class Policies:
         return Policies(policies, outer_listeners=self.outer_listeners)
 
 
-async def tell_all(listeners: Iterable[Listener], event: object) -> None:
+async def notify_all(listeners: Iterable[Listener], event: object) -> None:
     """Tell every listener of an event, also when others fail.
 
     Raises:
@@ -147,7 +147,7 @@ async def tell_all(listeners: Iterable[Listener], event: object) -> None:
     failure: HookError | None = None
     for listener in listeners:
         try:
-            await listener.tell(event)
+            await listener.notify(event)
         except HookError as error:
             if failure is None:
                 failure = error

@@ -215,7 +215,7 @@ class Listener(Protocol):
         """Whether it wants the events of a type."""
         ...
 
-    async def tell(self, event: object) -> None:
+    async def notify(self, event: object) -> None:
         """Tell it of an event.
 
         Raises:

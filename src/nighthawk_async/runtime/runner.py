@@ -36,7 +36,7 @@ from .step import Step, Verify
 from .step_actor import StepActor
 from .step_control import CarryOutAttempt, SteerableStep, StepAttempt, admitted
 from .step_executor import StepExecutor, is_async_executor
-from .told_step import ToldStep
+from .step_node import StepNode
 from .tracing import identity_attributes, record_corrections, record_failed, record_outcome, span
 
 _StepEnd: TypeAlias = tuple[StepOutcome, StepResult]
@@ -101,7 +101,7 @@ async def _carry_out_once(
     outer = get_environment()
     execution_ref = _identity(outer, block)
     step_extent = span("nighthawk.step", identity_attributes(execution_ref), has_own_status=True)
-    with step_extent as step_span, ToldStep(execution_ref) as told:
+    with step_extent as step_span, StepNode(execution_ref) as told:
         try:
             if depth >= outer.max_depth:
                 raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
@@ -230,7 +230,7 @@ async def _run_in_task_group(
                 await attempt.wait(actor)
             async with admitted(actor, run_state.admission, around), run_state.using_resources():
                 environment.usage_meter.count_step()
-                actor.tell_admitted()
+                actor.note_admitted()
                 with using_environment(environment), step.execution, actor.in_flight():
                     try:
                         carry_out = partial(_carry_out, environment, step, steerable)

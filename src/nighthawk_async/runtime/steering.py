@@ -176,7 +176,7 @@ class Steering:
         """Tell somebody when the step is about to park, and when it goes on; not when it is cancelled."""
         self._parking_observer = observer
 
-    def tell_admitted(self) -> None:
+    def note_admitted(self) -> None:
         """Tell whoever watches that it waits no more."""
         self._stands = "running"
         if self.node is not None:
@@ -258,13 +258,13 @@ class Steering:
         if self.node is None or self._place.state != "suspending":
             await self._place.park()
         else:
-            with self._told_parked(self.node):
+            with self._shown_parked(self.node):
                 await self._place.park()
         if observer is not None:
             await observer("resumed")
 
     @contextmanager
-    def _told_parked(self, node: NodeWriter) -> Generator[None, None, None]:
+    def _shown_parked(self, node: NodeWriter) -> Generator[None, None, None]:
         node.change_state("suspended")
         if self.task_node is not None:
             self.task_node.change_state("suspended")

@@ -65,7 +65,7 @@ class PartialListeners(Protocol):
         """Another answer of the model begins; gives its number."""
         ...
 
-    def tell(self, values: Mapping[str, object], attempt: int) -> None:
+    def deliver(self, values: Mapping[str, object], attempt: int) -> None:
         """There are more values. Does not wait.
 
         Args:

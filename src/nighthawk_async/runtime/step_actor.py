@@ -178,7 +178,7 @@ class StepActor(Steering):
         return Mailbox(capacity=None)
 
     @cached_property
-    def told_calls(self) -> dict[int, NodeWriter]:
+    def call_nodes(self) -> dict[int, NodeWriter]:
         """The nodes of the tool calls that have not ended, by identity, where somebody watches."""
         return {}
 
@@ -216,8 +216,8 @@ class StepActor(Steering):
         """Take no more messages and fail those that were not carried out."""
         self.end_steering()
         self._is_over = True
-        if "told_calls" in vars(self):
-            for node in self.told_calls.values():
+        if "call_nodes" in vars(self):
+            for node in self.call_nodes.values():
                 node.end("cancelled")
         if "_mailbox" not in vars(self):
             return
@@ -301,10 +301,10 @@ class StepActor(Steering):
         messages = await super().turn_boundary()
         self.progress.turns += 1
         if messages and self.node is not None:
-            self._tell_messages(self.node, messages)
+            self._write_messages(self.node, messages)
         return messages
 
-    def _tell_messages(self, node: NodeWriter, messages: tuple[UserContent, ...]) -> None:
+    def _write_messages(self, node: NodeWriter, messages: tuple[UserContent, ...]) -> None:
         for message in messages:
             text = message if isinstance(message, str) else f"<{type(message).__name__}>"
             node.write("message", f"{text}\n")

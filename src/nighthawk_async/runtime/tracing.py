@@ -231,6 +231,18 @@ def record_failed(step_span: Span, error: Exception) -> None:
     step_span.set_status(Status(StatusCode.ERROR, message))
 
 
+def add_span_event(name: str, attributes: Mapping[str, str | int | float]) -> None:
+    """Add an event to the current span, if it is recorded.
+
+    Args:
+        name: The name of the event.
+        attributes: Its attributes: no text of an error, which may quote data.
+    """
+    current = trace.get_current_span()
+    if current.is_recording():
+        current.add_event(name, dict(attributes))
+
+
 def shows_content() -> bool:
     """Whether spans hold content, and so texts that may quote it."""
     from .telemetry_settings import get_settings  # here, because most programs record nothing
@@ -251,9 +263,6 @@ def record_failed_attempt(
         attempt: Which attempt it was, from 1.
         delay_seconds: Seconds until the next attempt; None when there is none.
     """
-    current = trace.get_current_span()
-    if not current.is_recording():
-        return
     attributes: dict[str, str | int | float] = {
         "nighthawk.model.id": model_id,
         "nighthawk.model.attempt": attempt,
@@ -263,7 +272,7 @@ def record_failed_attempt(
         attributes["http.response.status_code"] = error.status
     if delay_seconds is not None:
         attributes["nighthawk.model.retry_delay_seconds"] = delay_seconds
-    current.add_event("nighthawk.model.attempt_failed", attributes)
+    add_span_event("nighthawk.model.attempt_failed", attributes)
 
 
 def _error_kind(error: Exception) -> ErrorKind:

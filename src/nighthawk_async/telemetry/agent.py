@@ -3,7 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from msgspec import Struct
 from opentelemetry.trace import Span, SpanKind
@@ -157,7 +157,7 @@ ReportUsage: TypeAlias = Callable[[str, Usage], None]
 
 
 class AgentSpan:
-    """The span of an agent that works on a step. Made by `doors.invoked_agent`.
+    """The span of an agent that works on a step: the current one in the `with` statement, with which it ends.
 
     Args:
         address: The address of the block, `python_module:function:number`.
@@ -190,6 +190,15 @@ class AgentSpan:
         self._inferences = 0
         self._tools: ToolSpans | None = None
         self._began = time.perf_counter()
+        self._current = using_span(self.span)
+
+    def __enter__(self) -> Self:
+        self._current.__enter__()
+        return self
+
+    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
+        self._current.__exit__()
+        self._end(exc)
 
     def watch_tools(self, begin: BeginToolCall, tools: Sequence[ToolDefinition]) -> BeginToolCall:
         """Begin tool calls, each with a span.
@@ -226,7 +235,7 @@ class AgentSpan:
 
         return report_and_add
 
-    def end(self, error: BaseException | None) -> None:
+    def _end(self, error: BaseException | None) -> None:
         """End it, and what below it has not ended.
 
         Args:

@@ -94,7 +94,7 @@ class ChatSpan:
         self._content: dict[str, str] = {}
         self._answer = _Answer() if self._has_details or self._shows_content else None
         if self._answer is not None:
-            self._tell_content(request_content(names, request, self._secrets))
+            self._record_content(request_content(names, request, self._secrets))
         self._is_measured = not is_replay and is_measured()
         self._began = time.perf_counter()
         self._last_chunk: float | None = None
@@ -138,25 +138,25 @@ class ChatSpan:
             record_tokens(names, tokens, self._attributes, outcome)
             seconds = time.perf_counter() - self._began
             record_duration(names.duration_metric, seconds, {**self._attributes, **outcome})
-        self._tell(tokens)
+        self._set(tokens)
         if (
             self._finish_reason is None
             and self._last_chunk is not None
             and names.unfinished_reason is not None
         ):
-            self._tell({names.finish_reasons: [names.unfinished_reason]})
+            self._set({names.finish_reasons: [names.unfinished_reason]})
         if self._answer is not None:
             answer = self._answer.message()
-            self._tell_content(output_content(names, answer, self._finish_reason, self._secrets))
+            self._record_content(output_content(names, answer, self._finish_reason, self._secrets))
         if self._is_logged:
             self._record_events(error, error_type)
         end_span(self._span, names.error_type, error_type)
 
-    def _tell(self, attributes: Mapping[str, AttributeItem]) -> None:
+    def _set(self, attributes: Mapping[str, AttributeItem]) -> None:
         self._told.update(attributes)
         self._span.set_attributes(attributes)
 
-    def _tell_content(self, content: Mapping[str, str]) -> None:
+    def _record_content(self, content: Mapping[str, str]) -> None:
         self._content.update(content)
         if self._shows_content:
             self._span.set_attributes(content)
@@ -181,7 +181,7 @@ class ChatSpan:
         seconds = max(arrived_at - since, 0.0)
         self._last_chunk = arrived_at
         if is_first:
-            self._tell({self._names.time_to_first_chunk: seconds})
+            self._set({self._names.time_to_first_chunk: seconds})
         if self._is_measured:
             record_chunk(self._names, seconds, self._attributes, is_first=is_first)
 
@@ -191,11 +191,11 @@ class ChatSpan:
         if event.reason == "other" and event.provider_reason:
             reason = event.provider_reason
         self._finish_reason = reason
-        self._tell({names.finish_reasons: [reason]})
+        self._set({names.finish_reasons: [reason]})
         if event.response_id is not None:
-            self._tell({names.response_id: event.response_id})
+            self._set({names.response_id: event.response_id})
         if event.model_name is not None:
-            self._tell({names.response_model: event.model_name})
+            self._set({names.response_model: event.model_name})
             self._attributes[names.response_model] = event.model_name
 
 

@@ -119,7 +119,7 @@ class Cassette:
             return
         if exc is None:
             raise miss
-        if not _tells_of(exc, miss):
+        if not _speaks_of(exc, miss):
             exc.add_note(f"Before that, a request had no recording. {miss}")
 
     async def __aenter__(self) -> Self:
@@ -206,11 +206,11 @@ def _read(path: Path) -> str | None:
         raise CassetteError(f"{path} cannot be read: {error}") from error
 
 
-def _tells_of(error: BaseException, miss: CassetteMissError) -> bool:
+def _speaks_of(error: BaseException, miss: CassetteMissError) -> bool:
     """Whether an exception is a miss, comes from one or holds one."""
     if error is miss:
         return True
     related: list[BaseException | None] = [error.__cause__, error.__context__]
     if isinstance(error, BaseExceptionGroup):
         related += cast("BaseExceptionGroup[BaseException]", error).exceptions
-    return any(each is not None and _tells_of(each, miss) for each in related)
+    return any(each is not None and _speaks_of(each, miss) for each in related)

@@ -22,7 +22,7 @@ from .model_reply import (
 )
 
 
-class ToldItems:
+class SentItems:
     """Items that a server has sent."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class ToldItems:
         return self._reasoning_of.get(item_id)
 
 
-def find_refusal(body: dict[str, Any], told: ToldItems) -> ModelReply | None:
+def find_refusal(body: dict[str, Any], told: SentItems) -> ModelReply | None:
     """The refusal of a request; None for a good one.
 
     Args:
@@ -84,7 +84,7 @@ def find_refusal(body: dict[str, Any], told: ToldItems) -> ModelReply | None:
     return None if body.get("previous_response_id") else _check_pairing(items)
 
 
-def _check_reasoning(item: dict[str, Any], following: dict[str, Any], told: ToldItems) -> ModelReply | None:
+def _check_reasoning(item: dict[str, Any], following: dict[str, Any], told: SentItems) -> ModelReply | None:
     name = str(item.get("id"))
     sealed = item.get("encrypted_content")
     text = "".join(str(part.get("text")) for part in as_objects(item.get("summary")))
@@ -105,7 +105,7 @@ def _check_reasoning(item: dict[str, Any], following: dict[str, Any], told: Told
 
 
 def _check_reasoning_of_call(
-    item: dict[str, Any], before: list[dict[str, Any]], told: ToldItems
+    item: dict[str, Any], before: list[dict[str, Any]], told: SentItems
 ) -> ModelReply | None:
     name = str(item.get("id"))
     needed = told.reasoning_of(name)
@@ -139,7 +139,7 @@ class ResponsesReplies:
 
     def __init__(self) -> None:
         self._numbers = count()
-        self._told = ToldItems()
+        self._told = SentItems()
 
     def serves(self, path: str) -> bool:
         """Whether a path belongs to the protocol."""

@@ -26,6 +26,9 @@ class ExecutionRef:
     parent_execution_id: str | None = None
 
 
+OUTSIDE_RUNS = ExecutionRef(run_id="", scope_id="")
+"""The identity of what runs outside every run."""
+
 RETURN_NAME = "return"
 """The name of the return value among the values of a step. No variable is called so."""
 

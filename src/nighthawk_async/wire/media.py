@@ -20,6 +20,9 @@ from .redaction import excerpt
 WEB_SCHEMES = frozenset({"http", "https"})
 """The schemes of URLs that every provider fetches itself."""
 
+OPENAI_FILE_PROVIDERS = frozenset({"openai", "openai-chat", "openai-responses"})
+"""The providers whose uploaded files an endpoint of OpenAI's protocols may know."""
+
 MediaKind: TypeAlias = Literal["image", "audio", "video", "document"]
 
 _URL_CHARACTERS = 200

@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from nighthawk_async.asgi import Dashboard
-from nighthawk_async.asgi.dashboard.briefs import brief_node
+from nighthawk_async.asgi.dashboard.summaries import brief_node
 from nighthawk_async.cli.application import run_command_line
 from nighthawk_async.cli.live_tree_picture import Picture
 from nighthawk_async.cli.top_app import TopApp, details_text

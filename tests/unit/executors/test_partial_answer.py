@@ -60,7 +60,7 @@ class Heard:
         self._attempts += 1
         return self._attempts
 
-    def tell(self, values: Mapping[str, object], attempt: int) -> None:
+    def deliver(self, values: Mapping[str, object], attempt: int) -> None:
         self.told.append((attempt, dict(values)))
 
     def end(self, result: object) -> None:

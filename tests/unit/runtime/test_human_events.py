@@ -87,10 +87,10 @@ class Observer:
     def __init__(self, look: Callable[[HumanEvent], object]) -> None:
         self._look = look
 
-    def tell(self, event: HumanEvent) -> None:
+    def observe(self, event: HumanEvent) -> None:
         self._look(event)
 
-    def tell_end(self, event: HumanEvent, error: BaseException | None) -> None:
+    def observe_end(self, event: HumanEvent, error: BaseException | None) -> None:
         self._look(event)
 
 

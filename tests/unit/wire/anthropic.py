@@ -6,7 +6,7 @@ from typing import Any
 from nighthawk_async.types.messages import ProviderContent, ToolCall
 from nighthawk_async.types.model import ModelEvent, ResponseFinished, TextDelta, ToolCallCompleted
 from nighthawk_async.types.usage import Usage
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from tests.property.splitting import decode_with
 
 PING = b'event: ping\ndata: {"type": "ping"}\n\n'

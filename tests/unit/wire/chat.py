@@ -5,7 +5,7 @@ from typing import Any
 
 from nighthawk_async.types.messages import ToolCall
 from nighthawk_async.types.model import ModelEvent, TextDelta, ToolCallCompleted
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 from nighthawk_async.wire.sse import ServerSentEventDecoder
 
 DONE = b"data: [DONE]\n\n"

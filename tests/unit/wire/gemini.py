@@ -11,7 +11,7 @@ from nighthawk_async.types.model import (
     TextDelta,
     ToolCallCompleted,
 )
-from nighthawk_async.wire.google import GoogleCodec
+from nighthawk_async.wire.google.codec import GoogleCodec
 from nighthawk_async.wire.sse import ServerSentEventDecoder
 
 

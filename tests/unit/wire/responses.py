@@ -12,7 +12,7 @@ from nighthawk_async.types.model import (
     ToolCallArgumentsDelta,
     ToolCallCompleted,
 )
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 from nighthawk_async.wire.sse import ServerSentEventDecoder
 
 USAGE = {

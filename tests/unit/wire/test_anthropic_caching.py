@@ -17,7 +17,7 @@ from nighthawk_async.types.messages import (
     UserMessage,
 )
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 
 CACHING = ModelCapabilities(prompt_caching=True)
 TOOLS = tuple(ToolDefinition(name=name, description="", parameters={"type": "object"}) for name in ("a", "b"))

@@ -20,7 +20,7 @@ from nighthawk_async.types.messages import (
     VideoUrl,
 )
 from nighthawk_async.types.model import ModelRequest
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 
 PNG = BinaryContent(data=b"\x89PNG", media_type="image/png")
 PNG_BLOCK = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}}

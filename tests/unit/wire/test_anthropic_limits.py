@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import nighthawk_async as nh
-from nighthawk_async.wire.anthropic_schema import supported_schema
+from nighthawk_async.wire.anthropic.schema import supported_schema
 
 TEXT: dict[str, Any] = {"type": "string"}
 

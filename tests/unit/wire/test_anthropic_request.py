@@ -17,7 +17,7 @@ from nighthawk_async.types.messages import (
     UserMessage,
 )
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ResponseFormat
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from nighthawk_async.wire.codec import UNKNOWN_CAPABILITIES, EncodedRequest
 
 HELLO = (UserMessage(content=("hello",)),)

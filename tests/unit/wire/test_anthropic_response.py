@@ -12,7 +12,7 @@ from nighthawk_async.types.model import (
     TextDelta,
     UsageReported,
 )
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from nighthawk_async.wire.provider_errors import status_error
 
 from .anthropic import (

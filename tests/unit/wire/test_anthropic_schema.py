@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from nighthawk_async.errors import ConfigurationError
-from nighthawk_async.wire.anthropic_schema import supported_schema
+from nighthawk_async.wire.anthropic.schema import supported_schema
 
 
 def closed(properties: dict[str, Any], *required: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 from nighthawk_async.errors import ConfigurationError
 from nighthawk_async.types.messages import UserMessage
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 
 WORDED = ModelCapabilities(reasoning=True, reasoning_control="effort", max_output_tokens=128_000)
 NUMBERED = ModelCapabilities(reasoning=True, reasoning_control="budget", max_output_tokens=64_000)

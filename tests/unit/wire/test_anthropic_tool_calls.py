@@ -21,7 +21,7 @@ from nighthawk_async.types.model import (
     ToolCallCompleted,
     ToolCallStarted,
 )
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 
 from .anthropic import (
     block,

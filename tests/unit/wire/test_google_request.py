@@ -25,7 +25,7 @@ from nighthawk_async.types.messages import (
 )
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ResponseFormat
 from nighthawk_async.wire.codec import UNKNOWN_CAPABILITIES
-from nighthawk_async.wire.google import GoogleCodec
+from nighthawk_async.wire.google.codec import GoogleCodec
 
 from .gemini import call_part, calls_in, chunk, decode, message_of
 

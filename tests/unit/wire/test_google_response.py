@@ -17,7 +17,7 @@ from nighthawk_async.types.model import (
     UsageReported,
 )
 from nighthawk_async.types.usage import Usage
-from nighthawk_async.wire.google import GoogleCodec
+from nighthawk_async.wire.google.codec import GoogleCodec
 from nighthawk_async.wire.provider_errors import ProviderMessage, find_bare_error, status_error
 from nighthawk_async.wire.sse import ServerSentEvent, ServerSentEventDecoder
 

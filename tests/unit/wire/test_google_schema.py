@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from nighthawk_async.wire.google import adapted_schema
+from nighthawk_async.wire.google.codec import adapted_schema
 
 KNOWN = {
     "$anchor",

@@ -12,10 +12,10 @@ import pytest
 
 from nighthawk_async.types.messages import ToolCall
 from nighthawk_async.types.model import FinishReason, ModelEvent, ResponseFinished, ToolCallCompleted
-from nighthawk_async.wire.anthropic import AnthropicCodec
+from nighthawk_async.wire.anthropic.codec import AnthropicCodec
 from nighthawk_async.wire.codec import Codec
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 from tests.property.splitting import check_every_cut, check_forms, decode_with
 
 ANSWERS = Path(__file__).with_name("llama_cpp")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nighthawk_async.types.messages import AssistantMessage, ProviderContent, UserMessage
 from nighthawk_async.types.model import ModelEvent, ModelRequest, ReasoningDelta, ResponseFinished
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 from tests.property.splitting import check_every_cut, check_forms
 
 from .chat import DONE, call_chunk, calls_in, chunk, decode, fragment, text_in

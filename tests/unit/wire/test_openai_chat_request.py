@@ -23,7 +23,7 @@ from nighthawk_async.types.messages import (
     VideoUrl,
 )
 from nighthawk_async.types.model import ModelRequest, NamedToolChoice, ResponseFormat, ToolChoice
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 
 HELLO = (UserMessage(content=("hello",)),)
 TOOL = ToolDefinition(

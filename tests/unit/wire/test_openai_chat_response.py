@@ -13,7 +13,7 @@ from nighthawk_async.types.model import (
     UsageReported,
 )
 from nighthawk_async.types.usage import Usage
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 
 from .chat import DONE, call_chunk, chunk, decode, event, fragment, names_and_arguments, text_in
 

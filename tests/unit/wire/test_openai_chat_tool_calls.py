@@ -11,7 +11,7 @@ from nighthawk_async.types.model import (
     ToolCallCompleted,
     ToolCallStarted,
 )
-from nighthawk_async.wire.openai_chat import OpenAIChatCodec
+from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 from nighthawk_async.wire.sse import ServerSentEvent
 
 from .chat import DONE, call_chunk, calls_in, chunk, decode, event, fragment, names_and_arguments

@@ -13,7 +13,7 @@ from nighthawk_async.types.model import (
     ToolCallCompleted,
     ToolCallStarted,
 )
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 from nighthawk_async.wire.sse import ServerSentEvent
 
 from .responses import (

@@ -14,7 +14,7 @@ from nighthawk_async.types.messages import (
     UserMessage,
 )
 from nighthawk_async.types.model import ModelEvent, ModelRequest
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 
 from .responses import (
     added,

@@ -23,7 +23,7 @@ from nighthawk_async.types.messages import (
 )
 from nighthawk_async.types.model import ModelCapabilities, ModelRequest, NamedToolChoice, ResponseFormat
 from nighthawk_async.wire.codec import UNKNOWN_CAPABILITIES
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 
 HELLO = (UserMessage(content=("hello",)),)
 REASONING = ModelCapabilities(reasoning=True)

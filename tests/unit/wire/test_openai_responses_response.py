@@ -12,7 +12,7 @@ from nighthawk_async.types.model import (
     UsageReported,
 )
 from nighthawk_async.types.usage import Usage
-from nighthawk_async.wire.openai_responses import OpenAIResponsesCodec
+from nighthawk_async.wire.openai_responses.codec import OpenAIResponsesCodec
 from nighthawk_async.wire.provider_errors import status_error
 from nighthawk_async.wire.sse import ServerSentEvent
 

@@ -25,7 +25,6 @@ from ..protocol import Application, AsgiScope, Receive, Send, ServedApplication,
 from ..service import checked_seconds
 from .actions import ACTIONS, carry_out
 from .approvals import DashboardHandler
-from .briefs import OWN_REQUEST, brief_tree
 from .live import HEARTBEAT_SECONDS, OpenStreams, node_changes, node_details, tree_changes
 from .request import (
     NOTHING_HERE,
@@ -47,6 +46,7 @@ from .responses import (
     static_response,
 )
 from .security import Guard, checked_hosts, checked_tokens
+from .summaries import OWN_REQUEST, brief_tree
 
 
 class Beside:

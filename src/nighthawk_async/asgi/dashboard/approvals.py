@@ -22,8 +22,8 @@ from ...policies.people.request import ApprovalRequest, Question, typed_answer
 from ...runtime.loop_event import LoopEvent
 from ...runtime.validation import type_adapter, type_name
 from ...types.json import JsonableValue
-from .briefs import ANSWERABLE, Brief
 from .request import RefusalError, bad_request, not_allowed, not_now, not_valid
+from .summaries import ANSWERABLE, Brief
 
 _MAX_CHOICES = 200
 

@@ -18,9 +18,9 @@ from ...runtime.loop_event import LoopEvent
 from ...types.json import JsonableValue
 from ..event_stream_encoding import HEARTBEAT, StreamEvent, encode_event, transcript_events
 from ..protocol import Message, Receive, Send
-from .briefs import Brief, brief_node, is_own_request
 from .request import stream_id
 from .responses import encode_headers
+from .summaries import Brief, brief_node, is_own_request
 
 _MOST_EXACT = 2**53
 """Beyond this a browser rounds."""

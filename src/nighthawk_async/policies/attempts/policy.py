@@ -6,7 +6,6 @@ from typing import ClassVar, TypeAlias, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
-from opentelemetry import trace
 
 from ...errors import ExecutionError, ModelError, StepLimitError
 from ...parallel import raise_if_cancel_requested
@@ -16,8 +15,9 @@ from ...runtime.environment import Environment, get_environment, using_environme
 from ...runtime.error_text import describe_error
 from ...runtime.policies import Policies
 from ...runtime.policy import InnerExtent, Policy, Position
-from ...runtime.retry_report import RetryScheduled, report_retry_async
+from ...runtime.reporting import RetryScheduled, report_retry_async
 from ...runtime.step_control import CarryOutAttempt, StepAttempt
+from ...runtime.tracing import add_span_event
 from ...types.unset import Unset
 from .resilience import (
     StepBaseline,
@@ -175,15 +175,13 @@ def _leads_to_another_model(error: Exception) -> bool:
 
 
 def _record_fallback(step_id: str, resilience: StepResilience, error: Exception) -> None:
-    span = trace.get_current_span()
-    if span.is_recording():
-        attributes = {
-            "nighthawk.retry.name": step_id,
-            "nighthawk.fallback.from": str(model_of(resilience.executor)),
-            "nighthawk.fallback.to": resilience.fallbacks[0].model,
-            "error.type": type(error).__name__,
-        }
-        span.add_event("nighthawk.fallback.taken", attributes)
+    attributes = {
+        "nighthawk.retry.name": step_id,
+        "nighthawk.fallback.from": str(model_of(resilience.executor)),
+        "nighthawk.fallback.to": resilience.fallbacks[0].model,
+        "error.type": type(error).__name__,
+    }
+    add_span_event("nighthawk.fallback.taken", attributes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from opentelemetry import trace
-
 from ...errors import BudgetExceededError, HookError
 from ...ports import Model
 from ...runtime.environment import get_environment
 from ...runtime.events import BudgetThreshold
 from ...runtime.policy import Listener
+from ...runtime.reporting import record
 from ...runtime.step import Step
 from ...runtime.step_context import StepContext
 from ...runtime.tool_function import OUTCOME_TOOL_NAME
+from ...runtime.tracing import add_span_event
 from ...types.messages import UserMessage
 from ...types.model import ModelRequest, NamedToolChoice
 from .account import BudgetAccount, PassedThreshold
@@ -64,20 +64,18 @@ def record_exceeded(error: BudgetExceededError) -> None:
     Args:
         error: The refusal.
     """
-    current = trace.get_current_span()
-    if current.is_recording():
-        attributes = {
-            "nighthawk.budget.name": error.budget,
-            "nighthawk.budget.resource": error.resource,
-            "nighthawk.budget.limit": float(error.limit),
-            "nighthawk.budget.spent": float(error.spent),
-            "nighthawk.budget.reserved": float(error.reserved),
-            "nighthawk.budget.asked": float(error.asked),
-        }
-        current.add_event("nighthawk.budget.exceeded", attributes)
+    attributes = {
+        "nighthawk.budget.name": error.budget,
+        "nighthawk.budget.resource": error.resource,
+        "nighthawk.budget.limit": float(error.limit),
+        "nighthawk.budget.spent": float(error.spent),
+        "nighthawk.budget.reserved": float(error.reserved),
+        "nighthawk.budget.asked": float(error.asked),
+    }
+    add_span_event("nighthawk.budget.exceeded", attributes)
 
 
-async def tell_thresholds(accounts: Iterable[BudgetAccount]) -> None:
+async def report_thresholds(accounts: Iterable[BudgetAccount]) -> None:
     """Tell of the thresholds that were passed: traces once, and all listeners once each.
 
     Listeners of a run around this one are told as well, of its budgets, because nothing happens there
@@ -94,10 +92,10 @@ async def tell_thresholds(accounts: Iterable[BudgetAccount]) -> None:
     listeners = dict.fromkeys((*policies.outer_listeners, *policies.listeners))
     for account in accounts:
         while (threshold := account.take_threshold(None)) is not None:
-            _record_threshold(_threshold_event(account, threshold))
+            record(_threshold_event(account, threshold))
         for listener in listeners:
             try:
-                await _tell(account, listener)
+                await _notify(account, listener)
             except HookError as error:
                 if failure is None:
                     failure = error
@@ -107,11 +105,11 @@ async def tell_thresholds(accounts: Iterable[BudgetAccount]) -> None:
         raise failure
 
 
-async def _tell(account: BudgetAccount, listener: Listener) -> None:
+async def _notify(account: BudgetAccount, listener: Listener) -> None:
     """Tell a listener of what it was not told of; what a cancellation interrupts is told again."""
     while not listener.is_answering and (threshold := account.take_threshold(listener)) is not None:
         try:
-            await listener.tell(_threshold_event(account, threshold))
+            await listener.notify(_threshold_event(account, threshold))
         except HookError:
             raise
         except BaseException:
@@ -128,16 +126,3 @@ def _threshold_event(account: BudgetAccount, threshold: PassedThreshold) -> Budg
         spent=threshold.spent,
         limit=threshold.limit,
     )
-
-
-def _record_threshold(event: BudgetThreshold) -> None:
-    current = trace.get_current_span()
-    if current.is_recording():
-        attributes = {
-            "nighthawk.budget.name": event.budget,
-            "nighthawk.budget.resource": event.resource,
-            "nighthawk.budget.limit": float(event.limit),
-            "nighthawk.budget.spent": float(event.spent),
-            "nighthawk.budget.fraction": event.fraction,
-        }
-        current.add_event("nighthawk.budget.threshold", attributes)

@@ -17,7 +17,7 @@ from ...types.model import ModelEvent
 from ...types.outcomes import StepOutcome
 from ...types.usage import Usage
 from .account import BudgetAccount, Payer, breached_account, in_force
-from .notices import concluding_request, record_exceeded, tell_thresholds
+from .notices import concluding_request, record_exceeded, report_thresholds
 from .request import BudgetedRequest, open_request
 from .steps import begin_in_time, carry_out_in_time, charge_step, charge_tool_call
 from .terms import BudgetTerms
@@ -61,7 +61,7 @@ class BudgetPolicy(Policy):
         """Charge the step."""
         if self.accounts:
             charge_step(self.accounts)
-            await tell_thresholds(self.accounts)
+            await report_thresholds(self.accounts)
 
     async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
         """Carry the step out while there are seconds left."""
@@ -70,7 +70,7 @@ class BudgetPolicy(Policy):
     async def after_step(self, outcome: StepOutcome | None, error: BaseException | None) -> None:
         """Tell of thresholds that a step has passed."""
         if error is None:
-            await tell_thresholds(self.accounts)
+            await report_thresholds(self.accounts)
 
     async def before_request(self, call: ModelCall) -> None:
         """Set the request aside in every account, and make it the last one when it is."""
@@ -95,7 +95,7 @@ class BudgetPolicy(Policy):
 
     async def after_request(self, call: ModelCall) -> None:
         """Tell of thresholds that the request has passed."""
-        await tell_thresholds(self.accounts)
+        await report_thresholds(self.accounts)
 
     async def guard_tool_call(
         self, call: ToolCall, function: ToolFunction | None, *, is_counted: bool

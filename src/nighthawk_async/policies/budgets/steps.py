@@ -12,7 +12,7 @@ import anyio
 
 from ...errors import BudgetExceededError, ConfigurationError, ToolBoundaryError
 from .account import BudgetAccount, breached_account, in_force
-from .notices import record_exceeded, tell_thresholds
+from .notices import record_exceeded, report_thresholds
 from .reservation import charge, find_full
 from .terms import Resource
 
@@ -132,7 +132,7 @@ async def charge_tool_call(accounts: tuple[BudgetAccount, ...], name: str) -> No
             message=f"{name} was not carried out: the budget allows no further tool calls",
             guidance="End the block now, with what you have.",
         ) from error
-    await tell_thresholds(accounts)
+    await report_thresholds(accounts)
 
 
 def check_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
@@ -169,7 +169,7 @@ async def begin_foreign_turn(accounts: tuple[BudgetAccount, ...]) -> None:
     """
     check_foreign_turn(accounts)
     _charge(accounts, "turns")
-    await tell_thresholds(accounts)
+    await report_thresholds(accounts)
 
 
 def _timed(accounts: Sequence[BudgetAccount]) -> list[BudgetAccount]:

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 import anyio
-from opentelemetry import trace
 
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
 from ...parallel import TaskCancelledError, cancel_requested, is_async_callable
@@ -23,7 +22,7 @@ from ...runtime.awaitable import await_value, is_awaitable
 from ...runtime.error_text import callable_name, describe_error
 from ...runtime.events import BeforeToolCall, FinishedEvent, HookEvent
 from ...runtime.late_value import ask_early, wants_value, with_changes
-from ...runtime.tracing import shows_content
+from ...runtime.tracing import add_span_event, shows_content
 from ...types.outcomes import Abort
 from ...types.unset import UNSET
 from .registry import Hooks
@@ -112,13 +111,8 @@ def record_hook(verb: str, function: HookFunction[Any], event_type: type, detail
         event_type: The type of the event.
         details: Further attributes.
     """
-    span = trace.get_current_span()
-    if span.is_recording():
-        attributes = {
-            "nighthawk.hook.name": callable_name(function),
-            "nighthawk.hook.event": event_type.__name__,
-        }
-        span.add_event(f"nighthawk.hook.{verb}", {**attributes, **details})
+    attributes = {"nighthawk.hook.name": callable_name(function), "nighthawk.hook.event": event_type.__name__}
+    add_span_event(f"nighthawk.hook.{verb}", {**attributes, **details})
 
 
 Registration: TypeAlias = tuple[Hooks, HookFunction[Any]]
@@ -180,7 +174,7 @@ async def emit_early(
     return event, tuple(undecided)
 
 
-async def tell(hooks: Sequence[Hooks], event: object) -> None:
+async def notify(hooks: Sequence[Hooks], event: object) -> None:
     """Tell every hook in force of something that they can only look on at, also when others fail.
 
     Args:

@@ -47,8 +47,8 @@ from .calls import (
     emit_sync,
     has_async_hook,
     is_answering,
+    notify,
     refuse_async_hooks,
-    tell,
 )
 from .registry import Hooks, combined_hooks
 from .rules import HookFunction
@@ -183,9 +183,9 @@ class HookListener:
         """Whether it has a hook for the events of a type."""
         return bool(self.hooks.functions_for(event_type))
 
-    async def tell(self, event: object) -> None:
+    async def notify(self, event: object) -> None:
         """Call its hooks."""
-        await tell((self.hooks,), event)
+        await notify((self.hooks,), event)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,7 +210,7 @@ class HookPolicy(Policy):
         """Call the hooks of the step's beginning, which may veto it."""
         environment, step = get_environment(), get_current_step()
         await emit(self.hooks, StepStarted(execution_ref=environment.execution_ref, program=step.program))
-        step.actor.observe_parking(self._tell_parking)
+        step.actor.observe_parking(self._report_parking)
 
     async def after_step(self, outcome: StepOutcome | None, error: BaseException | None) -> None:
         """Call the hooks of the step's end, whatever else fails."""
@@ -292,7 +292,7 @@ class HookPolicy(Policy):
         """Whether a hook of an event is async."""
         return has_async_hook(self.hooks, event_type)
 
-    async def _tell_parking(self, moment: ParkingMoment) -> None:
+    async def _report_parking(self, moment: ParkingMoment) -> None:
         event = StepSuspended if moment == "suspended" else StepResumed
         await emit(self.hooks, event(execution_ref=get_environment().execution_ref))
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, TypeVar, cast
 
-from opentelemetry import trace
-
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
 from ...runtime.conclude import StepResult, rewritten
 from ...runtime.environment import Environment, get_environment, using_environment
@@ -20,10 +18,10 @@ from ...runtime.inspection import DecidedOnce
 from ...runtime.late_value import ask_early, deeply_read_only
 from ...runtime.policies import Policies
 from ...runtime.policy import CommitReview, InnerExtent, Policy, Position, StepCommit
+from ...runtime.reporting import report
 from ...runtime.step import Step
 from ...runtime.step import Verify as VerifyOutcome
 from ...runtime.tool_calls import parsed_arguments, with_arguments
-from ...runtime.tracing import shows_content
 from ...types.messages import ToolCall
 from ...types.outcomes import StepOutcome
 from ...types.unset import UNSET
@@ -129,7 +127,7 @@ async def overseen_arguments(
     step_id = get_environment().execution_ref.step_id or ""
     inspection = ToolCallInspection(step_id=step_id, tool_name=tool_name, arguments=arguments)
     decision = await ask_about_tool_call(oversight, within, inspection)
-    await _tell("tool_call", decision, tool_name)
+    await _report("tool_call", decision, tool_name)
     match decision:
         case Reject():
             raise _rejection(decision)
@@ -170,7 +168,7 @@ async def overseen_commit(
     decision = await ask_early(commit, partial(ask_about_commit, oversight, within, commit))
     if decision is UNSET:
         return None
-    await _tell("commit", decision, None)
+    await _report("commit", decision, None)
     match decision:
         case Reject():
             guidance = f" ({decision.guidance})" if decision.guidance else ""
@@ -198,40 +196,15 @@ def _rejection(decision: Reject) -> ToolBoundaryError:
     return error.without_content("rejected by oversight")
 
 
-async def _tell(subject: OversightSubject, decision: Decision, tool_name: str | None) -> None:
-    environment = get_environment()
-    name = _NAMES.get(type(decision), "accept")
-    reason = decision.reason if isinstance(decision, Reject | Abort) else None
-    _record(environment, subject, name, {"tool_name": tool_name}, reason)
-    if environment.policies.that["report"]:
-        event = OversightDecided(
-            execution_ref=environment.execution_ref,
-            subject=subject,
-            decision=name,
-            tool_name=tool_name,
-            reason=reason,
-        )
-        await environment.policies.report(event)
-
-
-def _record(
-    environment: Environment,
-    subject: str,
-    decision: str,
-    details: Mapping[str, str | None],
-    reason: str | None,
-) -> None:
-    span = trace.get_current_span()
-    if not span.is_recording():
-        return
-    attributes = {
-        "nighthawk.oversight.subject": subject,
-        "nighthawk.oversight.decision": decision,
-        "step.id": environment.execution_ref.step_id or "",
-    }
-    details = {**details, "reason": reason} if shows_content() else details  # which may quote arguments
-    attributes |= {f"nighthawk.oversight.{name}": value for name, value in details.items() if value}
-    span.add_event("nighthawk.oversight.decided", attributes)
+async def _report(subject: OversightSubject, decision: Decision, tool_name: str | None) -> None:
+    event = OversightDecided(
+        execution_ref=get_environment().execution_ref,
+        subject=subject,
+        decision=_NAMES.get(type(decision), "accept"),
+        tool_name=tool_name,
+        reason=decision.reason if isinstance(decision, Reject | Abort) else None,
+    )
+    await report(event)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,6 @@ themselves, neither by scopes nor by their functions.
 from dataclasses import replace
 from typing import Any, cast
 
-from opentelemetry import trace
-
 from ...errors import HookError, VerificationError
 from ...parallel import call_any
 from ...runtime.awaitable import await_value
@@ -19,6 +17,7 @@ from ...runtime.error_text import callable_name
 from ...runtime.events import VerificationRefused
 from ...runtime.failures import failing_as_hook
 from ...runtime.policy import Policy
+from ...runtime.reporting import report
 from ...types.outcomes import StepOutcome
 from .inspection import Continue, Proposal, Verification
 
@@ -102,7 +101,7 @@ class Verifier:
         self._refusals[verification] += 1
         refusals = self._refusals[verification]
         name = _name_of(verification)
-        await self._tell(verification, name, feedback)
+        await self._report(verification, name, feedback)
         if refusals < verification.max_refusals and not is_last:
             what = f"step {self._step_id}: check {name} refused the outcome"
             raise OutcomeRefusedError(f"{what}: {feedback}", feedback=feedback).without_content(what)
@@ -111,26 +110,15 @@ class Verifier:
         self._failure = VerificationError(f"{what}: {feedback}", feedback=feedback).without_content(what)
         raise self._failure
 
-    async def _tell(self, verification: Verification, name: str, feedback: str) -> None:
-        environment, refusals = get_environment(), self._refusals[verification]
-        span = trace.get_current_span()
-        if span.is_recording():
-            attributes: dict[str, str | int] = {
-                "nighthawk.verification.check": name,
-                "nighthawk.verification.refusals": refusals,
-                "nighthawk.verification.max_refusals": verification.max_refusals,
-                "step.id": self._step_id,
-            }
-            span.add_event("nighthawk.verification.refused", attributes)
-        if environment.policies.that["report"]:
-            event = VerificationRefused(
-                execution_ref=environment.execution_ref,
-                check=name,
-                feedback=feedback,
-                refusals=refusals,
-                max_refusals=verification.max_refusals,
-            )
-            await environment.policies.report(event)
+    async def _report(self, verification: Verification, name: str, feedback: str) -> None:
+        event = VerificationRefused(
+            execution_ref=get_environment().execution_ref,
+            check=name,
+            feedback=feedback,
+            refusals=self._refusals[verification],
+            max_refusals=verification.max_refusals,
+        )
+        await report(event)
 
 
 def _name_of(verification: Verification) -> str:

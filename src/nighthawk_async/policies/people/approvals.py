@@ -28,12 +28,12 @@ from .events import (
     ApprovalClosed,
     ApprovalRequested,
     HumanObserver,
-    tell_human_end,
-    tell_human_event,
+    report_human_end,
+    report_human_event,
 )
+from .nodes import approval_node
 from .policy import find_execution, find_human_handler, find_human_observer
 from .request import ApprovalRequest, HumanHandler
-from .told import told_approval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,7 @@ async def request_approval(
         ballot=ballot,
     )
     report = _Report(request, find_human_observer())
-    with told_approval(request):
+    with approval_node(request):
         approval = await _collect_answers(request, find_human_handler(), report)
         approval.check(action, arguments)
     return approval
@@ -151,16 +151,16 @@ class _Report:
         self._told = 0
 
     def begin(self) -> None:
-        tell_human_event(ApprovalRequested(request=self._request), self._observer)
+        report_human_event(ApprovalRequested(request=self._request), self._observer)
 
     def catch_up(self) -> None:
         """Tell of the answers that came since the last time."""
         for event in self._untold():
-            tell_human_event(event, self._observer)
+            report_human_event(event, self._observer)
 
     def end(self, error: BaseException | None) -> None:
         for event in (*self._untold(), ApprovalClosed(request=self._request)):
-            tell_human_end(event, self._observer, error)
+            report_human_end(event, self._observer, error)
 
     def _untold(self) -> Iterator[ApprovalAnswered]:
         for vote in self._request.answers[self._told :]:

@@ -205,7 +205,7 @@ class Ballot:
     def end(self, status: EndStatus) -> None:
         """End it without an answer; nothing when it has ended before."""
         if self.votes.end(status):
-            self._tell_change()
+            self._notify_change()
 
     async def wait_changed(self) -> None:
         """Wait for the next answer that changes something, or the end."""
@@ -227,8 +227,8 @@ class Ballot:
         if self.remaining_seconds <= 0:  # who waits may not have noticed yet that the time is over
             self.end("expired")
         count(*answer)
-        self._tell_change()
+        self._notify_change()
 
-    def _tell_change(self) -> None:
+    def _notify_change(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from opentelemetry import trace
-
+from ...runtime.tracing import add_span_event
 from .ballot import Vote
 from .request import ApprovalRequest, Question
 
@@ -86,16 +85,16 @@ HumanEvent: TypeAlias = (
 class HumanObserver(Protocol):
     """Looks on, in the task of who asks, in the order of the events. What it raises, who asks gets."""
 
-    def tell(self, event: HumanEvent) -> None:
+    def observe(self, event: HumanEvent) -> None:
         """Look at an event."""
         ...
 
-    def tell_end(self, event: HumanEvent, error: BaseException | None) -> None:
-        """Look at what is told at the end; see `tell_human_end`."""
+    def observe_end(self, event: HumanEvent, error: BaseException | None) -> None:
+        """Look at what is told at the end; see `report_human_end`."""
         ...
 
 
-def tell_human_event(event: HumanEvent, observer: HumanObserver | None) -> None:
+def report_human_event(event: HumanEvent, observer: HumanObserver | None) -> None:
     """Record an event on the current span, and tell whoever looks on.
 
     Args:
@@ -104,10 +103,10 @@ def tell_human_event(event: HumanEvent, observer: HumanObserver | None) -> None:
     """
     _record(event)
     if observer is not None:
-        observer.tell(event)
+        observer.observe(event)
 
 
-def tell_human_end(event: HumanEvent, observer: HumanObserver | None, error: BaseException | None) -> None:
+def report_human_end(event: HumanEvent, observer: HumanObserver | None, error: BaseException | None) -> None:
     """Record what is told at the end, however it ends, and tell all that look on, although some fail.
 
     What ends it stays the primary error: a hook that fails is a note on it, or after a cancellation logged.
@@ -122,14 +121,12 @@ def tell_human_end(event: HumanEvent, observer: HumanObserver | None, error: Bas
     """
     _record(event)
     if observer is not None:
-        observer.tell_end(event, error)
+        observer.observe_end(event, error)
 
 
 def _record(event: HumanEvent) -> None:
-    span = trace.get_current_span()
-    if span.is_recording():
-        name, attributes = _describe(event)
-        span.add_event(f"nighthawk.{name}", attributes)
+    name, attributes = _describe(event)
+    add_span_event(f"nighthawk.{name}", attributes)
 
 
 def _describe(event: HumanEvent) -> tuple[str, Mapping[str, str | int | bool]]:

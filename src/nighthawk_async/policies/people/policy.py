@@ -65,8 +65,8 @@ def find_execution() -> ExecutionRef | None:
 class _ActivePolicies(Struct, frozen=True):
     policies: Policies
 
-    def tell(self, event: HumanEvent) -> None:
+    def observe(self, event: HumanEvent) -> None:
         self.policies.report_at_once(event)
 
-    def tell_end(self, event: HumanEvent, error: BaseException | None) -> None:
+    def observe_end(self, event: HumanEvent, error: BaseException | None) -> None:
         self.policies.report_end(event, error)

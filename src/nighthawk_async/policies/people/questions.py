@@ -21,12 +21,12 @@ from .events import (
     QuestionAsked,
     QuestionClosed,
     QuestionStatus,
-    tell_human_end,
-    tell_human_event,
+    report_human_end,
+    report_human_event,
 )
+from .nodes import question_node
 from .policy import find_execution, find_human_handler, find_human_observer
 from .request import HumanHandler, Question
-from .told import told_question
 
 Answer = TypeVar("Answer")
 Default = TypeVar("Default")
@@ -88,7 +88,7 @@ async def ask_user(
     question = Question(
         id=uuid.uuid4().hex, prompt=prompt, schema=schema, default=default, execution_ref=find_execution()
     )
-    with told_question(question) as node:
+    with question_node(question) as node:
         answer, status = await _ask(question, timeout, find_human_observer())
         if node is not None:
             node.set_attributes({"nighthawk.question.status": status})
@@ -100,12 +100,12 @@ async def _ask(
     question: Question, seconds: float | None, observer: HumanObserver | None
 ) -> tuple[object, QuestionStatus]:
     try:
-        tell_human_event(QuestionAsked(question=question), observer)
+        report_human_event(QuestionAsked(question=question), observer)
         answer, status = await _answer_or_default(find_human_handler(), question, seconds, observer)
     except BaseException as error:
-        tell_human_end(QuestionClosed(question=question, status=_status_of(error)), observer, error)
+        report_human_end(QuestionClosed(question=question, status=_status_of(error)), observer, error)
         raise
-    tell_human_end(QuestionClosed(question=question, status=status), observer, None)
+    report_human_end(QuestionClosed(question=question, status=status), observer, None)
     return answer, status
 
 
@@ -142,9 +142,9 @@ async def _fitting_answer(
         except ToolValidationError as error:
             problem = str(error)
         else:
-            tell_human_event(QuestionAnswered(question=question, answer=value), observer)
+            report_human_event(QuestionAnswered(question=question, answer=value), observer)
             return value
-        tell_human_event(QuestionAnswered(question=question, answer=answer, error=problem), observer)
+        report_human_event(QuestionAnswered(question=question, answer=answer, error=problem), observer)
         if question.attempt == _MAX_ATTEMPTS:
             error = InvalidAnswerError(
                 f"No answer to {_quoted(question)} fitted in {_MAX_ATTEMPTS} attempts: {problem}"

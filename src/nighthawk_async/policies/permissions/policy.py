@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, cast, get_args
 
-from opentelemetry import trace
-
 from ...errors import ExecutionError, HumanError
 from ...natural.blocks import NaturalBlock
 from ...runtime.annotations import return_type
@@ -16,6 +14,7 @@ from ...runtime.environment import get_environment
 from ...runtime.events import PermissionDecided
 from ...runtime.policies import Policies
 from ...runtime.policy import InnerExtent, Policy, Position
+from ...runtime.reporting import report_at_once
 from ...runtime.step_context import StepContext
 from ...runtime.tool_calls import parsed_arguments
 from ...runtime.tool_function import ToolFunction
@@ -102,13 +101,13 @@ async def _ask(call: PermissionCall) -> None:
         ToolBoundaryError: It was not approved.
     """
     try:
-        approval = await request_approval(call.action, arguments=_told(call))
-        approval.check(call.action, _told(call))  # the object may have other attributes now
+        approval = await request_approval(call.action, arguments=_shown_arguments(call))
+        approval.check(call.action, _shown_arguments(call))  # the object may have other attributes now
     except (HumanError, UndigestibleArgumentError) as error:
         raise refusal_after_asking(call, error) from error
 
 
-def _told(call: PermissionCall) -> dict[str, object]:
+def _shown_arguments(call: PermissionCall) -> dict[str, object]:
     """The arguments that people are told."""
     given = {name: call.arguments[name] for name in call.arguments if name in call.given}
     if call.unclear_receiver is not None and (fields := fields_of(call.unclear_receiver)):
@@ -117,28 +116,15 @@ def _told(call: PermissionCall) -> dict[str, object]:
 
 
 def _report(call: PermissionCall, decision: PermissionDecision) -> None:
-    """Tell of a decision."""
-    environment = get_environment()
-    span = trace.get_current_span()
-    if span.is_recording():
-        span.add_event(
-            "nighthawk.permission.decided",
-            {
-                "nighthawk.permission.name": call.name,
-                "nighthawk.permission.kind": call.kind,
-                "nighthawk.permission.decision": decision.verdict,
-                "nighthawk.permission.rule": decision.rule or "default",
-            },
-        )
-    if environment.policies.that["report"]:
-        event = PermissionDecided(
-            execution_ref=environment.execution_ref,
-            name=call.name,
-            kind=call.kind,
-            decision=decision.verdict,
-            rule=decision.rule,
-        )
-        environment.policies.report_at_once(event)
+    """Report a decision."""
+    event = PermissionDecided(
+        execution_ref=get_environment().execution_ref,
+        name=call.name,
+        kind=call.kind,
+        decision=decision.verdict,
+        rule=decision.rule,
+    )
+    report_at_once(event)
 
 
 def hide_unnamed(

@@ -110,7 +110,7 @@ class MutationWatch:
         for watched in self._watched.values():
             if watched.is_changed():
                 found.setdefault(id(watched.root.value), watched)
-                watched.rival = _OPEN_WATCHES.tell(self._owner, watched.value) or watched.rival
+                watched.rival = _OPEN_WATCHES.notify(self._owner, watched.value) or watched.rival
         return [
             Mutation(
                 name=watched.root.name,
@@ -133,7 +133,7 @@ class MutationWatch:
         for watched in self._watched.values():
             if watched.is_changed():
                 is_whole = _restore(watched) and is_whole
-                _OPEN_WATCHES.tell(self._owner, watched.value)
+                _OPEN_WATCHES.notify(self._owner, watched.value)
         return is_whole
 
     def rebase(self, value: object) -> bool:
@@ -189,7 +189,7 @@ class _OpenWatches:
         with self._lock:
             self._watches.remove(watch)
 
-    def tell(self, owner: BoundObjects, value: object) -> BoundObjects | None:
+    def notify(self, owner: BoundObjects, value: object) -> BoundObjects | None:
         """Say that a change of an object was found.
 
         Args:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nighthawk_async.asgi import Dashboard, NighthawkMiddleware
-from nighthawk_async.asgi.dashboard.briefs import brief_node
 from nighthawk_async.asgi.dashboard.live import Changes, changes_between, changes_since, everything
+from nighthawk_async.asgi.dashboard.summaries import brief_node
 from nighthawk_async.observation import NodeWriter
 from nighthawk_async.observe import NodeView, TaskTree
 from nighthawk_async.testing import ScriptedExecutor

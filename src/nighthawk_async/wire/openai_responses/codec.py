@@ -7,9 +7,9 @@ to store nothing unless the setting `store` says so.
 from collections.abc import Mapping
 from typing import Any, cast
 
-from ..errors import ConfigurationError
-from ..types.messages import MultimodalContent, ToolDefinition
-from ..types.model import (
+from ...errors import ConfigurationError
+from ...types.messages import MultimodalContent, ToolDefinition
+from ...types.model import (
     ModelCapabilities,
     ModelEvent,
     ModelRequest,
@@ -18,12 +18,12 @@ from ..types.model import (
     ResponseFormat,
     ToolChoice,
 )
-from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
-from .openai_responses_input import PROTOCOL, encode_input, find_refusal
-from .openai_responses_response import ResponsesDecoder
-from .request_json import check_tool_choice, request_json
-from .strict_schema import is_strict_schema
-from .transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
+from ..codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from ..request_json import check_tool_choice, request_json
+from ..strict_schema import is_strict_schema
+from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
+from .input import PROTOCOL, encode_input, find_refusal
+from .response import ResponsesDecoder
 
 # A stored conversation that the provider continues would hold every message twice.
 _RESERVED = frozenset(

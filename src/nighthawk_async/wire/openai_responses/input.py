@@ -15,8 +15,8 @@ official SDK.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..errors import UnsupportedContentError
-from ..types.messages import (
+from ...errors import UnsupportedContentError
+from ...types.messages import (
     AssistantMessage,
     BinaryContent,
     FileUrl,
@@ -28,7 +28,8 @@ from ..types.messages import (
     UserContent,
     UserMessage,
 )
-from .media import (
+from ..media import (
+    OPENAI_FILE_PROVIDERS,
     WEB_SCHEMES,
     data_url,
     describe_media,
@@ -37,8 +38,7 @@ from .media import (
     is_all_text,
     media_kind,
 )
-from .openai_chat_content import FILE_PROVIDERS
-from .request_json import valid_arguments
+from ..request_json import valid_arguments
 
 
 def encode_user_content(content: tuple[UserContent, ...]) -> str | list[dict[str, Any]]:
@@ -78,7 +78,7 @@ def find_refusal(item: MultimodalContent) -> str | None:
     kind = media_kind(item)
     is_carried = kind in ("image", "document")
     if isinstance(item, UploadedFile):
-        is_carried &= item.provider_name in FILE_PROVIDERS
+        is_carried &= item.provider_name in OPENAI_FILE_PROVIDERS
     elif isinstance(item, FileUrl):
         is_carried &= has_scheme(item, WEB_SCHEMES | {"data"} if kind == "image" else WEB_SCHEMES)
     if is_carried:

@@ -49,7 +49,7 @@ class ended_group:  # noqa: N801  (a context manager that reads as a statement)
         end_group(self._node, exc)
 
 
-async def tell_call(
+async def call_with_node(
     group: NodeWriter, name: str, item: object, call: Awaitable[Outcome[Result]]
 ) -> Outcome[Result]:
     """Make a call for an item, below a node of its own.

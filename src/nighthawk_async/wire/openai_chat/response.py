@@ -11,9 +11,9 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, field
 
-from ..errors import ModelProtocolError
-from ..types.messages import ProviderContent, ToolCall
-from ..types.model import (
+from ...errors import ModelProtocolError
+from ...types.messages import ProviderContent, ToolCall
+from ...types.model import (
     FinishReason,
     ModelEvent,
     ReasoningDelta,
@@ -22,8 +22,12 @@ from ..types.model import (
     TextDelta,
     UsageReported,
 )
-from .codec import MANY_WAITING_CALLS
-from .openai_chat_chunks import (
+from ..codec import MANY_WAITING_CALLS
+from ..provider_errors import response_failure
+from ..redaction import excerpt
+from ..response_json import NOT_JSON, as_object, check_response, is_something
+from ..sse import ServerSentEvent
+from .chunks import (
     Choice,
     Chunk,
     Delta,
@@ -32,11 +36,7 @@ from .openai_chat_chunks import (
     ToolCallDelta,
     ToolCallFragment,
 )
-from .openai_chat_content import OTHER_REASONING_FIELD, PROTOCOL, assistant_message, thinking_content
-from .provider_errors import response_failure
-from .redaction import excerpt
-from .response_json import NOT_JSON, as_object, check_response, is_something
-from .sse import ServerSentEvent
+from .content import OTHER_REASONING_FIELD, PROTOCOL, assistant_message, thinking_content
 
 _TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 """The details that are streamed in pieces, and the field of the piece. All others come whole."""

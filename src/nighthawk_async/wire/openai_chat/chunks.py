@@ -24,11 +24,11 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, field
 
-from ..errors import ModelProtocolError
-from ..types.messages import ToolCall
-from ..types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
-from ..types.usage import Usage
-from .response_json import JsonObjectScanner, as_object, new_call_id
+from ...errors import ModelProtocolError
+from ...types.messages import ToolCall
+from ...types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
+from ...types.usage import Usage
+from ..response_json import JsonObjectScanner, as_object, new_call_id
 
 _MAX_EMPTY_OBJECT_CHARACTERS = 16
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from ..errors import ModelProtocolError
-from ..types.messages import ProviderContent, ToolCall
-from ..types.model import (
+from ...errors import ModelProtocolError
+from ...types.messages import ProviderContent, ToolCall
+from ...types.model import (
     FinishReason,
     ModelEvent,
     ReasoningDelta,
@@ -22,13 +22,13 @@ from ..types.model import (
     ToolCallStarted,
     UsageReported,
 )
-from .anthropic_events import Delta, Event, Message, WireUsage
-from .anthropic_messages import PROTOCOL_NAME
-from .provider_errors import response_failure
-from .redaction import excerpt
-from .request_json import arguments_object
-from .response_json import NOT_JSON, JsonObjectScanner, check_response, is_something, new_call_id
-from .sse import ServerSentEvent
+from ..provider_errors import response_failure
+from ..redaction import excerpt
+from ..request_json import arguments_object
+from ..response_json import NOT_JSON, JsonObjectScanner, check_response, is_something, new_call_id
+from ..sse import ServerSentEvent
+from .events import Delta, Event, Message, WireUsage
+from .messages import PROTOCOL_NAME
 
 _THINKING = frozenset({"redacted_thinking", "thinking"})
 _DELTA_BLOCKS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking"}

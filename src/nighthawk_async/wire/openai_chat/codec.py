@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..types.messages import (
+from ...types.messages import (
     AssistantMessage,
     MultimodalContent,
     ToolDefinition,
@@ -11,7 +11,7 @@ from ..types.messages import (
     UserContent,
     UserMessage,
 )
-from ..types.model import (
+from ...types.model import (
     ModelCapabilities,
     ModelEvent,
     ModelRequest,
@@ -19,19 +19,19 @@ from ..types.model import (
     OpenAIChatSettings,
     ResponseFormat,
 )
-from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
-from .media import describe_media
-from .openai_chat_content import (
+from ..codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from ..media import describe_media
+from ..request_json import check_tool_choice, request_json
+from ..strict_schema import is_strict_schema
+from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
+from .content import (
     PROTOCOL,
     encode_assistant_message,
     encode_media,
     encode_user_content,
     find_refusal,
 )
-from .openai_chat_response import ChatResponseDecoder
-from .request_json import check_tool_choice, request_json
-from .strict_schema import is_strict_schema
-from .transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
+from .response import ChatResponseDecoder
 
 _RESERVED = frozenset({"messages", "model", "n", "response_format", "tool_choice", "tools"})
 

@@ -8,7 +8,7 @@ from ...runtime.validation import type_name
 from .request import ApprovalRequest, Question
 
 
-def told_question(question: Question) -> observed:
+def question_node(question: Question) -> observed:
     """The extent in which an answer is waited for; gives its node, None when nobody watches."""
     return observed(
         "question",
@@ -20,7 +20,7 @@ def told_question(question: Question) -> observed:
 
 
 @contextmanager
-def told_approval(request: ApprovalRequest) -> Generator[None, None, None]:
+def approval_node(request: ApprovalRequest) -> Generator[None, None, None]:
     """The extent in which an approval is waited for."""
     told = observed(
         "question",

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from ..types.usage import Usage
-from .response_json import total_count
+from ...types.usage import Usage
+from ..response_json import total_count
 
 
 class OutputTokens(msgspec.Struct):

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ..types.messages import ProviderContent
-from .openai_responses_events import FunctionCall, Item, arguments_text
-from .openai_responses_input import PROTOCOL
+from ...types.messages import ProviderContent
+from .events import FunctionCall, Item, arguments_text
+from .input import PROTOCOL
 
 
 @dataclass(slots=True, eq=False)

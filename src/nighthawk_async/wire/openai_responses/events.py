@@ -24,12 +24,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ..errors import ModelProtocolError
-from ..types.messages import ToolCall
-from ..types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
-from ..types.usage import Usage
-from .redaction import excerpt
-from .response_json import NOT_JSON, JsonObjectScanner, is_something, new_call_id
+from ...errors import ModelProtocolError
+from ...types.messages import ToolCall
+from ...types.model import ModelEvent, ToolCallArgumentsDelta, ToolCallCompleted, ToolCallStarted
+from ...types.usage import Usage
+from ..redaction import excerpt
+from ..response_json import NOT_JSON, JsonObjectScanner, is_something, new_call_id
 
 _BEGINNING_CHARACTERS = 3  # enough to tell an empty object from all others
 

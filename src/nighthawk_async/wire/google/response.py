@@ -17,9 +17,9 @@ from typing import Any, cast
 
 import msgspec
 
-from ..errors import ModelProtocolError
-from ..types.messages import ProviderContent, ToolCall
-from ..types.model import (
+from ...errors import ModelProtocolError
+from ...types.messages import ProviderContent, ToolCall
+from ...types.model import (
     FinishReason,
     ModelEvent,
     ReasoningDelta,
@@ -31,12 +31,12 @@ from ..types.model import (
     ToolCallStarted,
     UsageReported,
 )
-from ..types.usage import Usage
-from .google_contents import PROTOCOL
-from .provider_errors import response_failure
-from .redaction import excerpt
-from .response_json import NOT_JSON, check_response, is_something, new_call_id, total_count
-from .sse import ServerSentEvent
+from ...types.usage import Usage
+from ..provider_errors import response_failure
+from ..redaction import excerpt
+from ..response_json import NOT_JSON, check_response, is_something, new_call_id, total_count
+from ..sse import ServerSentEvent
+from .contents import PROTOCOL
 
 
 class FunctionCall(msgspec.Struct, rename="camel"):

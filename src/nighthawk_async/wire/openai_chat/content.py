@@ -6,15 +6,15 @@ URL, and no uploaded files of other kinds: a file part is read as a document.
 
 An assistant message goes back to the endpoint with every later request. The shape is made here alone, both
 for the vocabulary's own messages and for what a decoder keeps in the provider's form
-(`wire.openai_chat_response`).
+(`response`).
 """
 
 import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import UnsupportedContentError
-from ..types.messages import (
+from ...errors import UnsupportedContentError
+from ...types.messages import (
     AssistantMessage,
     BinaryContent,
     FileUrl,
@@ -23,7 +23,8 @@ from ..types.messages import (
     UploadedFile,
     UserContent,
 )
-from .media import (
+from ..media import (
+    OPENAI_FILE_PROVIDERS,
     WEB_SCHEMES,
     bare_media_type,
     data_url,
@@ -33,7 +34,7 @@ from .media import (
     is_all_text,
     media_kind,
 )
-from .request_json import valid_arguments
+from ..request_json import valid_arguments
 
 PROTOCOL = "openai-chat"
 """The name of the protocol, in model ids and in `ProviderContent`."""
@@ -101,9 +102,6 @@ def _own_content(message: AssistantMessage) -> Mapping[str, Any] | None:
     return content.items[0] if content is not None and content.protocol == PROTOCOL else None
 
 
-FILE_PROVIDERS = frozenset({"openai", "openai-chat", "openai-responses"})
-"""The providers whose uploaded files an endpoint of this protocol may know."""
-
 _IMAGE_SCHEMES = WEB_SCHEMES | {"data"}
 
 _AUDIO_FORMATS = {
@@ -141,7 +139,7 @@ def find_refusal(item: MultimodalContent) -> str | None:
     """
     kind = media_kind(item)
     if isinstance(item, UploadedFile):
-        is_carried = item.provider_name in FILE_PROVIDERS and kind == "document"
+        is_carried = item.provider_name in OPENAI_FILE_PROVIDERS and kind == "document"
     elif isinstance(item, FileUrl):
         is_carried = kind == "image" and has_scheme(item, _IMAGE_SCHEMES)
     else:

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from ..errors import ConfigurationError, UnsupportedContentError
-from ..types.messages import (
+from ...errors import ConfigurationError, UnsupportedContentError
+from ...types.messages import (
     AssistantMessage,
     BinaryContent,
     DocumentUrl,
@@ -41,9 +41,9 @@ from ..types.messages import (
     UserContent,
     UserMessage,
 )
-from ..types.model import ModelCapabilities
-from .media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme, media_kind
-from .request_json import NO_TEXT, arguments_object
+from ...types.model import ModelCapabilities
+from ..media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme, media_kind
+from ..request_json import NO_TEXT, arguments_object
 
 FILE_PROVIDERS = frozenset({"anthropic"})
 """The providers whose uploaded files an endpoint of this protocol may know."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from ..errors import ModelProtocolError
-from ..types.messages import ProviderContent
-from ..types.model import (
+from ...errors import ModelProtocolError
+from ...types.messages import ProviderContent
+from ...types.model import (
     FinishReason,
     ModelEvent,
     ReasoningDelta,
@@ -20,8 +20,12 @@ from ..types.model import (
     TextDelta,
     UsageReported,
 )
-from .codec import MANY_WAITING_CALLS
-from .openai_responses_events import (
+from ..codec import MANY_WAITING_CALLS
+from ..provider_errors import response_failure
+from ..redaction import excerpt
+from ..response_json import check_response, is_something
+from ..sse import ServerSentEvent
+from .events import (
     COMPLAINT,
     Envelope,
     Event,
@@ -33,11 +37,7 @@ from .openai_responses_events import (
     decode_as,
     text_parts,
 )
-from .openai_responses_items import OutputItem, OutputItems
-from .provider_errors import response_failure
-from .redaction import excerpt
-from .response_json import check_response, is_something
-from .sse import ServerSentEvent
+from .items import OutputItem, OutputItems
 
 _TEXTS = {
     "response.output_text": ("message", "content"),

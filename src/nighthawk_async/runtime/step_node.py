@@ -32,7 +32,7 @@ def find_step_node() -> NodeWriter | None:
     return None if environment is None or environment.step is None else environment.step.actor.node
 
 
-def tell_note(text: str) -> None:
+def write_note(text: str) -> None:
     """Write a note into the transcript of the step in progress.
 
     Args:
@@ -43,7 +43,7 @@ def tell_note(text: str) -> None:
         node.write("note", f"{text}\n")
 
 
-def tell_retry(text: str) -> None:
+def write_retry(text: str) -> None:
     """Report a retry of the active work; the step in progress gets a note of it as well.
 
     Args:
@@ -55,10 +55,10 @@ def tell_retry(text: str) -> None:
     node.count_retry()
     node.write("note", f"{text}\n")
     if find_step_node() is not node:
-        tell_note(text)
+        write_note(text)
 
 
-class told_waiting:  # noqa: N801  (a context manager that reads as a statement)
+class waiting_state:  # noqa: N801  (a context manager that reads as a statement)
     """Report that the active work waits during the `with` statement, and runs before and after it."""
 
     __slots__ = ("_node",)
@@ -73,7 +73,7 @@ class told_waiting:  # noqa: N801  (a context manager that reads as a statement)
             self._node.change_state("running")
 
 
-class ToldStep:
+class StepNode:
     """Tells of one step during the `with` statement, from `begin` on.
 
     What leaves the statement ends the node; one that was never begun, because the step could not be prepared,
@@ -93,7 +93,7 @@ class ToldStep:
         self._node: NodeWriter | None = None
         self._extent: using_node_writer | None = None
 
-    def __enter__(self) -> "ToldStep":
+    def __enter__(self) -> "StepNode":
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:

@@ -18,7 +18,7 @@ _Result: TypeAlias = Callable[[], Awaitable[ToolResult]]
 _PARSED_CHARACTERS = 100_000
 
 
-def begin_told(
+def begin_with_node(
     around: NodeWriter,
     actor: StepActor,
     call: ToolCall,
@@ -48,7 +48,7 @@ def begin_told(
             "execution.id": actor.context.execution_ref.execution_id or "",
         },
     )
-    actor.told_calls[id(node)] = node
+    actor.call_nodes[id(node)] = node
     with using_node_writer(node):
         result = begin(call)
     return partial(_finish, node, actor, call, result)
@@ -62,7 +62,7 @@ async def _finish(node: NodeWriter, actor: StepActor, call: ToolCall, result: _R
         node.end("failed" if isinstance(error, Exception) else "cancelled", error=error)
         raise
     finally:
-        actor.told_calls.pop(id(node), None)
+        actor.call_nodes.pop(id(node), None)
     text = "\n".join(item if isinstance(item, str) else f"<{type(item).__name__}>" for item in given.content)
     if given.is_error:
         node.end("failed", error=ToolBoundaryError(kind="execution", message=text))

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping
 from mimetypes import MimeTypes
 from typing import Any
 
-from ..errors import UnsupportedContentError
-from ..types.messages import (
+from ...errors import UnsupportedContentError
+from ...types.messages import (
     AssistantMessage,
     BinaryContent,
     FileUrl,
@@ -32,8 +32,8 @@ from ..types.messages import (
     UserContent,
     UserMessage,
 )
-from .media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme
-from .request_json import NO_TEXT, arguments_object
+from ..media import WEB_SCHEMES, bare_media_type, describe_media, has_scheme
+from ..request_json import NO_TEXT, arguments_object
 
 _FILE_PROVIDER = "google"
 _FILES_URL = "https://generativelanguage.googleapis.com/v1beta/"

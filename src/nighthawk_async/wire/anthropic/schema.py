@@ -16,7 +16,7 @@ from itertools import count
 from typing import Any, TypeGuard, cast
 from urllib.parse import unquote
 
-from ..errors import ConfigurationError
+from ...errors import ConfigurationError
 
 _ROOT = "#"
 

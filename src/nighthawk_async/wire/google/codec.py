@@ -15,14 +15,14 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeGuard
 from urllib.parse import quote
 
-from ..errors import ConfigurationError
-from ..types.messages import MultimodalContent, ToolDefinition
-from ..types.model import GoogleSettings, ModelCapabilities, ModelEvent, ModelRequest, NamedToolChoice
-from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
-from .google_contents import PROTOCOL, encode_contents, find_refusal
-from .google_response import GoogleResponseDecoder
-from .request_json import check_tool_choice, request_json
-from .transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
+from ...errors import ConfigurationError
+from ...types.messages import MultimodalContent, ToolDefinition
+from ...types.model import GoogleSettings, ModelCapabilities, ModelEvent, ModelRequest, NamedToolChoice
+from ..codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from ..request_json import check_tool_choice, request_json
+from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
+from .contents import PROTOCOL, encode_contents, find_refusal
+from .response import GoogleResponseDecoder
 
 _KEPT = frozenset(
     {

@@ -9,8 +9,8 @@ bodies of successive requests share a prefix byte for byte, cache marks aside.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import ConfigurationError
-from ..types.messages import (
+from ...errors import ConfigurationError
+from ...types.messages import (
     MultimodalContent,
     ToolDefinition,
     ToolResultsMessage,
@@ -18,7 +18,7 @@ from ..types.messages import (
     UserContent,
     UserMessage,
 )
-from ..types.model import (
+from ...types.model import (
     AnthropicSettings,
     CacheLifetime,
     ModelCapabilities,
@@ -27,7 +27,10 @@ from ..types.model import (
     NamedToolChoice,
     ToolChoice,
 )
-from .anthropic_messages import (
+from ..codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from ..request_json import check_tool_choice, request_json
+from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
+from .messages import (
     FILE_PROVIDERS,
     PROTOCOL_NAME,
     Block,
@@ -37,11 +40,8 @@ from .anthropic_messages import (
     plan_thinking,
     text_block,
 )
-from .anthropic_response import AnthropicResponseDecoder
-from .anthropic_schema import supported_schema
-from .codec import UNKNOWN_CAPABILITIES, EncodedRequest
-from .request_json import check_tool_choice, request_json
-from .transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
+from .response import AnthropicResponseDecoder
+from .schema import supported_schema
 
 # The endpoint refuses a mark on these.
 _UNMARKED = frozenset({"redacted_thinking", "thinking"})

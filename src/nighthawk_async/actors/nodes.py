@@ -10,7 +10,7 @@ from ..observation import NodeState, NodeWriter, find_node_writer, using_node_wr
 _name_of_class = type.__dict__["__name__"].__get__  # whatever a metaclass makes of it
 
 
-class ToldLives:
+class LivesNode:
     """Tells of what may live several times, from its first life to its end. A further life counts as a retry.
 
     Args:

@@ -1,0 +1,207 @@
+"""Reports of what happens at a moment: one typed event, told to the current span and to the active hooks.
+
+An event on a span holds no text that may quote data. What goes on for a while, such as a run, a step or a
+request, has a span and a node of its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from opentelemetry import trace
+
+from ..observation import find_node_writer
+from ..types.execution import OUTSIDE_RUNS
+from .bridge import run_from_sync
+from .environment import Environment, find_environment
+from .error_text import describe_error
+from .events import (
+    BudgetThreshold,
+    OversightDecided,
+    PermissionDecided,
+    Retry,
+    ToolLoopSuspected,
+    VerificationRefused,
+)
+from .tracing import add_span_event, shows_content
+
+Event: TypeAlias = (
+    BudgetThreshold | OversightDecided | PermissionDecided | Retry | ToolLoopSuspected | VerificationRefused
+)
+
+_Attributes: TypeAlias = Mapping[str, str | int | float]
+
+
+async def report(event: Event) -> None:
+    """Report an event.
+
+    Raises:
+        StepAbortedError: A hook ends the step.
+        HookError: A hook failed.
+    """
+    record(event)
+    environment = find_environment()
+    if environment is not None:
+        await environment.policies.report(event)
+
+
+def report_at_once(event: Event) -> None:
+    """Report an event where nothing can be awaited.
+
+    Raises:
+        HookError: A hook failed.
+    """
+    record(event)
+    environment = find_environment()
+    if environment is not None:
+        environment.policies.report_at_once(event)
+
+
+def record(event: Event) -> None:
+    """Report an event to the current span alone."""
+    if trace.get_current_span().is_recording():
+        add_span_event(*_described(event))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RetryScheduled:
+    """An attempt failed, and there will be another.
+
+    Args:
+        name: What is tried: the name of the function, or the id of the step or of the model.
+        attempt: Which attempt failed, from 1.
+        error: Why.
+        wait_seconds: Seconds until the next attempt.
+        failed_execution_id: The id of the execution that failed; None when what is tried is no step.
+    """
+
+    name: str
+    attempt: int
+    error: Exception
+    wait_seconds: float
+    failed_execution_id: str | None = None
+
+
+def report_retry(retry: RetryScheduled) -> None:
+    """Report a retry from synchronous code: to async hooks where its steps are.
+
+    Args:
+        retry: What happened.
+
+    Raises:
+        HookError: A hook failed.
+    """
+    _write_note(retry)
+    environment = find_environment()
+    event = _retry_event(environment, retry)
+    record(event)
+    if environment is None:
+        return
+    for policy in environment.policies.that["report"]:
+        if policy.awaits(Retry):
+            run_from_sync(policy.report, event)
+        else:
+            policy.report_at_once(event)
+
+
+async def report_retry_async(retry: RetryScheduled) -> None:
+    """Report a retry.
+
+    Args:
+        retry: What happened.
+
+    Raises:
+        HookError: A hook failed.
+    """
+    _write_note(retry)
+    await report(_retry_event(find_environment(), retry))
+
+
+async def report_retry_to_hooks(retry: RetryScheduled) -> None:
+    """Report a retry to the active hooks alone, for who records it in other words.
+
+    Args:
+        retry: What happened.
+
+    Raises:
+        HookError: A hook failed.
+    """
+    environment = find_environment()
+    if environment is not None:
+        await environment.policies.report(_retry_event(environment, retry))
+
+
+def _retry_event(environment: Environment | None, retry: RetryScheduled) -> Retry:
+    return Retry(
+        execution_ref=OUTSIDE_RUNS if environment is None else environment.execution_ref,
+        name=retry.name,
+        attempt=retry.attempt,
+        error=retry.error,
+        wait_seconds=retry.wait_seconds,
+        failed_execution_id=retry.failed_execution_id,
+    )
+
+
+def _write_note(retry: RetryScheduled) -> None:
+    node = find_node_writer()
+    if node is not None:
+        node.count_retry()
+        wait, text = f"{retry.wait_seconds:.3g}", describe_error(retry.error)
+        node.write(
+            "note", f"{retry.name}: attempt {retry.attempt} failed, next one in {wait} seconds: {text}\n"
+        )
+
+
+def _described(event: Event) -> tuple[str, _Attributes]:
+    """The name and the attributes of an event on a span."""
+    match event:
+        case BudgetThreshold():
+            return "nighthawk.budget.threshold", {
+                "nighthawk.budget.name": event.budget,
+                "nighthawk.budget.resource": event.resource,
+                "nighthawk.budget.limit": float(event.limit),
+                "nighthawk.budget.spent": float(event.spent),
+                "nighthawk.budget.fraction": event.fraction,
+            }
+        case OversightDecided():
+            return "nighthawk.oversight.decided", _oversight_attributes(event)
+        case PermissionDecided():
+            return "nighthawk.permission.decided", {
+                "nighthawk.permission.name": event.name,
+                "nighthawk.permission.kind": event.kind,
+                "nighthawk.permission.decision": event.decision,
+                "nighthawk.permission.rule": event.rule or "default",
+            }
+        case Retry():
+            return "nighthawk.retry.scheduled", {
+                "nighthawk.retry.name": event.name,
+                "nighthawk.retry.attempt": event.attempt,
+                "nighthawk.retry.wait_seconds": event.wait_seconds,
+                "error.type": type(event.error).__name__,
+            }
+        case ToolLoopSuspected():
+            return "nighthawk.tool_loop.suspected", {
+                "nighthawk.tool_loop.tool_name": event.tool_name,
+                "nighthawk.tool_loop.repetitions": event.repetitions,
+                "nighthawk.tool_loop.action": event.action,
+            }
+        case VerificationRefused():
+            return "nighthawk.verification.refused", {
+                "nighthawk.verification.check": event.check,
+                "nighthawk.verification.refusals": event.refusals,
+                "nighthawk.verification.max_refusals": event.max_refusals,
+                "step.id": event.execution_ref.step_id or "",
+            }
+
+
+def _oversight_attributes(event: OversightDecided) -> _Attributes:
+    attributes = {
+        "nighthawk.oversight.subject": event.subject,
+        "nighthawk.oversight.decision": event.decision,
+        "step.id": event.execution_ref.step_id or "",
+    }
+    if event.tool_name:
+        attributes["nighthawk.oversight.tool_name"] = event.tool_name
+    if event.reason and shows_content():  # it may quote arguments
+        attributes["nighthawk.oversight.reason"] = event.reason
+    return attributes

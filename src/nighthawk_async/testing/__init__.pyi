@@ -1,0 +1,54 @@
+"""What `nighthawk_async.testing` exports. Each name is loaded when it is first used."""
+
+from .cassettes import (
+    Cassette,
+    CassetteError,
+    CassetteMissError,
+    CassetteMode,
+    RecordedExchange,
+    cassette,
+)
+from .executors import (
+    CallbackExecutor,
+    ScriptedExecutor,
+    StepCall,
+    StepResponse,
+    break_response,
+    continue_response,
+    pass_response,
+    raise_response,
+    return_response,
+)
+from .model_reply import ModelReply, RecordedRequest, ReplyEnding, ReplyFault, ReplyPacing
+from .model_server import ModelServer, ModelServerConnections, ReplyHandler
+from .scripted_model import ModelResponse, ScriptedModel, model_response, tool_call
+
+__all__ = [
+    "CallbackExecutor",
+    "Cassette",
+    "CassetteError",
+    "CassetteMissError",
+    "CassetteMode",
+    "ModelReply",
+    "ModelResponse",
+    "ModelServer",
+    "ModelServerConnections",
+    "RecordedExchange",
+    "RecordedRequest",
+    "ReplyEnding",
+    "ReplyFault",
+    "ReplyHandler",
+    "ReplyPacing",
+    "ScriptedExecutor",
+    "ScriptedModel",
+    "StepCall",
+    "StepResponse",
+    "break_response",
+    "cassette",
+    "continue_response",
+    "model_response",
+    "pass_response",
+    "raise_response",
+    "return_response",
+    "tool_call",
+]

@@ -1,0 +1,1 @@
+"""OpenAI Chat Completions, which many servers speak."""

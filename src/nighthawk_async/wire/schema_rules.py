@@ -1,0 +1,62 @@
+"""Rules of endpoints for JSON Schemas: what they refuse although the standard allows it.
+
+A module with such rules has the functions of `SchemaRules`; the catalog's rows name it. Only what an endpoint
+refuses for certain is a problem.
+"""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, Literal, Protocol, TypeAlias, cast
+
+SchemaPlace: TypeAlias = Literal["tool", "response"]
+"""Whether a schema is that of a tool's arguments or that of the response."""
+
+
+class SchemaRules(Protocol):
+    """The rules of one endpoint."""
+
+    def find_parameter_problem(self, parameters: Mapping[str, Any]) -> str | None:
+        """Return the reason why the parameters of a tool are refused, and a remedy; None when they are taken.
+
+        Args:
+            parameters: The JSON Schema of the parameters.
+        """
+        ...
+
+    def find_problem(self, schema: Mapping[str, Any], place: SchemaPlace) -> str | None:
+        """Return the reason why a schema is refused, without a full stop; None when it is taken.
+
+        Args:
+            schema: A whole JSON Schema, compact.
+            place: What it is the schema of.
+        """
+        ...
+
+
+def load_schema_rules(name: str) -> SchemaRules | None:
+    """The rules of a module; None for no name.
+
+    Args:
+        name: The module, below this package.
+    """
+    return cast("SchemaRules", import_module(f".{name}", __package__)) if name else None
+
+
+def schemas_in(
+    value: object, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Every object in a schema that may be a schema itself, with the path to it.
+
+    Args:
+        value: The schema, or a part of it.
+        path: The path to it.
+    """
+    if isinstance(value, Mapping):
+        schema = cast("Mapping[str, Any]", value)
+        yield path, schema
+        for name, inner in schema.items():
+            if name not in ("default", "examples", "enum", "const") or path[-1:] == ("properties",):
+                yield from schemas_in(inner, (*path, name))
+    elif isinstance(value, list):
+        for each in cast("list[object]", value):
+            yield from schemas_in(each, path)

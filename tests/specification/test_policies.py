@@ -1,6 +1,7 @@
 """Policies of the program's own: what each method may do, in which order, and when."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -339,25 +340,87 @@ async def test_what_it_raises_leaves_the_step_bare_and_nothing_is_committed(meth
     assert diary.pages[-1] == "out of step"
 
 
-async def test_proceeding_twice_and_returning_something_else_fail_the_step() -> None:
-    class Twice(nh.Policy):
-        async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
-            await proceed()
+class Twice(nh.Policy):
+    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+        await proceed()
+        return await proceed()
+
+
+class Forgetful(nh.Policy):
+    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+        await proceed()
+        return 5  # type: ignore[return-value]
+
+
+class Idle(nh.Policy):
+    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+        return None  # type: ignore[return-value]
+
+
+class Swallowing(nh.Policy):
+    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:  # type: ignore[return]
+        with suppress(nh.ExecutionError):
             return await proceed()
 
-    class Forgetful(nh.Policy):
-        async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
-            await proceed()
-            return None  # type: ignore[return-value]
 
-    for policy, message in (
+class Impatient(nh.Policy):
+    async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:  # type: ignore[return]
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            return await proceed()
+
+
+@pytest.mark.parametrize("with_hooks", [False, True])
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
         (Twice(), r"`proceed` once"),
-        (Forgetful(), r"Forgetful\.around_step must return"),
-    ):
-        _, run = running(policies=policy)
-        async with run:
-            with pytest.raises(nh.HookError, match=message):
-                await act()
+        (Forgetful(), r"Forgetful\.around_step must return what `proceed\(\)` gave, not 5"),
+        (Idle(), r"Idle\.around_step must return what `proceed\(\)` gave, not None"),
+        (Swallowing(), r"Swallowing\.around_step must return"),
+        (Impatient(), r"Impatient\.around_step must return"),
+    ],
+)
+async def test_what_does_not_proceed_once_and_return_that_fails_the_step_and_hooks_are_told(
+    policy: nh.Policy, message: str, with_hooks: bool
+) -> None:
+    ends: list[str] = []
+    hooks = nh.Hooks()
+    hooks.on(nhh.StepFinished, lambda event: ends.append(type(event.error).__name__))
+    ended = model_response(setting("1"), DONE) if type(policy) is not Swallowing else model_response()
+    _, run = running(*[ended] * 9, policies=policy, hooks=[hooks] if with_hooks else [])
+    async with run:
+        with pytest.raises(nh.HookError, match=message):
+            await act()
+    assert ends == ["HookError"] * (with_hooks and type(policy) is not Idle)
+
+
+async def test_proceeding_after_the_step_is_refused() -> None:
+    class Late(nh.Policy):
+        async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+            self.proceed = proceed
+            raise TooLateError
+
+    late = Late()
+    _, run = running(policies=late)
+    async with run:
+        with pytest.raises(TooLateError):
+            await act()
+        with pytest.raises(nh.HookError, match=r"once, inside `around_step`"):
+            await late.proceed()
+
+
+async def test_a_budget_of_seconds_ends_the_wait_before_a_step() -> None:
+    class Waiting(nh.Policy):
+        async def around_step(self, proceed: Callable[[], Awaitable[Result]]) -> Result:
+            await anyio.sleep_forever()
+            return await proceed()
+
+    model, run = running(policies=Waiting(), budget=nh.budget(seconds=0.01))
+    async with run:
+        with pytest.raises(nh.BudgetExceededError, match=r"seconds are over"):
+            await act()
+    assert model.requests == []
 
 
 async def test_a_policy_that_cancels_the_step_cancels_what_the_step_does() -> None:

@@ -13,6 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias, cast
 
+from anyio.abc import TaskGroup
+
 from ..actors import BareTaskGroup
 from ..errors import ExecutionError, HookError, NaturalParseError
 from ..executions import Execution, find_execution
@@ -236,14 +238,18 @@ async def _run_in_task_group(
                         carry_out = partial(_carry_out, environment, step, steerable)
                         if delivery is not None:
                             carry_out = partial(delivery.calling_while, carry_out)
-                        begin()
-                        serve = partial(actor.serve_in, task_group)
+                        serve = partial(_begin_serving, begin, actor, task_group)
                         return await _carry_out_governed(environment.policies, serve, carry_out)
                     finally:
                         record_corrections(actor.progress.corrections)
                         actor.close()
                         if step.partial_listeners is not None:
                             step.partial_listeners.close()
+
+
+def _begin_serving(begin: Callable[[], None], actor: StepActor, task_group: TaskGroup) -> None:
+    begin()
+    actor.serve_in(task_group)
 
 
 async def _carry_out_governed(
@@ -253,20 +259,15 @@ async def _carry_out_governed(
 
     Args:
         policies: The active policies.
-        serve: Makes the step's actor serve, in the present context.
+        serve: Begins the step: its actor serves in the present context.
         carry_out: Carries the step out.
     """
     proceed = _Proceed(policies.that["before_step"], serve, carry_out)
-    around = policies.that["around_step"]
     work: Callable[[], Awaitable[_StepEnd]] = proceed
-    for policy in reversed(around):
-        work = partial(policy.around_step, work)
+    if around := policies.that["around_step"]:
+        work = partial(_carry_out_around, around, proceed)
     after = policies.that["after_step"]
-    end = await (_carry_out_and_end(after, proceed, work) if after else work())
-    if end is not proceed.end:
-        names = ", ".join(f"{type(each).__qualname__}.around_step" for each in around)
-        raise HookError(f"{names} must return what `proceed()` gave, not {end!r}", hook=names)
-    return end
+    return await (_carry_out_and_end(after, proceed, work) if after else work())
 
 
 class _Proceed:
@@ -274,15 +275,16 @@ class _Proceed:
 
     Args:
         before: The policies that are called before it.
-        serve: Makes the step's actor serve.
+        serve: Begins the step: its actor serves.
         carry_out: Carries the step out.
 
     Attributes:
         begun: The policies that were called before it.
         end: How the step ended; None when it did not.
+        may_begin: Whether it can be called.
     """
 
-    __slots__ = ("_carry_out", "_has_begun", "_serve", "before", "begun", "end")
+    __slots__ = ("_carry_out", "_serve", "before", "begun", "end", "may_begin")
 
     def __init__(
         self,
@@ -295,18 +297,37 @@ class _Proceed:
         self.end: _StepEnd | None = None
         self._serve = serve
         self._carry_out = carry_out
-        self._has_begun = False
+        self.may_begin = True
 
     async def __call__(self) -> _StepEnd:
-        if self._has_begun:
-            raise HookError("A policy can call `proceed` once: it carries out one step.", hook="proceed")
-        self._has_begun = True
+        if not self.may_begin:
+            raise HookError(
+                "A policy can call `proceed` once, inside `around_step`: it carries out one step.",
+                hook="proceed",
+            )
+        self.may_begin = False
         self._serve()
         for policy in self.before:
             self.begun.append(policy)
             await policy.before_step()
         self.end = await self._carry_out()
         return self.end
+
+
+async def _carry_out_around(around: Sequence[Policy], proceed: _Proceed) -> _StepEnd:
+    """Carry a step out within the policies around it, which must not change how it ends."""
+    work: Callable[[], Awaitable[_StepEnd | None]] = proceed
+    for policy in reversed(around):
+        work = partial(policy.around_step, work)
+    try:
+        end = await work()
+    finally:
+        proceed.may_begin = False
+    if end is None or end is not proceed.end:
+        names = ", ".join(f"{type(each).__qualname__}.around_step" for each in around)
+        what = f"{names} must return what `proceed()` gave"
+        raise HookError(f"{what}, not {end!r}", hook=names).without_content(what)
+    return end
 
 
 async def _carry_out_and_end(

@@ -228,6 +228,42 @@ async def test_a_value_that_does_not_fit_fails_the_step_and_names_the_policy() -
     assert "Wrong" in caught.value.hook
 
 
+async def test_permissions_are_asked_about_the_tool_that_it_calls_instead() -> None:
+    deleted: list[str] = []
+
+    class Instead(nh.Policy):
+        async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+            if call.name == "nh_assign":
+                return call
+            return replace(call, name="delete", arguments='{"path": "x"}')
+
+    permissions = nh.permissions(allow=["read"], deny=["delete"], default="allow")
+    calls = (tool_call("read", path="x"), tool_call("nh_eval", expression="1"))
+    model, run = running(
+        model_response(*calls),
+        model_response(setting("42"), DONE),
+        policies=Instead(),
+        permissions=permissions,
+    )
+    async with run:
+
+        @nh.tool
+        def read(path: str) -> str:
+            """Read a file."""
+            return path
+
+        @nh.tool
+        def delete(path: str) -> None:
+            """Delete a file."""
+            deleted.append(path)
+
+        assert await act() == 42
+    results = model.requests[1].messages[-1].results  # type: ignore[union-attr]
+    assert [result.name for result in results] == ["read", "nh_eval"]
+    assert all("delete is not permitted" in str(result.content) for result in results)
+    assert deleted == []
+
+
 async def test_a_call_that_it_refuses_is_not_carried_out_and_the_model_is_told_why() -> None:
     class Polite(nh.Policy):
         async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:

@@ -76,8 +76,8 @@ async def admitted_call(
     Raises:
         ToolBoundaryError: It is not carried out; the model is told why.
     """
-    function = None if call.name in PROVIDED_TOOLS else functions.get(call.name)
     for policy in policies.that["guard_tool_call"]:
+        function = None if call.name in PROVIDED_TOOLS else functions.get(call.name)
         call = await policy.guard_tool_call(call, function, is_counted=is_counted)
     return call
 

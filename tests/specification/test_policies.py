@@ -543,7 +543,7 @@ async def test_a_run_inside_a_run_has_only_those_that_hold_there() -> None:
     assert {page.partition(" ")[0] for page in pages} == {"everywhere"}
 
 
-@pytest.mark.parametrize("bad", [Diary, object(), "policy", 7, [nh.Hooks()], [None]])
+@pytest.mark.parametrize("bad", [Diary, object(), "policy", 7, [nh.Hooks()], [None], iter([Diary()])])
 async def test_what_is_no_policy_is_refused(bad: Any) -> None:
     executor = ScriptedExecutor(responses=[])
     with pytest.raises(nh.NighthawkError, match=r"policies must be objects of classes derived from"):

@@ -4,7 +4,7 @@ Each policy is loaded where a program asks for one of its kind, and not before: 
 quarter of the library's own modules that a first step loads.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, cast
 
@@ -61,7 +61,7 @@ class CommonPolicyArguments(TypedDict, total=False):
         concurrent_mutation: What happens when a step changes, through its tools, an object that another step
             in flight has bound: `warn`, which a run begins with, gives a `ConcurrentMutationWarning`; `error`
             makes the tool call fail and puts the object back; `ignore` does not look.
-        policies: The program's own policies, one or several: objects of classes derived from
+        policies: The program's own policies, one or a list: objects of classes derived from
             `nighthawk_async.Policy`, after those of outer scopes. An object that is active already is not
             called twice.
     """
@@ -74,7 +74,7 @@ class CommonPolicyArguments(TypedDict, total=False):
     step_budget: "budget_types.Budget | None"
     resilience: "attempt_types.StepBaseline | Unset | None"
     concurrent_mutation: "mutation_types.ConcurrentMutation"
-    policies: "Policy | Iterable[Policy] | None"
+    policies: "Policy | Sequence[Policy] | None"
 
 
 class PolicyArguments(CommonPolicyArguments, total=False):
@@ -132,7 +132,7 @@ def with_arguments(policies: Policies, arguments: PolicyArguments, extent: Inner
 
 
 def _with_own(policies: Policies, own: object, extent: InnerExtent) -> Policies:
-    given = tuple(cast("Iterable[object]", own)) if isinstance(own, Iterable) else (own,)
+    given = cast("Sequence[object]", own if isinstance(own, list | tuple) else (own,))
     for policy in given:
         if not isinstance(policy, Policy) or policy.position is not Position.OWN:
             raise NighthawkError(
@@ -140,7 +140,7 @@ def _with_own(policies: Policies, own: object, extent: InnerExtent) -> Policies:
             )
     if not extent.is_added:
         policies = policies.without_own()
-    return policies.adding(cast("tuple[Policy, ...]", given))
+    return policies.adding(cast("Sequence[Policy]", given))
 
 
 class _VisibleNamesLater(Policy):

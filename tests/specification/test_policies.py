@@ -228,6 +228,31 @@ async def test_a_value_that_does_not_fit_fails_the_step_and_names_the_policy() -
     assert "Wrong" in caught.value.hook
 
 
+async def test_a_return_value_that_it_gives_before_there_is_one_is_returned_and_nothing_evaluated() -> None:
+    class Seven(nh.Policy):
+        async def before_commit(self, commit: nh.StepCommit) -> nh.StepCommit:
+            return commit.changed(return_value="7")
+
+    diary = Diary()
+    returned = tool_call("nh_outcome", kind="return", return_expression="1 / 0")
+    _, run = running(model_response(returned), policies=[Seven(), diary])
+    async with run:
+        assert await answer() == 7  # from the text "7"
+    assert diary.pages.count("before commit of {}") == 1
+
+
+@pytest.mark.parametrize("changes", [{"return_value": 7}, {"outcome": nh.PassStepOutcome()}])
+async def test_what_cannot_be_changed_in_a_commit_fails_the_step(changes: dict[str, Any]) -> None:
+    class Wrong(nh.Policy):
+        async def before_commit(self, commit: nh.StepCommit) -> nh.StepCommit:
+            return commit.changed(**changes)
+
+    _, run = running(policies=Wrong())
+    async with run:
+        with pytest.raises(nh.HookError, match=r"the commit as .*Wrong changed it failed"):
+            await act()
+
+
 async def test_permissions_are_asked_about_the_tool_that_it_calls_instead() -> None:
     deleted: list[str] = []
 

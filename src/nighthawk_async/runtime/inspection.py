@@ -149,6 +149,10 @@ class _OwnReview(DecidedOnce):
             value = UNSET
         rewriter = type(self._policy).__qualname__
         with failing_as_rewriter(rewriter):
+            if answer.outcome is not commit.outcome:
+                raise ValueError("only the bindings and the return value can be changed")
+            if value is not UNSET and self.outcome.kind != "return":
+                raise ValueError(f"the outcome '{self.outcome.kind}' has no return value")
             return rewritten(
                 self.step.context,
                 self.outcome,

@@ -141,14 +141,14 @@ def reveal(subjects: Iterable[object], return_value: object) -> None:
 
 
 def with_changes(subject: Subject, **changes: object) -> Subject:
-    """The same with other fields; without a return value when it has none.
+    """The same with other fields; without a return value when neither it nor the changes have one.
 
     Args:
         subject: A frozen data class.
         changes: The fields that are others.
     """
     late = getattr(type(subject), "__getattr__", None) is raise_unknown and not _has_value(subject)
-    if not late:
+    if not late or _FIELD in changes:
         return cast("Subject", replace(cast("Any", subject), **changes))
     return shown(cast("Subject", replace(cast("Any", subject), **{_FIELD: None, **changes})), UNSET)
 

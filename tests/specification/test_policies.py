@@ -253,6 +253,29 @@ async def test_what_cannot_be_changed_in_a_commit_fails_the_step(changes: dict[s
             await act()
 
 
+@pytest.mark.parametrize("transport", ["tool", "native", "direct"])
+@pytest.mark.parametrize("method", ["before_tool_call", "after_tool_call", "before_commit"])
+@pytest.mark.parametrize("error", [nh.ExecutionError, nh.ToolValidationError])
+async def test_no_model_is_told_of_an_error_that_is_like_that_of_an_answer(
+    transport: Any, method: str, error: type[nh.NighthawkError]
+) -> None:
+    async def fail(self: nh.Policy, given: object) -> None:
+        raise error("the inventory is offline")
+
+    failing: Any = type("Failing", (nh.Policy,), {method: fail})
+    model = ScriptedModel(
+        [model_response(setting("42"), DONE)] * 2
+        if transport == "tool"
+        else [model_response(text='{"bindings": {"result": 42}, "kind": "pass"}')] * 2,
+        capabilities=nh.ModelCapabilities(default_transport=transport),
+    )
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model), policies=failing()):
+        with pytest.raises(nh.NighthawkError, match=r"the inventory is offline") as caught:
+            await act()
+    assert error in (type(caught.value), type(caught.value.__cause__))
+    assert len(model.requests) == 1
+
+
 async def test_permissions_are_asked_about_the_tool_that_it_calls_instead() -> None:
     deleted: list[str] = []
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
 from ..runtime.environment import Environment
+from ..runtime.failures import failing_as_policy
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_calls import (
     ToolError,
@@ -83,17 +84,17 @@ class AnswerBindings:
         call = ToolCall(id=f"bindings.{name}", name=_ASSIGN, arguments=arguments)
         stub = ""
         try:
-            passed = await admitted_call(policies, call, {}, is_counted=False)
+            with failing_as_policy("before_tool_call"):
+                passed = await admitted_call(policies, call, {}, is_counted=False)
             outcome, stub = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self._actor, passed.arguments))
         except ToolBoundaryError as error:
             outcome = outcome_of_failure(error)
         if policies.that["after_tool_call"]:
             content = render_outcome(outcome, self._policy)
             is_error = outcome.error is not None
-            await shown_result(
-                policies,
-                ToolResult(call_id=call.id, name=call.name, content=content, is_error=is_error),
-            )
+            result = ToolResult(call_id=call.id, name=call.name, content=content, is_error=is_error)
+            with failing_as_policy("after_tool_call"):
+                await shown_result(policies, result)
         return outcome, stub
 
     async def _outcome(self, pending: Pending[object]) -> tuple[ToolOutcome, str]:

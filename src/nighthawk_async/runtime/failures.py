@@ -1,9 +1,17 @@
-"""Errors that oversight or a check raises while it decides."""
+"""Errors of hooks, oversight, checks and policies while they decide."""
 
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
-from ..errors import BudgetExceededError, HookError
+from ..errors import (
+    AnnotationError,
+    BudgetExceededError,
+    ExecutionError,
+    HookError,
+    StepRejectedError,
+    ToolValidationError,
+    VerificationError,
+)
 from ..parallel import TaskCancelledError, cancel_requested
 from .conclude import Rewriter
 from .error_text import describe_error
@@ -52,3 +60,22 @@ def failing_as_rewriter(rewriter: Rewriter) -> AbstractContextManager[None]:
         rewriter: What changed it.
     """
     return failing_as_hook(_CHANGED.get(rewriter, f"the commit as {rewriter} changed it"), hook=rewriter)
+
+
+@contextmanager
+def failing_as_policy(method: str) -> Generator[None, None, None]:
+    """Let errors of a policy leave as they are, except those that executors would tell a model of.
+
+    Args:
+        method: The method that is called.
+
+    Raises:
+        HookError: The block raised what a bad answer raises.
+    """
+    try:
+        yield
+    except (AnnotationError, StepRejectedError, VerificationError):
+        raise  # no model is told of these
+    except (ExecutionError, ToolValidationError):
+        with failing_as_hook(method, hook=method):
+            raise

@@ -12,7 +12,7 @@ from ..errors import StepRejectedError, ToolBoundaryError
 from ..types.outcomes import StepOutcome
 from ..types.unset import UNSET
 from .conclude import OutcomeRefusedError, StepResult, rewritten
-from .failures import failing_as_rewriter
+from .failures import failing_as_policy, failing_as_rewriter
 from .late_value import ask_early, reveal, shown, value_of
 from .policies import Policies
 from .policy import CommitReview, Policy, StepCommit
@@ -136,7 +136,9 @@ class _OwnReview(DecidedOnce):
 
     async def decide(self, commit: StepCommit, result: StepResult) -> StepResult | None:
         """Ask the policy."""
-        answer = await ask_early(commit, partial(self._policy.before_commit, commit))
+        method = f"{type(self._policy).__qualname__}.before_commit"
+        with failing_as_policy(method):
+            answer = await ask_early(commit, partial(self._policy.before_commit, commit))
         if answer is UNSET:
             return None
         return self._changed(commit, answer, result) if isinstance(answer, StepCommit) else result

@@ -253,6 +253,34 @@ async def test_what_cannot_be_changed_in_a_commit_fails_the_step(changes: dict[s
             await act()
 
 
+@pytest.mark.parametrize(
+    ("method", "wrong"),
+    [
+        ("before_commit", False),
+        ("before_commit", nh.Reject(reason="no")),
+        ("before_tool_call", None),
+        ("after_tool_call", None),
+        ("after_tool_call", nh.ToolResult(call_id="call_0", name="nh_assign", content="text")),  # type: ignore[arg-type]
+        ("before_request", None),
+    ],
+)
+async def test_a_method_that_gives_something_else_fails_the_step_and_is_named(
+    method: str, wrong: object
+) -> None:
+    async def give(self: nh.Policy, given: Any) -> object:
+        if method == "before_request":
+            given.request = wrong
+        return wrong
+
+    wrong_one: Any = type("Wrong", (nh.Policy,), {method: give})
+    _, run = running(model_response(setting("42")), model_response(DONE), policies=wrong_one())
+    async with run:
+        with pytest.raises(nh.HookError, match=rf"Wrong\.{method} gave .* instead of a ") as caught:
+            await act()
+    assert caught.value.hook == f"Wrong.{method}"
+    assert "42" not in caught.value.message_without_content
+
+
 @pytest.mark.parametrize("transport", ["tool", "native", "direct"])
 @pytest.mark.parametrize("method", ["before_tool_call", "after_tool_call", "before_commit"])
 @pytest.mark.parametrize("error", [nh.ExecutionError, nh.ToolValidationError])
@@ -310,6 +338,18 @@ async def test_permissions_are_asked_about_the_tool_that_it_calls_instead() -> N
     assert [result.name for result in results] == ["read", "nh_eval"]
     assert all("delete is not permitted" in str(result.content) for result in results)
     assert deleted == []
+
+
+async def test_a_value_of_an_answer_is_set_by_no_other_tool() -> None:
+    class Renaming(nh.Policy):
+        async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:
+            return replace(call, name="nh_eval", arguments='{"expression": "1"}')
+
+    answered = model_response(text='{"bindings": {"result": 42}, "kind": "pass"}')
+    model = ScriptedModel([answered], capabilities=nh.ModelCapabilities(default_transport="direct"))
+    async with nh.run(nh.AgentStepExecutor.from_model(model=model), policies=Renaming()):
+        with pytest.raises(nh.HookError, match=r"set by nh_assign alone"):
+            await act()
 
 
 async def test_a_call_that_it_refuses_is_not_carried_out_and_the_model_is_told_why() -> None:

@@ -8,7 +8,7 @@ and is no node of the tree.
 import json
 from collections.abc import Mapping
 
-from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
+from ..errors import ExecutionError, HookError, NighthawkError, ToolBoundaryError
 from ..runtime.environment import Environment
 from ..runtime.failures import failing_as_policy
 from ..runtime.step_actor import Pending, StepActor
@@ -86,6 +86,8 @@ class AnswerBindings:
         try:
             with failing_as_policy("before_tool_call"):
                 passed = await admitted_call(policies, call, {}, is_counted=False)
+            if passed.name != _ASSIGN:
+                raise HookError(f"a value of an answer is set by {_ASSIGN} alone", hook="before_tool_call")
             outcome, stub = await self._outcome(PROVIDED_TOOLS[_ASSIGN].post(self._actor, passed.arguments))
         except ToolBoundaryError as error:
             outcome = outcome_of_failure(error)

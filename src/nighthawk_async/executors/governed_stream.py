@@ -19,7 +19,7 @@ from ..ports import ForwardedStream, Model, ResponseStream
 from ..runtime.environment import find_environment
 from ..runtime.model_access import ask_source
 from ..runtime.policies import Policies
-from ..runtime.policy import ModelCall
+from ..runtime.policy import ModelCall, check_answer
 from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
 from ..types.usage import Usage
 from .request_usage import usage_so_far
@@ -131,6 +131,7 @@ class GovernedStream(ForwardedStream):
         try:
             for policy in self._before:
                 await policy.before_request(call)
+                check_answer(call.request, ModelRequest, f"{type(policy).__qualname__}.before_request")
         except BaseException as error:
             self._settle(error)
             raise

@@ -29,6 +29,7 @@ from ..runtime.environment import find_environment
 from ..runtime.error_text import with_causes
 from ..runtime.model_access import find_interception_error
 from ..runtime.policies import Policies
+from ..runtime.policy import check_answer
 from ..runtime.tool_calls import ToolOutcome, outcome_of_failure
 from ..runtime.tool_function import ToolFunction
 from ..runtime.tracing import correction_attributes, is_measured
@@ -90,10 +91,13 @@ async def shown_result(policies: Policies, result: ToolResult) -> ToolResult:
         result: What the call gave, or how it failed.
 
     Raises:
-        HookError: A hook failed.
+        HookError: A hook failed, or a policy gave something else.
     """
     for policy in reversed(policies.that["after_tool_call"]):
         result = await policy.after_tool_call(result)
+        method = f"{type(policy).__qualname__}.after_tool_call"
+        check_answer(result, ToolResult, method)
+        check_answer(result.content, tuple, method)
     return result
 
 

@@ -15,7 +15,7 @@ from .conclude import OutcomeRefusedError, StepResult, rewritten
 from .failures import failing_as_policy, failing_as_rewriter
 from .late_value import ask_early, reveal, shown, value_of
 from .policies import Policies
-from .policy import CommitReview, Policy, StepCommit
+from .policy import CommitReview, Policy, StepCommit, check_answer
 from .step import Evaluate, Inspect, Step
 
 
@@ -141,7 +141,10 @@ class _OwnReview(DecidedOnce):
             answer = await ask_early(commit, partial(self._policy.before_commit, commit))
         if answer is UNSET:
             return None
-        return self._changed(commit, answer, result) if isinstance(answer, StepCommit) else result
+        if answer is None:
+            return result
+        check_answer(answer, StepCommit, method)
+        return self._changed(commit, answer, result)
 
     def _changed(self, commit: StepCommit, answer: StepCommit, result: StepResult) -> StepResult:
         """Return the result as a policy wants it; what it gives is validated."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
-from ..errors import NighthawkError
+from ..errors import HookError, NighthawkError
 from ..natural.blocks import NaturalBlock
 from ..ports import AttemptsSource, Model
 from ..types.messages import ToolCall, ToolResult
@@ -351,7 +351,9 @@ class Policy:
             function: The tool of the program; None for a provided one.
             is_counted: Whether the model made it as a call; a value of an answer is set without one.
         """
-        return await self.before_tool_call(call)
+        passed = await self.before_tool_call(call)
+        check_answer(passed, ToolCall, f"{type(self).__qualname__}.before_tool_call")
+        return passed
 
     def around_attempts(self, step_id: str, carry_out: CarryOutAttempt) -> Awaitable[StepResult]:
         """Carry a block out, in several steps if need be.
@@ -422,3 +424,20 @@ class Policy:
     def awaits(self, event_type: type) -> bool:
         """Whether an event must be told with `report`, because somebody who listens to it is async."""
         return False
+
+
+def check_answer(answer: object, kind: type, method: str) -> None:
+    """Find out whether a method of a policy gave an object of the right type.
+
+    Args:
+        answer: What it gave.
+        kind: The type that it has to have.
+        method: The method, with its class.
+
+    Raises:
+        HookError: It has another one.
+    """
+    if not isinstance(answer, kind):
+        without_content = f"{method} gave {type(answer).__name__} instead of {kind.__name__}"
+        error = HookError(f"{method} gave {answer!r} instead of a {kind.__name__}", hook=method)
+        raise error.without_content(without_content)

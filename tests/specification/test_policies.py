@@ -352,6 +352,28 @@ async def test_a_value_of_an_answer_is_set_by_no_other_tool() -> None:
             await act()
 
 
+async def test_all_see_how_a_request_ended_also_when_some_fail() -> None:
+    class Failing(nh.Policy):
+        async def after_request(self, call: nh.ModelCall) -> None:
+            raise TooLateError
+
+    pages: list[str] = []
+    hooks = nh.Hooks()
+    hooks.on(nhh.AfterModelRequest, lambda event: pages.append("hooks"))
+    _, run = running(
+        policies=[Diary("outer", pages), Failing(), Failing(), Diary("inner", pages)], hooks=hooks
+    )
+    async with run:
+        with pytest.raises(TooLateError) as caught:
+            await act()
+    assert [page.partition(" ")[0] for page in pages if "after 1" in page or page == "hooks"] == [
+        "inner",
+        "outer",
+        "hooks",
+    ]
+    assert caught.value.__notes__ == ["TooLateError"]
+
+
 async def test_a_call_that_it_refuses_is_not_carried_out_and_the_model_is_told_why() -> None:
     class Polite(nh.Policy):
         async def before_tool_call(self, call: nh.ToolCall) -> nh.ToolCall:

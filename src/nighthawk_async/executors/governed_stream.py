@@ -17,6 +17,7 @@ from ..errors import ConnectTimeoutError, HookError, ModelError, ModelStatusErro
 from ..observation import NodeWriter
 from ..ports import ForwardedStream, Model, ResponseStream
 from ..runtime.environment import find_environment
+from ..runtime.error_text import describe_error
 from ..runtime.model_access import ask_source
 from ..runtime.policies import Policies
 from ..runtime.policy import ModelCall, check_answer
@@ -225,24 +226,36 @@ class GovernedStream(ForwardedStream):
         return None if usage is None else priced(usage, self._call.model.capabilities.price)
 
     async def _call_after(self, ending: BaseException | None, failure: BaseException | None) -> None:
-        """Let policies see how the request has ended, unless it was cancelled.
+        """Let every policy see how the request has ended, unless it was cancelled.
 
         Args:
             ending: What leaves the stream; it stays the primary error when a hook fails as well.
             failure: What the request failed with.
+
+        Raises:
+            Exception: A policy raised it: the innermost one, with notes on the others.
         """
         if ending is not None and not isinstance(ending, Exception):
             return
         call = self._call
         call.usage = self.usage
         call.error = failure if isinstance(failure, Exception) else None
-        try:
-            for policy in reversed(self._after):
+        raised: Exception | None = None
+        for policy in reversed(self._after):
+            try:
                 await policy.after_request(call)
-        except HookError as error:
-            if ending is None:
-                raise
-            ending.add_note(str(error))
+            except Exception as error:
+                if raised is None:
+                    raised = error
+                else:
+                    raised.add_note(describe_error(error))
+        try:
+            if ending is not None and isinstance(raised, HookError):
+                ending.add_note(str(raised))
+            elif raised is not None:
+                raise raised
+        finally:
+            del raised  # so that the error and this frame do not hold each other
 
     def _end_node(self, leaving: BaseException | None, *, has_failed: bool = True) -> None:
         """End the node.

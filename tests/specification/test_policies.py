@@ -664,6 +664,27 @@ async def test_what_is_no_policy_is_refused(bad: Any) -> None:
             nh.scope(policies=bad)
 
 
+async def test_it_is_called_for_the_steps_that_it_brings_about_unless_these_have_a_scope_without_it() -> None:
+    class Asking(nh.Policy):
+        def __init__(self, **inside: Any) -> None:
+            self.inside = inside
+
+        async def before_commit(self, commit: nh.StepCommit) -> None:
+            with nh.scope(**self.inside):
+                await answer()
+
+    returned = model_response(tool_call("nh_outcome", kind="return", return_expression="42"))
+    model, run = running(*[returned] * 9, policies=Asking(), max_depth=3)
+    async with run:
+        with pytest.raises(nh.HookError, match="max_depth"):
+            await answer()
+    assert len(model.requests) == 3
+    model, run = running(*[returned] * 9, policies=Asking(policies=[], mode="replace"))
+    async with run:
+        assert await answer() == 42
+    assert len(model.requests) == 2
+
+
 async def test_steps_at_the_same_time_share_one_policy_and_keep_their_own_context() -> None:
     entered: ContextVar[int] = ContextVar("entered")
     seen: list[int] = []

@@ -256,7 +256,7 @@ class Policy:
             proceed: Carries it out, once, up to but without its commit.
 
         Returns:
-            What `proceed` gave.
+            What `proceed` gave; anything else fails the step.
         """
         return await proceed()
 
@@ -268,7 +268,7 @@ class Policy:
         """
 
     async def after_request(self, call: ModelCall) -> None:
-        """Called when a request has ended, well or not; not after a cancellation.
+        """Called when a request has ended, well or not; not after a cancellation, nor when it was refused.
 
         Args:
             call: The request, with its usage, and why it ended.
@@ -309,7 +309,7 @@ class Policy:
             commit: What is about to be committed.
 
         Returns:
-            What to commit instead, which is validated; None to let it happen.
+            What to commit instead, which is validated; None to let it happen. Anything else fails the step.
 
         Raises:
             StepRejectedError: Nothing is committed: the model is told why where it can answer again, and else

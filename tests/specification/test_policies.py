@@ -258,7 +258,9 @@ async def test_what_cannot_be_changed_in_a_commit_fails_the_step(changes: dict[s
     [
         ("before_commit", False),
         ("before_commit", nh.Reject(reason="no")),
+        ("before_commit", nh.StepCommit(step_id="", outcome=nh.PassStepOutcome(), bindings=None)),  # type: ignore[arg-type]
         ("before_tool_call", None),
+        ("before_tool_call", nh.ToolCall(id="call_0", name="nh_assign", arguments={})),  # type: ignore[arg-type]
         ("after_tool_call", None),
         ("after_tool_call", nh.ToolResult(call_id="call_0", name="nh_assign", content="text")),  # type: ignore[arg-type]
         ("before_request", None),

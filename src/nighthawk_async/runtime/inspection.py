@@ -4,7 +4,7 @@ A rejection goes back to the model while its executor lets it answer again; then
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import partial
 
@@ -144,6 +144,7 @@ class _OwnReview(DecidedOnce):
         if answer is None:
             return result
         check_answer(answer, StepCommit, method)
+        check_answer(answer.bindings, Mapping, method)
         return self._changed(commit, answer, result)
 
     def _changed(self, commit: StepCommit, answer: StepCommit, result: StepResult) -> StepResult:

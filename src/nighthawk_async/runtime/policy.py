@@ -352,7 +352,9 @@ class Policy:
             is_counted: Whether the model made it as a call; a value of an answer is set without one.
         """
         passed = await self.before_tool_call(call)
-        check_answer(passed, ToolCall, f"{type(self).__qualname__}.before_tool_call")
+        method = f"{type(self).__qualname__}.before_tool_call"
+        check_answer(passed, ToolCall, method)
+        check_answer(passed.arguments, str, method)
         return passed
 
     def around_attempts(self, step_id: str, carry_out: CarryOutAttempt) -> Awaitable[StepResult]:

@@ -45,7 +45,8 @@ class PartialValues:
         values: The values by the names of the write bindings; the return value is called `return`.
         attempt: Which answer of the model they are from, beginning with 1. When an answer was refused, the
             values of the next one take the place of these.
-        is_final: Whether they are what the step commits. Nothing comes after them. A failed step has none.
+        is_final: Whether they are what the step is about to commit. Nothing comes after them. A step that
+            failed before has none.
     """
 
     execution_ref: ExecutionRef

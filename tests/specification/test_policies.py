@@ -523,7 +523,7 @@ class Impatient(nh.Policy):
     ("policy", "message"),
     [
         (Twice(), r"`proceed` once"),
-        (Forgetful(), r"Forgetful\.around_step must return what `proceed\(\)` gave, not 5"),
+        (Forgetful(), r"^Forgetful\.around_step must return what `proceed\(\)` gave, not 5"),
         (Idle(), r"Idle\.around_step must return what `proceed\(\)` gave, not None"),
         (Swallowing(), r"Swallowing\.around_step must return"),
         (Impatient(), r"Impatient\.around_step must return"),
@@ -536,7 +536,9 @@ async def test_what_does_not_proceed_once_and_return_that_fails_the_step_and_hoo
     hooks = nh.Hooks()
     hooks.on(nhh.StepFinished, lambda event: ends.append(type(event.error).__name__))
     ended = model_response(setting("1"), DONE) if type(policy) is not Swallowing else model_response()
-    _, run = running(*[ended] * 9, policies=policy, hooks=[hooks] if with_hooks else [])
+    _, run = running(
+        *[ended] * 9, policies=policy, hooks=[hooks] if with_hooks else [], budget=nh.budget(turns=9)
+    )
     async with run:
         with pytest.raises(nh.HookError, match=message):
             await act()

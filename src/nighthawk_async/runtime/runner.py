@@ -32,7 +32,7 @@ from .inspection import make_inspector
 from .nesting import begins_stretch, current_depth, in_own_task, too_deep
 from .partial_delivery import delivery_of
 from .policies import Policies
-from .policy import Policy
+from .policy import Policy, Position
 from .prepare import NaturalSite, prepare_step, step_id_of
 from .step import Step, Verify
 from .step_actor import StepActor
@@ -316,15 +316,16 @@ class _Proceed:
 
 async def _carry_out_around(around: Sequence[Policy], proceed: _Proceed) -> _StepEnd:
     """Carry a step out within the policies around it, which must not change how it ends."""
-    work: Callable[[], Awaitable[_StepEnd | None]] = proceed
+    work: Callable[[], Awaitable[_StepEnd]] = proceed
     for policy in reversed(around):
         work = partial(policy.around_step, work)
     try:
         end = await work()
     finally:
         proceed.may_begin = False
-    if end is None or end is not proceed.end:
-        names = ", ".join(f"{type(each).__qualname__}.around_step" for each in around)
+    if proceed.end is None or end is not proceed.end:
+        own = [each for each in around if each.position is Position.OWN]
+        names = ", ".join(f"{type(each).__qualname__}.around_step" for each in own)
         what = f"{names} must return what `proceed()` gave"
         raise HookError(f"{what}, not {end!r}", hook=names).without_content(what)
     return end

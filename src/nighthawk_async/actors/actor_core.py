@@ -5,10 +5,8 @@ may give it another after a crash. What waits in the mailbox is kept in between;
 life ends is lost, and its asker is told.
 """
 
-import math
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -16,87 +14,62 @@ import anyio
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from .actor_life import ActorFigures, ActorInstance, ActorLife, ActorMessage, Ask
-from .errors import ActorDeadlockError, ActorEndedError
+from .errors import ActorEndedError
 from .mailbox import Mailbox
 from .message_queue import QueueStatistics
 from .nodes import LivesNode
 from .queue_state import SendWait, wait_for_first
+from .wait_graph import Waiter, begin_wait, leave_context
 
 
-class WaitingActor:
-    """An actor, as far as it waits for others.
+class _ActorWaiter(Waiter):
+    """An actor, as far as it waits for others, and others wait for what it can do after its present handler.
 
     Args:
         name: What the actor is called.
     """
 
-    __slots__ = ("_deadline", "_name", "_task", "_wait")
+    __slots__ = ("_name",)
+
+    kind = "actors"
+    has_tasks = False
+    checks_limited = True
 
     def __init__(self, name: str) -> None:
+        super().__init__()
         self._name = name
-        self._task: anyio.TaskInfo | None = None
-        self._deadline = math.inf
-        self._wait: _Wait | None = None
+
+    @property
+    def label(self) -> str:
+        """The name of the actor."""
+        return self._name
 
     @contextmanager
     def owned(self) -> Generator[None, None, None]:
         """The current task owns the actor."""
-        self._task = anyio.get_current_task()
-        self._deadline = anyio.current_effective_deadline()
-        token = _current.set(self)
+        token = self.enter()
         try:
             yield
         finally:
-            _current.reset(token)
-            self._task = None
+            leave_context(token)
+            self.leave()
 
     @contextmanager
     def awaited(self, is_over: Callable[[], bool]) -> Generator[None, None, None]:
         """The caller waits for what the actor can do only when its handler has returned.
 
         Args:
-            is_over: Whether what is waited for has come, although the caller may not have run since. It
-                changes nothing: others ask it, at any time.
+            is_over: Whether what is waited for has come; see `Wait`.
 
         Raises:
             ActorDeadlockError: It would wait for ever.
         """
-        asker = _current.get()
-        if asker is None or asker._task != anyio.get_current_task():
-            yield
-            return
-        asker._check_circle(self)
-        if anyio.current_effective_deadline() >= asker._deadline:
-            asker._wait = _Wait(self, is_over)
+        wait = begin_wait(self, is_over=is_over)
         try:
             yield
         finally:
-            asker._wait = None
-
-    def _check_circle(self, awaited: "WaitingActor") -> None:
-        names = [self._name]
-        actor: WaitingActor | None = awaited
-        while actor is not None:
-            names.append(actor._name)
-            if actor is self:
-                raise ActorDeadlockError(f"actors would wait for each other for ever: {' -> '.join(names)}")
-            actor = actor._find_awaited()
-
-    def _find_awaited(self) -> "WaitingActor | None":
-        """The actor without which it cannot go on; None when it can, or will in its next turn."""
-        wait, task = self._wait, self._task
-        if wait is None or task is None or wait.is_over() or task.has_pending_cancellation():
-            return None
-        return wait.actor
-
-
-@dataclass(slots=True)
-class _Wait:
-    actor: WaitingActor
-    is_over: Callable[[], bool]
-
-
-_current: ContextVar[WaitingActor | None] = ContextVar("nighthawk_async_actor", default=None)
+            if wait is not None:
+                wait.end()
 
 
 ActorStatus: TypeAlias = Literal["waiting", "running", "ended"]
@@ -144,7 +117,7 @@ class ActorCore:
         self._is_living = False
         self._has_ended = anyio.Event()
         self._cause: Exception | None = None
-        self._waits = WaitingActor(name)
+        self._waits = _ActorWaiter(name)
         self._told = LivesNode("actor", name, self.stop_now)
         self.when_closed: Callable[[], object] | None = None  # told when it is closed between two lives
 

@@ -75,7 +75,7 @@ class UpdateConflictError(ActorError):
 
 
 class ActorDeadlockError(ActorError):
-    """A handler would wait for its own actor, directly or through actors that wait for each other.
+    """A handler would wait for its own actor, directly or through actors and jobs that wait for each other.
 
     For a reply, for room in a mailbox, or for the end of an actor. Who waits under its own timeout will go
     on, so nobody who waits for it is told; it is told itself, at once, when its wait is in vain.

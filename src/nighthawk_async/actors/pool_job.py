@@ -10,19 +10,19 @@ never seen from outside: the submitter has no handle yet.
 """
 
 import logging
-import math
 from collections.abc import Awaitable, Callable, Generator, Hashable
 from contextvars import Context
 from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast
 
 import anyio
+from anyio import TaskInfo
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..observation import NodeWriter
-from .errors import JobCancelledError, JobRejectedError
+from .errors import JobCancelledError, JobRejectedError, PoolDeadlockError
 from .nodes import end_job
-from .pool_waits import Admission, PoolWait, PoolWaits
+from .wait_graph import Wait, Waiter, begin_wait, task_parents, waiters
 
 _logger = logging.getLogger("nighthawk")
 
@@ -32,18 +32,73 @@ JobStatus: TypeAlias = Literal["queued", "running", "completed", "failed", "reje
 """`running`: it has a worker. `rejected`: it was dropped because the pool was full; its body never ran."""
 
 
+class Admission:
+    """Those who wait for a place for one job."""
+
+    __slots__ = ("_event", "_inside", "_tasks", "_waits", "is_refused")
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+        self._tasks: list[TaskInfo] = []
+        self._waits: list[Wait] = []
+        self._inside = 0
+        self.is_refused = False
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether nobody waits any more."""
+        return not self._tasks
+
+    @property
+    def is_from_inside(self) -> bool:
+        """Whether a job of the pool waits."""
+        return bool(self._inside)
+
+    def is_wanted(self) -> bool:
+        """Whether somebody waits whose cancellation is not under way."""
+        return any(not task.has_pending_cancellation() for task in self._tasks)
+
+    async def wait(self, wait: Wait | None, *, is_inside: bool) -> None:
+        """Wait until it is decided.
+
+        Args:
+            wait: The registered wait of the caller; None when nothing is held by it.
+            is_inside: Whether the caller is a job of the pool.
+        """
+        task = anyio.get_current_task()
+        self._tasks.append(task)
+        self._inside += is_inside
+        if wait is not None:
+            self._waits.append(wait)
+        try:
+            await self._event.wait()
+        finally:
+            self._tasks.remove(task)
+            self._inside -= is_inside
+            if wait is not None:
+                wait.end()
+                self._waits.remove(wait)
+
+    def decide(self, *, refused: bool) -> None:
+        """Wake those who wait: the pool has taken the job, or refuses it."""
+        self.is_refused = refused
+        for wait in self._waits:
+            wait.end()
+        self._event.set()
+
+
 class JobOwner(Protocol):
     """The pool as its jobs see it: its name, and the jobs that wait for it."""
 
     pool: str
-    waits: PoolWaits
+    waits: "PoolWaits"
 
     def cancel_job(self, job: "Job[Any]", reason: str | None) -> bool:
         """Cancel a job of the pool."""
         ...
 
 
-class Job(Generic[Result]):
+class Job(Waiter, Generic[Result]):
     """The state of one job. Not for several threads.
 
     Args:
@@ -67,7 +122,6 @@ class Job(Generic[Result]):
         "admission",
         "args",
         "context",
-        "deadline",
         "error",
         "function",
         "has_begun",
@@ -81,8 +135,11 @@ class Job(Generic[Result]):
         "phase",
         "priority",
         "scope",
-        "task_id",
     )
+
+    kind = "jobs"
+    has_tasks = True
+    checks_limited = False
 
     def __init__(
         self,
@@ -95,6 +152,7 @@ class Job(Generic[Result]):
         priority: int,
         idempotency_key: Hashable,
     ) -> None:
+        super().__init__()
         self.owner = owner
         self.function: Callable[..., Awaitable[Result]] | None = function
         self.args = args
@@ -110,8 +168,6 @@ class Job(Generic[Result]):
         self.is_asked_to_end = False
         self.is_handed_out = False  # whether somebody has got the handle
         self.scope: anyio.CancelScope | None = None
-        self.task_id: int | None = None
-        self.deadline = math.inf
         self.error: BaseException | None = None
         self._traceback: TracebackType | None = None
         self._result: Result | None = None
@@ -119,7 +175,7 @@ class Job(Generic[Result]):
         self._is_claimed = False
         self._is_abandoned = False
         self._ended: anyio.Event | None = None
-        self._waits: list[PoolWait] | None = None
+        self._waits: list[Wait] | None = None
 
     @property
     def id(self) -> str:
@@ -127,9 +183,9 @@ class Job(Generic[Result]):
         return f"{self.owner.pool}[{self.index}]"
 
     @property
-    def waits_of_pool(self) -> PoolWaits:
-        """The jobs that wait for the pool."""
-        return self.owner.waits
+    def label(self) -> str:
+        """The id of the job."""
+        return self.id
 
     @property
     def is_ended(self) -> bool:
@@ -156,8 +212,7 @@ class Job(Generic[Result]):
         self.has_begun = True
         if self.node is not None:
             self.node.change_state("running")
-        self.task_id = anyio.get_current_task().id
-        self.deadline = anyio.current_effective_deadline()
+        self.enter()  # for good: its context is its own
         assert self.function is not None, "a job begins once"
         return self.function, self.args
 
@@ -252,6 +307,65 @@ class Job(Generic[Result]):
 
 
 Result_co = TypeVar("Result_co", covariant=True)
+
+
+class PoolWaits:
+    """The waits of the jobs of one pool for that pool.
+
+    A job that awaits another one, or submits to its pool and is blocked, holds a worker while it waits. When
+    every worker is held so, none of them is ever free again.
+
+    Args:
+        max_concurrent: How many jobs run at most.
+    """
+
+    def __init__(self, max_concurrent: int) -> None:
+        self._max_concurrent = max_concurrent
+        self._waits: dict[Job[Any], list[Wait]] = {}
+
+    def find_worker(self) -> "Job[Any] | None":
+        """The running job of this pool in which the caller runs; None when it runs in none."""
+        for waiter in waiters():
+            if isinstance(waiter, Job):
+                job = cast("Job[Any]", waiter)
+                return job if job.owner.waits is self and job.phase == "running" else None
+        return None
+
+    def begin(self, target: "Job[Any]") -> Wait | None:
+        """Register that the caller waits for the pool; None when nothing is held by that.
+
+        Args:
+            target: The job that is waited for, or for which there is no place yet.
+
+        Raises:
+            PoolDeadlockError: The wait closes a circle, or every worker waits for the pool now.
+        """
+        wait = begin_wait(target, error_type=PoolDeadlockError)
+        worker = self.find_worker()
+        if wait is None or worker is None or worker.is_limited():
+            return wait
+        wait.hold(self._waits.setdefault(worker, []))
+        if self._is_stuck():
+            wait.end()
+            raise PoolDeadlockError(
+                f"job {worker.id} waits for its own pool, as do all {self._max_concurrent} that run: "
+                "none of them would ever end"
+            )
+        return wait
+
+    def forget(self, worker: "Job[Any]") -> None:
+        """A job has ended. What its tasks wait for, if some live on, holds no worker."""
+        self._waits.pop(worker, None)
+        worker.leave()
+
+    def _is_stuck(self) -> bool:
+        if len(self._waits) < self._max_concurrent or not self._all_held(Wait.may_hold):
+            return False
+        parents = task_parents()
+        return self._all_held(lambda wait, job: wait.holds(job, parents))
+
+    def _all_held(self, counts: "Callable[[Wait, Job[Any]], bool]") -> bool:
+        return all(any(counts(wait, job) for wait in waits) for job, waits in self._waits.items())
 
 
 class JobHandle(Generic[Result_co]):

@@ -20,9 +20,8 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..observation import NodeWriter, using_node_writer
 from .errors import PoolClosedError, PoolFullError
 from .nodes import begin_job
-from .pool_job import Job, JobHandle
+from .pool_job import Admission, Job, JobHandle, PoolWaits
 from .pool_queue import PoolQueue
-from .pool_waits import Admission, PoolWaits, current_worker
 from .task_group import is_cancelled
 
 REMEMBERED_JOBS = 1_024
@@ -102,7 +101,6 @@ async def _run(job: Job[Any]) -> None:
     if job.is_asked_to_end:
         return
     await checkpoint_if_cancelled()  # what is around the pool may be cancelled before the job begins
-    current_worker.set(job)
     function, args = job.begin()
     with nullcontext() if job.node is None else using_node_writer(job.node):
         job.complete(await _call(function, args))
@@ -222,7 +220,8 @@ class PoolJobs:
         admission = job.admission
         assert admission is not None, "a blocked job has an admission"
         try:
-            await admission.wait(self.waits.begin(job))
+            is_inside = self.waits.find_worker() is not None
+            await admission.wait(self.waits.begin(job), is_inside=is_inside)
         except BaseException:
             if admission.is_given_up:
                 self._take_back(job)

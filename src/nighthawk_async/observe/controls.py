@@ -9,9 +9,8 @@ from collections.abc import Callable
 
 from ..errors import NighthawkError
 from ..observation import NodeControl, NodeState
-from ..parallel.clocks import find_running_loop
 from ..parallel.errors import ParallelError
-from ..runtime.loop_event import call_soon, is_running_here
+from ..parallel.event_loop import EventLoop, is_loop_thread
 from .errors import NotControllableError
 from .views import ControlName
 
@@ -38,8 +37,7 @@ class HeldControl:
 
     def __init__(self, control: NodeControl) -> None:
         self._control = control
-        running = find_running_loop()
-        self._loop = None if running is None else running.native_token
+        self._loop = EventLoop() if is_loop_thread() else None
         self._offered: frozenset[ControlName] = frozenset(
             name for name, method in _METHODS.items() if hasattr(type(control), method)
         )
@@ -58,14 +56,14 @@ class HeldControl:
         if name not in self._offered:
             raise NotControllableError(node_id, f"it cannot be asked to {name}")
         method: Callable[..., object] = getattr(self._control, _METHODS[name])
-        if self._loop is None or is_running_here(self._loop):
+        if self._loop is None or self._loop.is_here:
             try:
                 method(*arguments)
             except (NighthawkError, ParallelError) as error:
                 raise NotControllableError(node_id, f"it refuses to {name}: {error}") from error
             return
         try:
-            call_soon(self._loop, lambda: _call_guarded(node_id, name, method, arguments))
+            self._loop.call_soon(lambda: _call_guarded(node_id, name, method, arguments))
         except RuntimeError:
             raise NotControllableError(node_id, "its event loop has ended") from None
 

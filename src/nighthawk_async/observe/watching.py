@@ -10,7 +10,7 @@ import anyio
 from anyio.lowlevel import checkpoint
 
 from ..actors.argument_checks import check_seconds
-from ..runtime.loop_event import LoopEvent
+from ..parallel.event_loop import LoopEvent
 from .errors import NodeNotFoundError, ObserveError
 from .node import Node
 from .shared_tree import SharedTree

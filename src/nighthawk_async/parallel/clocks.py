@@ -1,4 +1,4 @@
-"""The event loop that the present thread runs or works for, its clock, and a stopwatch for any thread."""
+"""The clock of the event loop that the present thread runs or works for, and a stopwatch for any thread."""
 
 import threading
 import time
@@ -6,6 +6,8 @@ import time
 import anyio
 from anyio import NoEventLoopError, from_thread
 from anyio.lowlevel import EventLoopToken, RunVar, current_token
+
+from .event_loop import find_running_loop, is_loop_thread
 
 
 class Clock:
@@ -43,32 +45,6 @@ class Clock:
         if self.is_of_loop_thread and _find_loop() not in (None, self._loop):
             raise RuntimeError("a deadline of one event loop cannot be read in a thread of another")
         return from_thread.run_sync(anyio.current_time, token=self._loop)
-
-
-def find_running_loop() -> EventLoopToken | None:
-    """The event loop that runs on the present thread; None when none does."""
-    try:
-        return current_token()
-    except RuntimeError:  # NoEventLoopError, or what AnyIO raises in a thread with the context of a loop's
-        return None
-
-
-def is_loop_thread() -> bool:
-    """Whether an event loop runs on the present thread."""
-    return find_running_loop() is not None
-
-
-def is_worker_thread() -> bool:
-    """Whether the present thread works for an event loop in another thread, which waits for it.
-
-    Raises:
-        BaseException: The cancellation of whoever waits for it.
-    """
-    try:
-        from_thread.check_cancelled()
-    except NoEventLoopError:
-        return False
-    return True
 
 
 def _find_loop() -> EventLoopToken | None:

@@ -20,10 +20,10 @@ from anyio.lowlevel import checkpoint_if_cancelled
 
 from ..models.pacing_lane import Demand, LimitCounts, PacingLimits, Start
 from ..parallel import raise_if_cancel_requested
-from ..parallel.clocks import is_loop_thread, is_worker_thread, shared_time
+from ..parallel.clocks import shared_time
+from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread
 from ..parallel.task_current import asked_to_end
 from ..runtime.environment import find_environment, get_environment, using_environment
-from ..runtime.loop_event import LoopEvent
 from ..runtime.tracing import add_span_event
 from ..runtime.usage_meter import UsageMeter
 from .errors import InvalidPolicyError

@@ -15,10 +15,9 @@ from anyio.from_thread import start_blocking_portal
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..parallel import raise_if_cancel_requested, under_thread_deadlines
-from ..parallel.clocks import is_loop_thread, is_worker_thread
 from ..parallel.deadlines import find_deadline_error
+from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread
 from ..parallel.task_current import asked_to_end
-from ..runtime.loop_event import LoopEvent
 
 _SECONDS_TO_CANCEL = 1.0
 """For how long a loop may take to cancel what is out of time: it needs no more than its next step or two."""

@@ -8,11 +8,10 @@ everybody else once its place is free.
 """
 
 import threading
-from collections import OrderedDict
 from typing import cast
 
 from ..errors import NighthawkError
-from .loop_event import LoopEvent
+from ..parallel.waiting_line import WaitingLine, wake
 
 
 def checked_max_concurrent_steps(value: object) -> int | None:
@@ -46,8 +45,8 @@ class StepAdmission:
 
     def __init__(self, max_concurrent_steps: int) -> None:
         self._free = max_concurrent_steps
-        self._waiting: OrderedDict[LoopEvent, None] = OrderedDict()
         self._lock = threading.Lock()  # the event loops of portal threads share the run
+        self._line = WaitingLine[Place](self._lock)
 
     async def enter(self, around: Place | None = None) -> Place:
         """Take a place for a step, waiting until one is free.
@@ -56,55 +55,23 @@ class StepAdmission:
             around: The place of the step around this one, which is joined while a step is in flight at it;
                 None for none.
         """
-        if around is not None and self._join(around):
-            return around
-        waiter = self._ask()
-        if waiter is not None:
-            await self._wait(waiter)
-        return Place()
+        with self._lock:
+            if around is not None and around.steps:  # otherwise it has another owner by now, or none
+                around.steps += 1
+                return around
+            waiter = self._line.join(self._take)
+        return waiter.grant or await self._line.wait(waiter, self.leave)
 
     def leave(self, place: Place) -> None:
         """A step at a place has ended; the last one lets the next step in."""
         with self._lock:
             place.steps -= 1
-            is_free = not place.steps
-        if is_free:
-            self._pass_on()
+            self._free += not place.steps
+            served = self._line.move()
+        wake(served)
 
-    def _join(self, place: Place) -> bool:
-        with self._lock:
-            if not place.steps:  # it has another owner by now, or none
-                return False
-            place.steps += 1
-            return True
-
-    def _ask(self) -> LoopEvent | None:
-        with self._lock:
-            if self._free:  # then nobody waits
-                self._free -= 1
-                return None
-            waiter = LoopEvent()
-            self._waiting[waiter] = None
-            return waiter
-
-    async def _wait(self, waiter: LoopEvent) -> None:
-        try:
-            await waiter.wait()
-        except BaseException:  # cancelled
-            self._give_up(waiter)
-            raise
-
-    def _give_up(self, waiter: LoopEvent) -> None:
-        with self._lock:
-            was_waiting = waiter in self._waiting
-            self._waiting.pop(waiter, None)
-        if not was_waiting:  # it was admitted at the same moment: the next one gets its place
-            self._pass_on()
-
-    def _pass_on(self) -> None:
-        with self._lock:
-            waiter = self._waiting.popitem(last=False)[0] if self._waiting else None
-            if waiter is None:
-                self._free += 1
-        if waiter is not None:
-            waiter.set()
+    def _take(self) -> Place | None:
+        if not self._free:
+            return None
+        self._free -= 1
+        return Place()

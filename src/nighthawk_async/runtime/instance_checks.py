@@ -8,9 +8,9 @@ a value of another type than it should: then the copy, with that value converted
 
 import copy
 import dataclasses
+import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
-from contextvars import ContextVar
 from functools import lru_cache
 from operator import is_
 from typing import Any, TypeAlias, cast
@@ -58,7 +58,13 @@ class _Progress:
                 raise ValueError(f"a field of {check.name} has another type than it should, too deep inside")
 
 
-_in_progress: ContextVar[_Progress | None] = ContextVar("nighthawk_async_checked_instances", default=None)
+class _InProgress(threading.local):
+    """The validation in progress on this thread: it waits for nothing."""
+
+    progress: _Progress | None = None
+
+
+_IN_PROGRESS = _InProgress()
 
 
 def compiled(annotation: object) -> "Validator":
@@ -112,13 +118,12 @@ class Validator:
             pydantic.ValidationError: It does not match.
             Exception: A validator of the user's raised something else.
         """
-        progress = _Progress()
-        token = _in_progress.set(progress)
+        around, _IN_PROGRESS.progress = _IN_PROGRESS.progress, (progress := _Progress())
         try:
             result = self.validate_python(value)
             progress.finish()
         finally:
-            _in_progress.reset(token)
+            _IN_PROGRESS.progress = around
         return kept(value, result)
 
 
@@ -216,7 +221,7 @@ class _InstanceCheck:
     def __call__(self, value: object, handler: Validate) -> object:
         if not issubclass(type(value), self._class):
             return handler(value)
-        progress = _in_progress.get()
+        progress = _IN_PROGRESS.progress
         if progress is None:  # a validator of the user's keeps a handler for later
             progress = _Progress()
         results, key = progress.results, (id(self), id(value))

@@ -19,10 +19,10 @@ from anyio.lowlevel import checkpoint
 
 from ..actors import BareTaskGroup
 from ..errors import NighthawkError
+from ..parallel.event_loop import LoopEvent
 from ..types.execution import RETURN_NAME, PartialSink, PartialValues
 from .conclude import StepResult
 from .environment import Environment, get_environment, using_environment
-from .loop_event import LoopEvent
 from .policies import notify_all
 from .policy import Listener
 from .step import Step

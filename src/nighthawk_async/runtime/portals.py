@@ -13,7 +13,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from anyio.lowlevel import EventLoopToken, current_token
 
 from ..errors import NestedStepLimitError, NighthawkError
-from ..parallel.clocks import is_loop_thread
+from ..parallel.event_loop import is_loop_thread
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")

@@ -17,9 +17,9 @@ from pydantic.errors import PydanticInvalidForJsonSchema
 from ...errors import NoHumanError, ToolValidationError
 from ...observation import find_node_writer
 from ...observe.tree import TaskTree, find_node_id, find_tree
+from ...parallel.event_loop import LoopEvent
 from ...policies.people.errors import AnswerRefusedError
 from ...policies.people.request import ApprovalRequest, Question, typed_answer
-from ...runtime.loop_event import LoopEvent
 from ...runtime.validation import type_adapter, type_name
 from ...types.json import JsonableValue
 from .request import RefusalError, bad_request, not_allowed, not_now, not_valid

@@ -14,7 +14,7 @@ from ...actors import BareTaskGroup
 from ...observe.tree import TaskTree
 from ...observe.views import NodeView, TranscriptPart, view_as_json
 from ...observe.watching import Watch
-from ...runtime.loop_event import LoopEvent
+from ...parallel.event_loop import LoopEvent
 from ...types.json import JsonableValue
 from ..event_stream_encoding import HEARTBEAT, StreamEvent, encode_event, transcript_events
 from ..protocol import Message, Receive, Send

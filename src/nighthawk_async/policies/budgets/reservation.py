@@ -1,81 +1,14 @@
 """Changes of several accounts at once: all or nothing. No I/O."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import partial
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
-
-from anyio.lowlevel import checkpoint_if_cancelled
+from typing import NamedTuple, TypeAlias
 
 from ...errors import BudgetExceededError
-from ...runtime.loop_event import LoopEvent
+from ...parallel.waiting_line import WaitingLine, wake
 from ...types.usage import Usage
 from .account import ACCOUNTS_LOCK, Amounts, BudgetAccount, Payer
 from .terms import Amount, Resource
-
-Answer = TypeVar("Answer")
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Waiter(Generic[Answer]):
-    """One that waits. Made on its event loop.
-
-    Args:
-        accounts: The accounts that it needs room in.
-        decide_locked: Gives the answer; None while there is none. Called with the lock of the accounts held.
-
-    Attributes:
-        answer: The answer, once there is one.
-    """
-
-    accounts: Sequence[BudgetAccount]
-    decide_locked: Callable[[], Answer | None]
-    answer: Answer | None = None
-    _answered: LoopEvent = field(default_factory=LoopEvent)
-
-    async def wait(self) -> None:
-        """Wait for the answer."""
-        await self._answered.wait()
-
-    def wake(self) -> None:
-        """Tell it that it has an answer. To be called without the lock."""
-        self._answered.set()
-
-
-class WaitingLine(Generic[Answer]):
-    """Those that wait, in the order in which they came. Every method is called with the lock held."""
-
-    __slots__ = ("_awaited", "_waiters")
-
-    def __init__(self) -> None:
-        self._waiters: list[Waiter[Answer]] = []
-        self._awaited: set[BudgetAccount] = set()  # the accounts that they need room in
-
-    def join(self, waiter: Waiter[Answer]) -> None:
-        """Take somebody in, unless there is an answer at once. Nobody overtakes at the same accounts."""
-        if self._awaited.isdisjoint(waiter.accounts):
-            waiter.answer = waiter.decide_locked()
-        if waiter.answer is None:
-            self._waiters.append(waiter)
-            self._awaited.update(waiter.accounts)
-
-    def leave(self, waiter: Waiter[Answer]) -> None:
-        """Let somebody go who has waited enough."""
-        if waiter in self._waiters:
-            self._waiters.remove(waiter)
-            self._awaited = {account for other in self._waiters for account in other.accounts}
-
-    def move(self) -> list[Waiter[Answer]]:
-        """Give answers where there are any by now.
-
-        Returns:
-            Those that are to be woken.
-        """
-        waiters, self._waiters, self._awaited = self._waiters, [], set()
-        for waiter in waiters:
-            self.join(waiter)
-        return [waiter for waiter in waiters if waiter.answer is not None]
-
 
 _GROWTH = 4
 """The next request is taken to be larger than the present one by one part in so many: conversations grow."""
@@ -139,7 +72,7 @@ class Reservation:
             if has_room:
                 self._replace_locked([_sum(*both) for both in zip(kept, added, strict=True)])
             answered = _LINE.move()
-        _wake(answered)
+        wake(answered)
         if lasting is not None:
             raise lasting
         return has_room
@@ -168,14 +101,14 @@ class Reservation:
                 entry.account.spend_locked(amounts)
                 entry.account.meter.add(model_name, usage)
             answered = _LINE.move()
-        _wake(answered)
+        wake(answered)
 
     def cancel(self) -> None:
         """Return everything, because nothing is sent. To be done once, instead of `settle`."""
         with ACCOUNTS_LOCK:
             self._release_locked()
             answered = _LINE.move()
-        _wake(answered)
+        wake(answered)
 
     def _release_locked(self) -> None:
         if self._payer is not None:
@@ -185,7 +118,7 @@ class Reservation:
 
 
 _Answer: TypeAlias = Reservation | BudgetExceededError
-_LINE = WaitingLine[_Answer]()
+_LINE = WaitingLine[_Answer](ACCOUNTS_LOCK)
 
 
 def reserve(entries: Sequence[Entry], *, payers: Sequence[Payer] = ()) -> Reservation:
@@ -215,38 +148,21 @@ async def reserve_in_turn(entries: Sequence[Entry], *, payers: Sequence[Payer]) 
     Raises:
         BudgetExceededError: An account has no room for it. Nothing has changed.
     """
-    accounts = [entry.account for entry in entries]
-    waiter = Waiter[_Answer](accounts=accounts, decide_locked=partial(_decide_locked, entries, payers))
     with ACCOUNTS_LOCK:
         if any(payer.requests for payer in payers):
             return _reserve_locked(entries, payers)
-        _LINE.join(waiter)
-    try:
-        if waiter.answer is None:
-            await waiter.wait()
-            await checkpoint_if_cancelled()  # the end of the caller goes before the answer
-    except BaseException:
-        _give_up(waiter)
-        raise
-    assert waiter.answer is not None
-    if isinstance(waiter.answer, BudgetExceededError):
-        raise waiter.answer
-    return waiter.answer
+        accounts = [entry.account for entry in entries]
+        waiter = _LINE.join(partial(_decide_locked, entries, payers), needs=accounts)
+    answer = await _LINE.wait(waiter, _give_back)
+    if isinstance(answer, BudgetExceededError):
+        raise answer
+    return answer
 
 
-def _give_up(waiter: Waiter[_Answer]) -> None:
-    """Leave the line. An answer that was given in the meantime is given back."""
-    with ACCOUNTS_LOCK:
-        _LINE.leave(waiter)
-        answered = _LINE.move()
-    if isinstance(waiter.answer, Reservation):
-        waiter.answer.cancel()
-    _wake(answered)
-
-
-def _wake(waiters: Sequence[Waiter[_Answer]]) -> None:
-    for waiter in waiters:
-        waiter.wake()
+def _give_back(answer: _Answer) -> None:
+    """Return what came at the moment in which nobody waited for it any more."""
+    if isinstance(answer, Reservation):
+        answer.cancel()
 
 
 def charge(accounts: Sequence[BudgetAccount], resource: Resource, amount: Amount = 1) -> None:

@@ -15,14 +15,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, TypeVarTuple
+from typing import Literal, TypeAlias
 
 import anyio
-from anyio import from_thread
-from anyio.lowlevel import current_token
 
 from ...errors import NighthawkError
-from ...parallel.clocks import find_running_loop
+from ...parallel.event_loop import EventLoop, OtherLoopError
 from .errors import RequestClosedError, UnknownApproverError
 
 ApprovalStatus: TypeAlias = Literal["pending", "approved", "denied", "expired", "cancelled"]
@@ -117,47 +115,6 @@ class Votes:
             raise UnknownApproverError(f"{approver!r} is not among the approvers")
 
 
-Arguments = TypeVarTuple("Arguments")
-
-
-class HomeLoop:
-    """The event loop that is running where it is made.
-
-    Raises:
-        anyio.NoEventLoopError: No event loop is running.
-    """
-
-    __slots__ = ("_clock_offset", "_token")
-
-    def __init__(self) -> None:
-        self._token = current_token()
-        self._clock_offset = anyio.current_time() - time.monotonic()
-
-    def current_time(self) -> float:
-        """Return `anyio.current_time` of this event loop, in seconds. Thread-safe."""
-        if find_running_loop() == self._token:
-            return anyio.current_time()
-        return time.monotonic() + self._clock_offset
-
-    def call(self, function: Callable[[*Arguments], None], *args: *Arguments) -> None:
-        """Call a synchronous function on this event loop: at once there, and from a thread without a loop.
-
-        Raises:
-            anyio.RunFinishedError: The event loop has ended.
-            NighthawkError: Another event loop is running in the present thread.
-        """
-        here = find_running_loop()
-        if here == self._token:
-            function(*args)
-        elif here is None:
-            from_thread.run_sync(function, *args, token=self._token)
-        else:
-            raise NighthawkError(
-                "A request is answered on the event loop on which it was made, or from a thread without one; "
-                "go through `anyio.to_thread.run_sync`."
-            )
-
-
 class Ballot:
     """The answers to one request. Made on the event loop that waits for them.
 
@@ -167,12 +124,13 @@ class Ballot:
         expires: In how many seconds it ends; infinity for never.
     """
 
-    __slots__ = ("_changed", "_home", "expires_at", "votes")
+    __slots__ = ("_changed", "_clock_offset", "_loop", "expires_at", "votes")
 
     def __init__(self, *, quorum: int, approvers: frozenset[str] | None, expires: float) -> None:
         self.votes = Votes(quorum=quorum, approvers=approvers)
-        self._home = HomeLoop()
-        self.expires_at = self._home.current_time() + expires
+        self._loop = EventLoop()
+        self._clock_offset = anyio.current_time() - time.monotonic()
+        self.expires_at = anyio.current_time() + expires
         """When it ends, on the clock of `anyio.current_time`; infinity for never."""
         self._changed = anyio.Event()
 
@@ -184,7 +142,8 @@ class Ballot:
     @property
     def remaining_seconds(self) -> float:
         """Return the remaining seconds; infinity without a limit. Thread-safe."""
-        return max(0.0, self.expires_at - self._home.current_time())
+        now = anyio.current_time() if self._loop.is_here else time.monotonic() + self._clock_offset
+        return max(0.0, self.expires_at - now)
 
     def approve(self, approver: str) -> None:
         """Count an approval, from any thread.
@@ -219,9 +178,14 @@ class Ballot:
 
     def _take(self, count: Callable[..., None], *answer: str) -> None:
         try:
-            self._home.call(self._count, count, *answer)
+            self._loop.call(self._count, count, *answer)
         except anyio.RunFinishedError:
             raise RequestClosedError("the event loop of the request has ended") from None
+        except OtherLoopError:
+            raise NighthawkError(
+                "A request is answered on the event loop on which it was made, or from a thread without one; "
+                "go through `anyio.to_thread.run_sync`."
+            ) from None
 
     def _count(self, count: Callable[..., None], *answer: str) -> None:
         if self.remaining_seconds <= 0:  # who waits may not have noticed yet that the time is over

@@ -151,8 +151,8 @@ class StepContextLimits(BaseModel):
             room for.
         tool_result_max_tokens: Tokens of one tool result's preview; None for 8,000, or an eighth of the
             model's context where that is less.
-        visible_names: Which names the model is shown and its code can use: `all` of Python's, or only those
-            that are `named` by the block.
+        visible_names: The names that the model is shown and its code can use: `all` of Python's, or only
+            those that are `named` by the block.
         types_max_tokens: Tokens of the stubs of types; 0 for none.
     """
 
@@ -222,18 +222,18 @@ class StepExecutorConfiguration(BaseModel):
             model's name, then falls back to `o200k_base`.
         prompts: The prompt templates.
         context_limits: The limits of rendered context.
-        json_renderer_style: How previews show what they leave out.
+        json_renderer_style: The form in which previews show what they leave out.
         show_secrets: Whether models are shown values whose names say that they are secrets, `password` or
             `api_key` for example; `<hidden>` stands in their place otherwise.
         system_prompt_suffix_fragments: Texts appended to every system prompt.
         user_prompt_suffix_fragments: Texts appended to every user prompt.
-        outcome_transport: How outcomes travel; `auto` takes what suits the model.
+        outcome_transport: The transport of outcomes; `auto` takes the one that suits the model.
         provided_tools: The provided tools on offer to the model.
         max_turns: Model requests per step, corrective turns included.
         max_tool_calls: Tool calls per step.
         max_tool_argument_bytes: Bytes that the arguments of one tool call may have; a longer call is not
             carried out, and its model is told.
-        loop_guard: What happens when a model makes the same tool call again and again; None for nothing.
+        loop_guard: The reaction to a model that makes the same tool call again and again; None for none.
         max_corrective_turns: Times a model may answer with something malformed before the step fails.
         step_timeout_seconds: Seconds a step may take in all; None for no limit.
     """

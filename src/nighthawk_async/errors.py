@@ -150,7 +150,7 @@ class NighthawkError(PicklableError):
         """Give it the message for where no content may be shown, and return it.
 
         Args:
-            message: What happened, in the words of whoever raises it.
+            message: The failure, in the words of the code that raises it.
         """
         self._without_content = message
         return self
@@ -160,7 +160,7 @@ class NaturalParseError(NighthawkError):
     """A natural block could not be parsed.
 
     Args:
-        message: What is wrong and what to do about it.
+        message: The mistake and its remedy.
         filename: The source file of the block, when known.
         line: The line of the block in that file, counted from 1, when known.
     """
@@ -241,8 +241,8 @@ class VerificationError(ExecutionError):
     """A check refused every outcome that the model proposed.
 
     Args:
-        message: What happened, naming the step.
-        feedback: What the check said of the last one.
+        message: The failure, naming the step.
+        feedback: The answer of the check to the last one.
     """
 
     def __init__(self, message: str, *, feedback: str = "") -> None:
@@ -259,11 +259,11 @@ class BudgetExceededError(NighthawkError):
 
     Args:
         budget: The name of the budget.
-        resource: What it limits: `tokens`, `cost`, `steps`, `turns`, `tool_calls` or `seconds`.
-        limit: How much it allows; cost in US dollars.
-        spent: How much is spent.
-        reserved: How much is set aside for what is going on at the same time.
-        asked: How much more was asked for.
+        resource: The limited resource: `tokens`, `cost`, `steps`, `turns`, `tool_calls` or `seconds`.
+        limit: The amount that it allows; cost in US dollars.
+        spent: The amount spent.
+        reserved: The amount reserved for work in progress.
+        asked: The further amount that was asked for.
     """
 
     def __init__(
@@ -302,7 +302,7 @@ class StepAbortedError(NighthawkError):
 
     Args:
         reason: Why, in the words of whoever ended it.
-        step_id: Which block it was; None outside a step.
+        step_id: The block; None outside a step.
     """
 
     def __init__(self, reason: str, *, step_id: str | None = None) -> None:
@@ -316,7 +316,7 @@ class HookError(NighthawkError):
     """A hook raised, or answered with what its event does not allow. The cause is chained.
 
     Args:
-        message: What happened.
+        message: The failure.
         hook: The name of the hook.
     """
 
@@ -341,8 +341,8 @@ class ApprovalDeniedError(HumanError):
     """An approval was denied.
 
     Args:
-        action: What was to be approved.
-        approver: Who denied it; None when no person did.
+        action: The action that was to be approved.
+        approver: The person who denied it; None when no person did.
         reason: Why, when it was said.
     """
 
@@ -369,7 +369,7 @@ class ToolValidationError(NighthawkError):
 
     Attributes:
         annotation: The type; None where nobody says.
-        paths: Where in the value it fails, as far as that is known: fields, keys and positions.
+        paths: The places in the value that fail, as far as they are known: fields, keys and positions.
     """
 
     annotation: object = None
@@ -390,8 +390,8 @@ class ToolBoundaryError(NighthawkError):
 
     Args:
         kind: The category of the failure.
-        message: What failed.
-        guidance: What the model may do about it, when there is something.
+        message: The failure.
+        guidance: Advice for the model, when there is any.
     """
 
     def __init__(self, *, kind: ErrorKind, message: str, guidance: str | None = None) -> None:
@@ -405,11 +405,11 @@ class ModelError(NighthawkError):
     """A model request failed.
 
     Args:
-        message: What happened, naming the model or the endpoint.
+        message: The failure, naming the model or the endpoint.
         is_transient: Whether the same request may succeed later.
 
     Attributes:
-        retries: How often the request had been sent again before this error.
+        retries: The number of times that the request was sent again before this error.
     """
 
     def __init__(self, message: str, *, is_transient: bool = False) -> None:
@@ -451,10 +451,10 @@ class ModelStatusError(ModelError):
     """The endpoint answered with an HTTP error status.
 
     Args:
-        message: What happened, with an excerpt of the endpoint's own message.
+        message: The failure, with an excerpt of the endpoint's own message.
         status: The HTTP status code.
         is_transient: Whether the same request may succeed later.
-        retry_after_seconds: How long the endpoint asked to wait, in seconds, when it said so.
+        retry_after_seconds: The wait that the endpoint asked for, in seconds, when it did.
     """
 
     def __init__(

@@ -73,8 +73,8 @@ def natural_function(
     Args:
         function: The function, with at least one natural block, when the decorator is used without
             parentheses.
-        verify: What says whether a block of the function is done, as for `nighthawk_async.scope`: a function
-            of a `Proposal`, or several. The checks of the scopes around a call must agree as well.
+        verify: The checks of whether a block of the function is done, as for `nighthawk_async.scope`: a
+            function of a `Proposal`, or several. The checks of the scopes around a call must agree as well.
         on_partial: A function, `def` or `async def`, that is called with the `PartialValues` of each block
             while its model's answer streams, and at last with what the block is about to commit. Calls come
             one at a time; one that takes long is followed by one with the latest values. What it raises fails

@@ -81,13 +81,13 @@ class NodeWriter(Protocol):
         """Something begins below the node.
 
         Args:
-            kind: What it is.
-            name: What it is called.
-            state: Where it stands at first.
+            kind: The kind of the node.
+            name: The name of the node.
+            state: Its first state.
             source: The place in the program, `module:line`.
-            inputs: What it works with, by name.
-            attributes: What else is known of it, under the names that traces use.
-            control: How it can be influenced, on the present event loop. What it offers beyond cancelling is
+            inputs: Its inputs, by name.
+            attributes: Its further attributes, under the names that traces use.
+            control: The control of it, on the present event loop. What it offers beyond cancelling is
                 found by its methods: `steer(text)`, `suspend()`, `resume()`.
             speaks_above: Whether what is written to it belongs to the transcript of this node, of which it
                 shows its own part.
@@ -110,7 +110,7 @@ class NodeWriter(Protocol):
         """Continue its transcript: a text of the kind and key of the last part goes on with that part.
 
         Args:
-            kind: What is told.
+            kind: The kind of the part.
             text: More of it.
             key: The name and id of a tool call, for its parts.
         """
@@ -139,8 +139,8 @@ class NodeWriter(Protocol):
 
         Args:
             state: How: `completed`, `raised`, `failed` or `cancelled`.
-            outputs: What came of it, by name.
-            error: What ended it.
+            outputs: Its outputs, by name.
+            error: The error that ended it.
         """
         ...
 
@@ -196,13 +196,13 @@ class observed:  # noqa: N801  (a context manager that reads as a function at it
     `cancelled` by what is none, unless it was told to have ended otherwise before.
 
     Args:
-        kind: What it is.
-        name: What it is called.
-        state: Where it stands at first.
+        kind: The kind of the node.
+        name: The name of the node.
+        state: Its first state.
         source: The place in the program, `module:line`.
         inputs: Gives what it works with, by name; called when somebody watches.
         attributes: Gives what else is known of it; called when somebody watches.
-        control: How it can be influenced.
+        control: The control of it.
     """
 
     __slots__ = (

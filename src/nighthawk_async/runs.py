@@ -30,14 +30,14 @@ def run(
     permissions and budgets hold in it as well; of all others it has those that it is given.
 
     Args:
-        step_executor: What carries the steps out.
+        step_executor: The executor of the steps.
         run_id: The id of the run; None makes a new one.
         sync_backend: The AnyIO backend of the thread that carries out synchronous natural functions.
-        max_concurrent_steps: How many places for steps in flight there are; None for any number. Further
+        max_concurrent_steps: The number of places for steps in flight; None for any number. Further
             steps wait and are admitted in the order in which they came. A step that a step in flight brings
             about, in its tools or their tasks, joins its place: it never waits and does not count. The place
             is free when the last step at it has ended. A run inside a run counts its own steps.
-        max_depth: How many steps may be within each other, as when a block calls a natural function whose
+        max_depth: The greatest depth of steps within steps, as when a block calls a natural function whose
             block calls another: 1 for none within another. A further one raises `NestedStepLimitError`, which
             a calling model is told as the error of its call. In a run inside a run, the outer limit holds
             as well.

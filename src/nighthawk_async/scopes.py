@@ -97,7 +97,7 @@ def scope(
             mapping clears.
         step_executor_configuration: Another configuration for the executor.
         step_executor: Another executor.
-        max_depth: How many steps inside may be within each other; see `nighthawk_async.run`. Outer limits
+        max_depth: The greatest depth of steps within steps inside; see `nighthawk_async.run`. Outer limits
             hold as well, in both modes. None for no change.
         system_prompt_suffix_fragments: Texts appended to system prompts.
         user_prompt_suffix_fragments: Texts appended to user prompts.
@@ -153,7 +153,7 @@ def _inner_environment(
         scope_id: The id of the scope; None makes a new one.
         executor: The executor inside.
         policies: The policies inside.
-        max_depth: How many steps may be within each other; None for no change.
+        max_depth: The greatest depth of steps within steps; None for no change.
         system_prompt_suffix_fragments: Texts appended to system prompts; None for no change.
         user_prompt_suffix_fragments: Texts appended to user prompts; None for no change.
         implicit_references: Names and values for every block inside; None for no change.

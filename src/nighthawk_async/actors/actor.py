@@ -86,7 +86,7 @@ class ActorHandle(Generic[Actor_co]):
         has not taken it yet, it is never handled; when it has, it is handled to its end.
 
         Args:
-            function: What to call.
+            function: The function to call.
             *args: Its arguments after the actor.
             **kwargs: Its keyword arguments.
 
@@ -94,7 +94,7 @@ class ActorHandle(Generic[Actor_co]):
             ActorDeadlockError: The caller is a handler of this actor, or one for which this actor waits.
             ActorEndedError: The actor has ended, or ended before it took the message.
             ActorInterruptedError: The actor was stopped while it handled the message.
-            TypeError: What was given is no function.
+            TypeError: The given object is no function.
             Exception: Whatever the function raised. The actor has ended then, or is restarted by its
                 supervisor, unless its class says that the exception is an answer only.
         """
@@ -112,7 +112,7 @@ class ActorHandle(Generic[Actor_co]):
         Waits for room in the mailbox. A cancelled wait has sent nothing.
 
         Args:
-            function: What to call.
+            function: The function to call.
             *args: Its arguments after the actor.
             **kwargs: Its keyword arguments.
 
@@ -120,7 +120,7 @@ class ActorHandle(Generic[Actor_co]):
             ActorDeadlockError: There is no room, and the caller is a handler of this actor, or one for which
                 this actor waits.
             ActorEndedError: The actor has ended, or did while the caller waited for room.
-            TypeError: What was given is no function.
+            TypeError: The given object is no function.
         """
         await self._core.tell(ActorMessage(function, args, kwargs))
 
@@ -136,7 +136,7 @@ class ActorHandle(Generic[Actor_co]):
         Raises:
             ActorEndedError: The actor has ended.
             MailboxFullError: There is no room in the mailbox.
-            TypeError: What was given is no function.
+            TypeError: The given object is no function.
         """
         self._core.tell_nowait(ActorMessage(function, args, kwargs))
 
@@ -302,8 +302,8 @@ def open_actor(
 
     Args:
         make: Makes the instance: the class, or a function without arguments.
-        name: What to call it in errors; None for the name of the class.
-        capacity: How many messages may wait; None for no limit.
+        name: Its name in errors; None for the name of the class.
+        capacity: The greatest number of waiting messages; None for no limit.
 
     Returns:
         A context manager, for `async with`, that gives the handle.

@@ -26,7 +26,7 @@ class _ActorWaiter(Waiter):
     """An actor, as far as it waits for others, and others wait for what it can do after its present handler.
 
     Args:
-        name: What the actor is called.
+        name: The name of the actor.
     """
 
     __slots__ = ("_name",)
@@ -81,7 +81,7 @@ class ActorStatistics:
     """Figures of an actor at one moment.
 
     Args:
-        lives: How many instances there have been.
+        lives: The number of instances so far.
         handled: Messages whose handler returned.
         failed: Messages whose handler raised or was interrupted.
         abandoned: Messages never handled because their asker was cancelled before.
@@ -102,8 +102,8 @@ class ActorCore:
 
     Args:
         make: Makes an instance, one for each life.
-        name: What the actor is called.
-        capacity: How many messages may wait; None for no limit.
+        name: The name of the actor.
+        capacity: The greatest number of waiting messages; None for no limit.
     """
 
     def __init__(

@@ -184,7 +184,7 @@ class ActorInstance(Protocol):
 
     Args:
         answers: Exceptions of handlers that go to the asker only.
-        stopping_seconds: How many seconds `stopping` may take.
+        stopping_seconds: The longest time of `stopping`, in seconds.
     """
 
     answers: ClassVar[tuple[type[Exception], ...]]
@@ -214,9 +214,9 @@ class ActorLife:
     """One life. It ends when the mailbox is closed and empty, or when it is paused, crashes or is cancelled.
 
     Args:
-        name: What the actor is called.
+        name: The name of the actor.
         mailbox: Its messages; it outlives this life.
-        figures: Where to count.
+        figures: The figures to count in.
     """
 
     def __init__(self, name: str, mailbox: Mailbox[ActorMessage], figures: ActorFigures) -> None:

@@ -5,8 +5,8 @@ def check_whole_number(name: str, number: object, *, least: int, or_none: bool =
     """Refuse what is not a whole number, or is too small.
 
     Args:
-        name: What the number is, for the error: usually the name of the argument.
-        number: What was given.
+        name: The name of the number in the error: usually that of the argument.
+        number: The given number.
         least: The smallest number that is accepted.
         or_none: Whether None is accepted, too.
 
@@ -25,8 +25,8 @@ def check_seconds(name: str, seconds: object, *, or_none: bool = False) -> None:
     """Refuse what is not a number of seconds, or is negative. Infinity is accepted.
 
     Args:
-        name: What the number is, for the error: usually the name of the argument.
-        seconds: What was given.
+        name: The name of the number in the error: usually that of the argument.
+        seconds: The given number.
         or_none: Whether None is accepted, too.
 
     Raises:

@@ -34,9 +34,9 @@ class LockTimeoutError(ActorError, TimeoutError):
     """A lock was not there in time.
 
     Args:
-        kind: What kind of lock: `mutex`, `semaphore` or `gate`.
+        kind: The kind of lock: `mutex`, `semaphore` or `gate`.
         key: Its key.
-        seconds: How many seconds were waited for it.
+        seconds: The wait for it, in seconds.
     """
 
     def __init__(self, *, kind: str, key: str, seconds: float) -> None:
@@ -116,7 +116,7 @@ class JobCancelledError(PoolError):
     It is an ordinary error: who awaits the handle of a cancelled job is not cancelled for that.
 
     Args:
-        job_id: Which job.
+        job_id: The job.
         reason: Why; None when nobody said.
     """
 
@@ -130,8 +130,8 @@ class JobRejectedError(PoolError):
     """A job was dropped because the pool was full, and somebody awaits its handle. Its body never ran.
 
     Args:
-        job_id: Which job.
-        policy: What the pool does when it is full: `drop_oldest`, `drop_newest` or `ring_buffer`.
+        job_id: The job.
+        policy: The policy of the full pool: `drop_oldest`, `drop_newest` or `ring_buffer`.
         reason: Why it was this job.
     """
 
@@ -158,9 +158,9 @@ class PoolFullError(PoolError):
     """The pool has no place for the job, which was not submitted.
 
     Args:
-        pool: What the pool is called.
-        policy: What the pool does when it is full.
-        queued: How many jobs wait in its queue.
+        pool: The name of the pool.
+        policy: The policy of the full pool.
+        queued: The number of jobs in its queue.
     """
 
     def __init__(self, *, pool: str, policy: str, queued: int) -> None:
@@ -179,7 +179,7 @@ class RestartLimitError(SupervisorError):
 
     Args:
         child: The name of the child that ended last.
-        max_restarts: How many restarts of all children together are allowed.
+        max_restarts: The number of restarts that is allowed to all children together.
         window_seconds: Within how many seconds.
     """
 

@@ -48,8 +48,8 @@ def mutex(
     """A block that one task at a time runs.
 
     Args:
-        key: Which mutex: blocks with the same key exclude each other.
-        timeout: How many seconds to wait for it at most; None for as long as it takes.
+        key: The key of the mutex: blocks with the same key exclude each other.
+        timeout: The longest wait for it, in seconds; None for as long as it takes.
         scope: In the innermost extent of this kind around the caller the key means this mutex.
 
     Raises:
@@ -68,8 +68,8 @@ def acquire_mutex(
     """Acquire a mutex until its permit is released; None when the time is over.
 
     Args:
-        key: Which mutex.
-        timeout: How many seconds to wait for it at most; None for as long as it takes.
+        key: The key of the mutex.
+        timeout: The longest wait for it, in seconds; None for as long as it takes.
         scope: In the innermost extent of this kind around the caller the key means this mutex.
 
     Raises:
@@ -95,10 +95,11 @@ def semaphore(
     wait ends with its timeout or never.
 
     Args:
-        key: Which semaphore.
-        capacity: How many permits there are; the same wherever the key is used.
-        permits: How many the block needs. It waits for all of them, and nobody who came later goes before.
-        timeout: How many seconds to wait for them at most; None for as long as it takes.
+        key: The key of the semaphore.
+        capacity: The number of permits; the same wherever the key is used.
+        permits: The number that the block needs. It waits for all of them, and nobody who came later goes
+            before.
+        timeout: The longest wait for them, in seconds; None for as long as it takes.
         scope: In the innermost extent of this kind around the caller the key means this semaphore.
 
     Raises:
@@ -125,10 +126,10 @@ def acquire_semaphore(
     """Acquire permits of a semaphore until they are released; None when the time is over.
 
     Args:
-        key: Which semaphore.
-        capacity: How many permits there are; the same wherever the key is used.
-        permits: How many to acquire, all together.
-        timeout: How many seconds to wait for them at most; None for as long as it takes.
+        key: The key of the semaphore.
+        capacity: The number of permits; the same wherever the key is used.
+        permits: The number to acquire, all together.
+        timeout: The longest wait for them, in seconds; None for as long as it takes.
         scope: In the innermost extent of this kind around the caller the key means this semaphore.
 
     Raises:
@@ -152,9 +153,9 @@ def gate(
     ends with its timeout or never.
 
     Args:
-        key: Which gate.
-        limit: How many tasks it lets in; the same wherever the key is used.
-        timeout: How many seconds to wait for admission at most; None for as long as it takes.
+        key: The key of the gate.
+        limit: The number of tasks that it lets in; the same wherever the key is used.
+        timeout: The longest wait for admission, in seconds; None for as long as it takes.
         scope: In the innermost extent of this kind around the caller the key means this gate.
 
     Raises:
@@ -173,9 +174,9 @@ def acquire_gate(
     """Go through a gate until its permit is released; None when the time is over.
 
     Args:
-        key: Which gate.
-        limit: How many tasks it lets in; the same wherever the key is used.
-        timeout: How many seconds to wait for admission at most; None for as long as it takes.
+        key: The key of the gate.
+        limit: The number of tasks that it lets in; the same wherever the key is used.
+        timeout: The longest wait for admission, in seconds; None for as long as it takes.
         scope: In the innermost extent of this kind around the caller the key means this gate.
 
     Raises:
@@ -194,7 +195,7 @@ def lock_statistics(kind: LockKind | None = None, key: str | None = None) -> tup
     used last; the figures of earlier ones are gone.
 
     Args:
-        kind: What kind of locks; None for any.
+        kind: The kind of locks; None for any.
         key: The key of the locks; None for any.
 
     Returns:

@@ -31,10 +31,10 @@ class LockStatistics:
     """Figures of a lock at one moment. `acquired - released` permit objects have not been given back.
 
     Args:
-        kind: What kind of lock it is.
+        kind: The kind of lock.
         key: Its key.
         scope: The namespace it belongs to.
-        capacity: How many permits there are.
+        capacity: The number of permits.
         acquired: Requests that were granted.
         timeouts: Requests that were given up because their time was over.
         cancelled: Requests that were cancelled.
@@ -42,9 +42,9 @@ class LockStatistics:
         held: Permits that are not free.
         waiting: Requests that wait.
         greatest_waiting: The greatest number of requests that have waited at the same time.
-        total_wait_seconds: How long requests that have ended waited, those that got nothing included.
-        total_held_seconds: How long permits that were given back had been held; a request for several counts
-            once.
+        total_wait_seconds: The time that ended requests have waited, those that got nothing included.
+        total_held_seconds: The time for which permits were held that were given back; a request for several
+            counts once.
     """
 
     kind: LockKind
@@ -100,10 +100,10 @@ class NamedLock:
     """The state of one named lock.
 
     Args:
-        kind: What kind of lock it is.
+        kind: The kind of lock.
         key: Its key.
         scope: The namespace it belongs to.
-        capacity: How many permits there are.
+        capacity: The number of permits.
         on_idle: Called whenever nobody holds a permit and nobody waits any more.
     """
 
@@ -130,7 +130,7 @@ class NamedLock:
         """Ask for permits on behalf of the task that runs.
 
         Args:
-            permits: How many; at most the capacity.
+            permits: The number of permits; at most the capacity.
 
         Returns:
             The request: granted, or standing last in the queue.
@@ -230,7 +230,7 @@ class Permit:
     may be handed to another task of the same event loop, which then releases it.
 
     Attributes:
-        permits: How many permits of the lock it stands for.
+        permits: The number of permits of the lock that it stands for.
     """
 
     __slots__ = ("_acquired_at", "_is_released", "_lock", "permits")
@@ -337,10 +337,10 @@ def find_lock(namespace: Namespace, kind: LockKind, key: str, *, capacity: int) 
     """The lock of a key, made when there is none. The caller makes a request of it before it waits.
 
     Args:
-        namespace: Where the key is looked for.
-        kind: What kind of lock it is.
+        namespace: The namespace in which the key is looked for.
+        kind: The kind of lock.
         key: The key.
-        capacity: How many permits there are.
+        capacity: The number of permits.
 
     Raises:
         NameConflictError: The lock has another capacity.

@@ -18,8 +18,8 @@ class Mailbox(MessageQueue[Message]):
     `send` waits for room, `send_nowait` raises, `try_send` says whether there was room.
 
     Args:
-        capacity: How many messages may wait; None for no limit.
-        name: What to call it in errors; None for nothing. `open_mailbox` makes mailboxes found by name.
+        capacity: The greatest number of waiting messages; None for no limit.
+        name: Its name in errors; None for none. `open_mailbox` makes mailboxes found by name.
 
     Raises:
         ValueError: The capacity is not a whole number of at least 1.
@@ -79,7 +79,7 @@ def open_mailbox(
 
     Args:
         name: Its name.
-        capacity: How many messages may wait; None for no limit.
+        capacity: The greatest number of waiting messages; None for no limit.
         scope: In which extent the name stands for it; None for the innermost around the caller.
 
     Raises:

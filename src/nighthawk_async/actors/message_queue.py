@@ -24,7 +24,7 @@ class QueueStatistics:
 
     Args:
         depth: Messages sent and not yet received.
-        capacity: How many messages are held at most; None for no limit.
+        capacity: The greatest number of messages that are held; None for no limit.
         sent: Messages sent so far.
         received: Messages received so far, drained ones included.
         failed_sends: Messages that were refused; not those whose sender was cancelled.
@@ -124,7 +124,7 @@ class MessageQueue(Generic[Message]):
         """Take the oldest message.
 
         Args:
-            default: What to give when there is none, closed or not.
+            default: The value to give when there is none, closed or not.
         """
         try:
             return self.receive_nowait()
@@ -211,7 +211,7 @@ class Channel(MessageQueue[Message]):
     receivers end: then both raise `ChannelClosedError`, and iterations end.
 
     Args:
-        name: What to call it in errors; None for nothing.
+        name: Its name in errors; None for none.
     """
 
     _closed_error = ChannelClosedError

@@ -28,8 +28,8 @@ class Family(Generic[Thing]):
     """A kind of thing that has names: two families may use the same name.
 
     Args:
-        title: What one of them is called, for error messages: `mailbox`.
-        close: What is done with each when its namespace is left; None for nothing.
+        title: The word for one of them in error messages: `mailbox`.
+        close: The function that closes each when its namespace is left; None for none.
     """
 
     title: str
@@ -40,7 +40,7 @@ class Namespace:
     """The names of one extent. Made by `open_namespace`; the one of the process is always there.
 
     Args:
-        kind: What it is the extent of.
+        kind: The kind of its scope.
         parent: The namespace around it; None for the process, and for an outermost one.
     """
 
@@ -70,7 +70,7 @@ class Namespace:
         """Return the object with that name in this very namespace; make it when there is none.
 
         Args:
-            family: What kind of thing is meant.
+            family: The kind of thing.
             name: The name.
             make: Makes the thing.
 
@@ -135,7 +135,7 @@ def find_namespace(kind: NamespaceKind | None = None) -> Namespace:
     """The innermost namespace around the caller.
 
     Args:
-        kind: What it must be the extent of; None for any.
+        kind: The kind of scope that it must have; None for any.
 
     Raises:
         UnknownNamespaceError: The caller is in no such extent.
@@ -158,7 +158,7 @@ def open_namespace(kind: Literal["run", "task_group"]) -> Generator[Namespace, N
     Tasks started inside see it. Entering needs no event loop, naming something does.
 
     Args:
-        kind: What it is the extent of.
+        kind: The kind of its scope.
 
     Yields:
         The namespace.

@@ -14,8 +14,8 @@ class LivesNode:
     """Tells of what may live several times, from its first life to its end. A further life counts as a retry.
 
     Args:
-        kind: What it is.
-        name: What it is called.
+        kind: The kind of the node.
+        name: Its name.
         stop_now: Ends it.
     """
 
@@ -94,8 +94,8 @@ def begin_job(
 
     Args:
         pool: The node of the pool.
-        job_id: Which job it is.
-        function: What it calls.
+        job_id: The job.
+        function: The function that it calls.
         args: With which arguments.
         cancel: Cancels it, for a reason.
     """
@@ -115,7 +115,7 @@ def end_job(node: NodeWriter, phase: str, result: object, error: BaseException |
     Args:
         node: Its node.
         phase: How, in the words of `pool_job.JobStatus`.
-        result: What it returned.
+        result: The returned value.
         error: Why it did not.
     """
     if phase == "completed":

@@ -51,13 +51,13 @@ class Pool:
     job, ends anyway and is let wait. (Circles through several pools are not noticed.)
 
     Args:
-        max_concurrent: How many jobs run at the same time at most.
+        max_concurrent: The greatest number of jobs that run at the same time.
         name: By what `find_pool` finds it; also the first part of the ids of its jobs. None for nothing.
         scope: In which extent the name stands for it; None for the innermost around the block.
-        queue: Which queued job runs next; see `QueueOrder`.
-        backpressure: What happens when no worker is free and the queue is full; see `Backpressure`.
-        max_queued: How many jobs may be queued; None for no limit. Zero lets nothing wait for a worker.
-            Without meaning for `fail_fast`.
+        queue: The order of queued jobs; see `QueueOrder`.
+        backpressure: The policy when no worker is free and the queue is full; see `Backpressure`.
+        max_queued: The greatest number of queued jobs; None for no limit. Zero lets nothing wait for a
+            worker. Without meaning for `fail_fast`.
 
     Raises:
         ValueError: An argument is not one of the values it may have.
@@ -121,8 +121,8 @@ class Pool:
         Args:
             function: An async function.
             args: Its arguments; `functools.partial` takes keyword arguments.
-            key: Whose job it is, where keys take turns. Without a key it belongs to all others without one.
-            priority: How much it matters, where that counts; the highest is first.
+            key: The fairness key; keys take turns. Jobs without a key have one in common.
+            priority: The priority, where that counts; the highest is first.
             idempotency_key: Submitting again with the same key gives the same handle and calls nothing: while
                 the job is queued or running, and after it has ended. The last 1,024 keys are remembered that
                 ended or were asked for. A key is free again when the body never ran: the job was rejected,

@@ -103,11 +103,11 @@ class Job(Waiter, Generic[Result]):
 
     Args:
         owner: The pool.
-        function: What is to be called.
+        function: The function to call.
         args: Its arguments.
         context: The context variables of the submitter.
         key: Whom it belongs to.
-        priority: How much it matters.
+        priority: The priority.
         idempotency_key: By what it is found when it is submitted again.
     """
 
@@ -316,7 +316,7 @@ class PoolWaits:
     every worker is held so, none of them is ever free again.
 
     Args:
-        max_concurrent: How many jobs run at most.
+        max_concurrent: The greatest number of running jobs.
     """
 
     def __init__(self, max_concurrent: int) -> None:

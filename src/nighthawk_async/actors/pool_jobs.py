@@ -144,7 +144,7 @@ class PoolStatistics:
         failed: Jobs that raised.
         rejected: Jobs that were dropped because the pool was full.
         cancelled: Jobs that were cancelled, running or not.
-        refused: How often submitting raised `PoolFullError`, or `PoolClosedError` while waiting for room.
+        refused: The submissions that raised `PoolFullError`, or `PoolClosedError` while waiting for room.
         waiting_submitters: Jobs whose submitters wait for room.
         greatest_queued: The greatest number of jobs that have been queued at the same time.
     """
@@ -166,7 +166,7 @@ class PoolJobs:
 
     Args:
         queue: Its limits.
-        pool: What it is called.
+        pool: Its name.
         start: Starts the task of a job.
     """
 

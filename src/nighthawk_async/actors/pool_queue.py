@@ -182,7 +182,7 @@ class Placement(NamedTuple, Generic[Item]):
     Args:
         where: `started`, `queued`, `rejected` (it was dropped), `refused` (the submitter gets an error) or
             `blocked` (it may wait).
-        evicted: What was dropped from the queue for it.
+        evicted: The item that was dropped from the queue for it.
     """
 
     where: Literal["started", "queued", "rejected", "refused", "blocked"]
@@ -193,10 +193,10 @@ class PoolQueue(Generic[Item]):
     """Workers, the queue before them, and those who wait before the queue.
 
     Args:
-        max_concurrent: How many workers there are.
-        order: Which of the queued items is next.
-        backpressure: What happens to an item for which there is no place.
-        max_queued: How many items are queued at most; None for no limit. `fail_fast` queues nothing.
+        max_concurrent: The number of workers.
+        order: The order of the queued items.
+        backpressure: The policy for an item without a place.
+        max_queued: The greatest number of queued items; None for no limit. `fail_fast` queues nothing.
 
     Raises:
         ValueError: An argument is not one of the values it may have.

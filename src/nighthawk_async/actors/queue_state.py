@@ -94,7 +94,7 @@ async def wait_for_first(waits: Sequence[AnyWait]) -> AnyWait:
     """Wait until one of several things is done; the others are not, and nothing is when this is cancelled.
 
     Args:
-        waits: What to wait for. Of those that can be done at once, the first is.
+        waits: The waits. Of those that can be done at once, the first is.
 
     Returns:
         What was done.
@@ -138,8 +138,8 @@ class QueueState(Generic[Message]):
     """Messages that are sent and not yet received, and the tasks that wait.
 
     Args:
-        capacity: How many messages are held at most; None for no limit, 0 to hand each from its sender to
-            its receiver.
+        capacity: The greatest number of messages that are held; None for no limit, 0 to hand each from its
+            sender to its receiver.
     """
 
     __slots__ = (
@@ -251,7 +251,7 @@ class SendWait(Wait, Generic[Message]):
     """A task waits until its message is let in.
 
     Args:
-        state: Where to send it.
+        state: The queue to send it to.
         message: The message.
     """
 
@@ -319,7 +319,7 @@ class ReceiveWait(Wait, Generic[Message]):
     """A task waits for a message.
 
     Args:
-        state: Where it comes from.
+        state: The queue that it comes from.
     """
 
     __slots__ = ("_message", "_state", "_waiter")

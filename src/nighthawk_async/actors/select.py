@@ -20,8 +20,8 @@ class Received(Generic[Message_co]):
     """A message was received.
 
     Args:
-        index: Which arm fired, counted from 0.
-        source: Where the message came from.
+        index: The index of the arm that fired, from 0.
+        source: The queue that the message came from.
         message: The message.
     """
 
@@ -35,8 +35,8 @@ class Sent:
     """A message was sent.
 
     Args:
-        index: Which arm fired, counted from 0.
-        source: Where the message went.
+        index: The index of the arm that fired, from 0.
+        source: The queue that the message went to.
     """
 
     index: int
@@ -48,8 +48,8 @@ class SourceClosed:
     """An arm cannot fire any more: nothing is left to receive, or nothing can be sent.
 
     Args:
-        index: Which arm it is, counted from 0.
-        source: What is closed.
+        index: The index of the arm, from 0.
+        source: The closed queue.
     """
 
     index: int
@@ -131,7 +131,7 @@ def select(*arms: Arm[Message_co], timeout: float | None = None, default: bool =
     out of the next select.
 
     Args:
-        arms: What may happen: the `receiving()` and `sending(message)` of mailboxes and channels.
+        arms: The possible operations: `receiving()` and `sending(message)` of mailboxes and channels.
         timeout: After how many seconds to give `TimedOut`; None to wait for ever.
         default: Whether to give `NothingReady` instead of waiting. To send through a channel always takes
             waiting for its receiver, so that such an arm does not fire.

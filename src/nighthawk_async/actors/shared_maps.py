@@ -138,7 +138,7 @@ class SharedMap(Generic[Key, Value]):
         Args:
             key: The key.
             function: Takes the value and returns the new one. It is not async.
-            default: What the function takes when there is no value.
+            default: The argument of the function when there is no value.
 
         Returns:
             The new value.

@@ -45,7 +45,7 @@ class Snapshot(Generic[Value_co]):
         version: Grows with every change, also with one that sets an equal value. Versions may be compared;
             their differences mean nothing.
         is_present: Whether there was a value. A cell always has one; a key of a map may have none.
-        origin: What was read.
+        origin: The cell or map that was read.
     """
 
     value: Value_co
@@ -59,11 +59,11 @@ class SharedStatistics:
     """Figures of a shared cell or map at one moment.
 
     Args:
-        reads: How often something was read.
-        writes: How often something was set or deleted without a comparison.
+        reads: The number of reads.
+        writes: The number of times that something was set or deleted without a comparison.
         compare_and_set_successes: Comparisons that held, so that something was set.
         compare_and_set_failures: Comparisons that did not hold, so that nothing was set.
-        stale_reads: How many of these failed because a snapshot was out of date, whatever the value.
+        stale_reads: The number of these that failed because a snapshot was out of date, whatever the value.
         version: The version of the latest change: the sum of `writes` and `compare_and_set_successes`.
     """
 

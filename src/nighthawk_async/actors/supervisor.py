@@ -40,7 +40,7 @@ class Child:
     Args:
         name: Its name.
         function: An async function without arguments.
-        restart: When it is restarted.
+        restart: The restart policy.
     """
 
     name: str
@@ -55,8 +55,8 @@ class ActorChild(Generic[Instance]):
     Args:
         name: Its name.
         make: Makes an instance, one after each crash: the class, or a function without arguments.
-        restart: When it is restarted.
-        capacity: How many messages may wait; None for no limit.
+        restart: The restart policy.
+        capacity: The greatest number of waiting messages; None for no limit.
     """
 
     name: str
@@ -76,9 +76,9 @@ class SupervisorStatistics:
         stopped: Children that ended without an error or were stopped.
         failed: Children that failed and are not restarted.
         suppressed: Children that would be restarted if the supervisor went on.
-        failures: How often children failed so far.
-        restarts: How often children were restarted so far.
-        circuit_openings: How often a child had to stay down for that reason so far.
+        failures: The number of failures of children so far.
+        restarts: The number of restarts of children so far.
+        circuit_openings: The number of times that a child had to stay down for that reason.
     """
 
     running: int
@@ -117,15 +117,15 @@ class Supervisor:
     long and is tried again, which is a restart, too. Under `escalate` there are no restarts to count.
 
     Args:
-        strategy: What a restart takes along.
+        strategy: The children that are restarted together.
         children: Children to start when it is entered, in order.
-        max_restarts: How many restarts within the window are not too many.
+        max_restarts: The greatest number of restarts within the window.
         window_seconds: The length of the rolling window, in seconds.
-        circuit_open_seconds: How long a child that needs one more stays down, in seconds. None: the
+        circuit_open_seconds: The time for which a child that needs one more stays down, in seconds. None: the
             supervisor gives up.
-        grace_seconds: How many seconds children have to stop before they are cancelled.
-        name: What to call it in logs.
-        max_events: How many events are kept.
+        grace_seconds: The time that children have to stop before they are cancelled, in seconds.
+        name: Its name in logs.
+        max_events: The number of events that are kept.
 
     Raises:
         NameConflictError: Two of the children have one name.
@@ -214,7 +214,7 @@ class Supervisor:
         Args:
             name: The name of the child. One that has ended for good may have had it.
             function: An async function without arguments.
-            restart: When it is restarted; None for the default policy.
+            restart: The restart policy; None for the default one.
 
         Raises:
             NameConflictError: Another child has the name.
@@ -241,8 +241,8 @@ class Supervisor:
         Args:
             name: The name of the child, and of the actor.
             make: Makes an instance, one after each crash: the class, or a function without arguments.
-            restart: When it is restarted; None for the default policy.
-            capacity: How many messages may wait; None for no limit.
+            restart: The restart policy; None for the default one.
+            capacity: The greatest number of waiting messages; None for no limit.
 
         Raises:
             NameConflictError: Another child has the name.
@@ -264,7 +264,8 @@ class Supervisor:
 
         Args:
             name: Its name.
-            grace_seconds: How many seconds it has before it is cancelled; None for those of the supervisor.
+            grace_seconds: The time that it has before it is cancelled, in seconds; None for that of the
+                supervisor.
 
         Raises:
             KeyError: There is no such child.
@@ -307,8 +308,8 @@ class Supervisor:
         """Stop the children, the last one first, and wait until all have ended.
 
         Args:
-            grace_seconds: How many seconds they have, all in all, before they are cancelled; None for those
-                of the supervisor. Of two calls the shorter one counts.
+            grace_seconds: The time that they have, all in all, before they are cancelled, in seconds; None
+                for that of the supervisor. Of two calls the shorter one counts.
 
         Raises:
             SupervisorDeadlockError: The caller is a child, or one somewhere below; see `request_stop`.

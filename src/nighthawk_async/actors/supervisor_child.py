@@ -40,7 +40,7 @@ class Restart:
         backoff_seconds: The delay before the first restart within the window, in seconds.
         max_backoff_seconds: The longest delay, jitter not included, in seconds.
         factor: By how much the delay grows from one restart to the next.
-        jitter_seconds: What is added to the delay at most, in seconds.
+        jitter_seconds: The greatest addition to the delay, in seconds.
 
     Raises:
         ValueError: A value is out of range, or no number.
@@ -68,8 +68,8 @@ class Restart:
 
         Args:
             child: The name of the child.
-            recent_restarts: How many restarts of it there were within the window before this one.
-            restart_number: Which restart of the child this is; the first is 1.
+            recent_restarts: The number of its restarts within the window before this one.
+            restart_number: The number of the restart, from 1.
         """
         try:
             growth = float(self.factor) ** recent_restarts
@@ -84,10 +84,10 @@ class RestartLimit:
     """Limit for the restarts of all children together, and the reaction of the supervisor.
 
     Args:
-        max_restarts: How many restarts within the window are not too many.
+        max_restarts: The greatest number of restarts within the window.
         window_seconds: The length of the rolling window, in seconds.
-        circuit_open_seconds: How long a child that would need one more stays down before it is tried again,
-            in seconds. None: the supervisor gives up instead.
+        circuit_open_seconds: The time for which a child that would need one more stays down before it is
+            tried again, in seconds. None: the supervisor gives up instead.
 
     Raises:
         ValueError: A value is out of range, or no number.
@@ -177,7 +177,7 @@ class ChildEnding:
 
     Args:
         kind: `finished`, whatever it raised, when it has nothing to do in another run (a closed actor).
-        error: What it raised.
+        error: The error that it raised.
     """
 
     kind: Literal["returned", "finished", "cancelled", "failed"]
@@ -190,10 +190,10 @@ class ChildState:
 
     Args:
         name: Its name.
-        status: How it is.
-        restart_count: How often it has been restarted.
+        status: Its status.
+        restart_count: The number of its restarts.
         last_error: The latest error it raised; None for none.
-        restart_at: When it will be restarted, in seconds on the clock of the event loop
+        restart_at: The time of its next restart, in seconds on the clock of the event loop
             (`anyio.current_time`); None unless it waits.
         is_stopping: Whether it was asked to stop, or will be when those after it have stopped.
     """
@@ -213,7 +213,7 @@ class ChildRecord:
         name: Its name.
         restart: Its policy.
         history: Its restarts.
-        start_at: When it is to be started.
+        start_at: The time of its start.
         must_begin: Whether it is started even when it is to stop before: it has something to finish.
     """
 
@@ -368,8 +368,8 @@ class SupervisorEvent:
         time: When, in seconds on the clock of the event loop (`anyio.current_time`).
         child: The name of the child; None when it is about the supervisor.
         error: The error that has to do with it, if any.
-        restart_count: How often the child has been restarted.
-        restart_at: When it will be restarted, on the same clock; None for never or not known.
+        restart_count: The number of restarts of the child.
+        restart_at: The time of its next restart, on the same clock; None for never or not known.
     """
 
     kind: SupervisorEventKind
@@ -384,7 +384,7 @@ class SupervisorEventLog:
     """The latest events.
 
     Args:
-        max_events: How many are kept.
+        max_events: The number of events that are kept.
     """
 
     def __init__(self, *, max_events: int) -> None:

@@ -102,7 +102,7 @@ class ChildRunner(ABC):
         """It will not be started again. Concluding again changes nothing.
 
         Args:
-            error: What it raised last; None for nothing.
+            error: The last error that it raised; None for none.
         """
         self.has_concluded.set()
 
@@ -277,11 +277,11 @@ class SupervisorDriver:
     """Drives the children of one supervisor.
 
     Args:
-        name: What the supervisor is called.
-        strategy: What a restart takes along.
-        limit: How many restarts are too many.
-        grace_seconds: How many seconds children have to stop before they are cancelled.
-        max_events: How many events are kept.
+        name: The name of the supervisor.
+        strategy: The children that are restarted together.
+        limit: The number of restarts that is too many.
+        grace_seconds: The time that children have to stop before they are cancelled, in seconds.
+        max_events: The number of events that are kept.
     """
 
     def __init__(

@@ -50,9 +50,9 @@ class SupervisorState:
     """The children of a supervisor, in the order in which they were first started.
 
     Args:
-        strategy: What a restart takes along.
-        limit: How many restarts are too many.
-        grace_seconds: How many seconds children have to stop before they are cancelled.
+        strategy: The children that are restarted together.
+        limit: The number of restarts that is too many.
+        grace_seconds: The time that children have to stop before they are cancelled, in seconds.
         record: Takes the events.
     """
 
@@ -100,7 +100,7 @@ class SupervisorState:
         Args:
             name: Its name.
             restart: Its policy.
-            now: What time it is.
+            now: The present time.
             must_begin: Whether it is started even when it is to stop before: it has something to finish.
 
         Raises:
@@ -174,7 +174,7 @@ class SupervisorState:
 
         Args:
             name: Its name.
-            now: What time it is.
+            now: The present time.
             is_finished: Whether it has nothing to do in another run; otherwise it is started at once.
         """
         child = self._children[name]
@@ -356,7 +356,7 @@ class SupervisorState:
 
         Args:
             child: The child.
-            status: How it is.
+            status: Its status.
             is_over: Whether it is over for good, and not merely while no sibling takes it along in a restart.
         """
         child.status, child.start_at = status, None

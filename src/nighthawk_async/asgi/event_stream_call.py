@@ -92,7 +92,7 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
     """Arguments of `stream_response`.
 
     Args:
-        name: What the call is called.
+        name: The name of the call.
         resume_seconds: For how many seconds a client may come back.
         min_interval_seconds: How much time there is between two looks at what is new, at least.
         max_result_bytes: How many bytes the result may have as JSON.

@@ -227,7 +227,7 @@ class NighthawkMiddleware:
 
     Args:
         app: The application.
-        executor: What carries the steps out.
+        executor: The executor of the steps.
         max_concurrent_requests: How many requests and WebSockets may be in progress at once; None for any
             number. Further ones wait and are let in in the order in which they came.
         max_queued_requests: How many may wait. Beyond it the answer is 503, before the application is asked.

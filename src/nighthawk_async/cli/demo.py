@@ -21,7 +21,7 @@ def run_demo(
     """Run the demonstration, from plain synchronous code.
 
     Args:
-        executor: What carries the steps out.
+        executor: The executor of the steps.
         reviews: The reviews to classify.
         view: Shows what happens.
         concurrency: How many reviews are classified at the same time.

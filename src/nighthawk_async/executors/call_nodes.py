@@ -35,7 +35,7 @@ def begin_with_node(
         actor: The actor of the step.
         call: The call.
         begin: Begins it.
-        state: Where it stands at first.
+        state: Its first state.
     """
     node = around.begin_child(
         "tool_call",

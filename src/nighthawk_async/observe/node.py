@@ -147,24 +147,24 @@ class Node:
 
     Args:
         id: Its id.
-        kind: What it is.
-        name: What it is called.
-        state: Where it stands at first.
-        began_at: When it began, in Unix seconds.
+        kind: The kind of the node.
+        name: Its name.
+        state: Its first state.
+        began_at: The time of its beginning, in Unix seconds.
         source: The place in the program.
-        inputs: What it works with, as texts.
-        attributes: What else is known of it.
-        control: How it can be influenced.
+        inputs: Its inputs, as texts.
+        attributes: Its further attributes.
+        control: The control of it.
 
     Attributes:
-        parent: What it is below; None for the node above everything, and before it has its place.
-        depth: How many nodes are above it.
+        parent: The node above it; None for the node above everything, and before it has its place.
+        depth: The number of nodes above it.
         chunk: The stretch of the parent's children that it belongs to; None without a parent.
         version: The number of the latest change in it and below it.
-        open_nodes: How many nodes of its subtree have not ended, itself included.
-        amounts: What its subtree has consumed.
-        view: What there is to see of it; None when something has changed since.
-        watched: Who waits for changes in it and below it; None for nobody.
+        open_nodes: The number of nodes of its subtree that have not ended, itself included.
+        amounts: The usage of its subtree.
+        view: The view of it; None when something has changed since.
+        watched: The waits for changes in it and below it; None for none.
         is_dropped: Whether it is in the tree no longer.
         speaks_in: The node in whose transcript stands what is said here; None for a transcript of its own.
     """

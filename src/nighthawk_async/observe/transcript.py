@@ -22,15 +22,15 @@ class Part:
     """A part that grows at its end, and may lose something at its beginning.
 
     Args:
-        kind: What it is.
+        kind: The kind of the part.
         key: The name and id of a tool call, for its parts.
         speaker: The id of the node that said it, in the transcript of another one; None for its own.
 
     Attributes:
-        kind: What it is.
+        kind: The kind of the part.
         key: The name and id of a tool call.
-        speaker: Who said it.
-        characters: How long its text is.
+        speaker: The speaker.
+        characters: The length of its text.
         is_cut: Whether something of its text is left out.
     """
 
@@ -112,7 +112,7 @@ class Transcript:
     One half is for the beginning, the other for the end; what does not fit is left out between them.
 
     Args:
-        max_characters: How many characters are kept at most.
+        max_characters: The greatest number of characters that are kept.
 
     Attributes:
         cut_speakers: The ids of the nodes below of which something was left out, for the caller to take.
@@ -148,7 +148,7 @@ class Transcript:
         """Go on with the last part when it has this kind, key and speaker, else begin one.
 
         Args:
-            kind: What it is.
+            kind: The kind of the part.
             text: More of it.
             key: The name and id of a tool call, for its parts.
             speaker: The id of the node below that says it; None for the node itself.

@@ -43,8 +43,8 @@ class Recorder(Struct, frozen=True, kw_only=True, eq=False):
     Args:
         tree: The tree.
         ids: Gives the ids of nodes.
-        max_preview_characters: How many characters of a value are kept.
-        max_transcript_characters: How many characters of a transcript are kept.
+        max_preview_characters: The number of characters of a value that are kept.
+        max_transcript_characters: The number of characters of a transcript that are kept.
     """
 
     tree: SharedTree
@@ -57,7 +57,7 @@ class TreeNodeWriter:
     """Takes what is told of one node; see `observation.NodeWriter`.
 
     Args:
-        recorder: What it shares with the other writers.
+        recorder: The part that it shares with the other writers.
         node: The node.
     """
 
@@ -178,13 +178,14 @@ class TaskTree:
     count them. What goes on is never dropped. Every method may be called from any thread.
 
     Args:
-        max_nodes: How many nodes are kept, unless more of them go on.
-        max_finished_trees: How many finished trees are kept, of those that have nothing above them.
-        max_preview_characters: How many characters of each input, output, attribute and error are kept.
-        max_transcript_characters: How many characters of the transcript of each node are kept: half of them
-            from its beginning, half from its end. A part counts 64 besides its text.
-        max_total_transcript_characters: How many characters of all transcripts together are kept. Those of
-            what has ended are left out first, the oldest before others.
+        max_nodes: The number of nodes that are kept, unless more of them go on.
+        max_finished_trees: The number of finished trees that are kept, of those that have nothing above them.
+        max_preview_characters: The number of characters of each input, output, attribute and error that are
+            kept.
+        max_transcript_characters: The number of characters of the transcript of each node that are kept: half
+            of them from its beginning, half from its end. A part counts 64 besides its text.
+        max_total_transcript_characters: The number of characters of all transcripts together that are kept.
+            Those of what has ended are left out first, the oldest before others.
 
     Raises:
         ValueError: A limit is not a whole number, or too small.
@@ -254,7 +255,8 @@ class TaskTree:
         """Return the view of a node and of everything below it, all at one version.
 
         Args:
-            node_id: Which node; None for the node above everything, whose children have nothing above them.
+            node_id: The id of the node; None for the node above everything, whose children have nothing above
+                them.
 
         Raises:
             NodeNotFoundError: There is no such node, or no more.
@@ -270,10 +272,10 @@ class TaskTree:
         after the snapshot in which the node has ended; the node above everything never does.
 
         Args:
-            node_id: Which node; None for the node above everything.
+            node_id: The id of the node; None for the node above everything.
             since: The version of the snapshot that was seen last: the first one to come is newer. None, or a
                 version that this tree has not had, for the newest.
-            min_interval: How much time there is between two snapshots at least, in seconds.
+            min_interval: The least time between two snapshots, in seconds.
 
         Raises:
             NodeNotFoundError: There is no such node, or no more.
@@ -286,7 +288,7 @@ class TaskTree:
         """Ask a node to end. This and the like return at once; the node obeys on its event loop.
 
         Args:
-            node_id: Which node.
+            node_id: The id of the node.
             reason: Why; None for no reason.
 
         Raises:
@@ -299,7 +301,7 @@ class TaskTree:
         """Tell the model of a step something, at its next turn.
 
         Args:
-            node_id: Which node.
+            node_id: The id of the node.
             text: The message.
 
         Raises:
@@ -312,7 +314,7 @@ class TaskTree:
         """Ask a node to wait at its next boundary.
 
         Args:
-            node_id: Which node.
+            node_id: The id of the node.
 
         Raises:
             NodeNotFoundError: There is no such node, or no more.
@@ -324,7 +326,7 @@ class TaskTree:
         """Let a suspended node go on.
 
         Args:
-            node_id: Which node.
+            node_id: The id of the node.
 
         Raises:
             NodeNotFoundError: There is no such node, or no more.
@@ -372,11 +374,12 @@ def recording(
     """Record what goes on during the `with` statement, also in the tasks and threads that it starts.
 
     Args:
-        max_nodes: How many nodes are kept, unless more of them go on.
-        max_finished_trees: How many finished trees are kept, of those that have nothing above them.
-        max_preview_characters: How many characters of each input, output, attribute and error are kept.
-        max_transcript_characters: How many characters of the transcript of each node are kept.
-        max_total_transcript_characters: How many characters of all transcripts together are kept.
+        max_nodes: The number of nodes that are kept, unless more of them go on.
+        max_finished_trees: The number of finished trees that are kept, of those that have nothing above them.
+        max_preview_characters: The number of characters of each input, output, attribute and error that are
+            kept.
+        max_transcript_characters: The number of characters of the transcript of each node that are kept.
+        max_total_transcript_characters: The number of characters of all transcripts together that are kept.
 
     Returns:
         A context manager that gives the tree.
@@ -430,7 +433,7 @@ def watch(node: str | None = None, since: int | None = None, min_interval: float
     Args:
         node: The id of the node; None for the node above everything.
         since: The version of the snapshot that was seen last; None for none.
-        min_interval: How much time there is between two snapshots at least, in seconds.
+        min_interval: The least time between two snapshots, in seconds.
 
     Raises:
         NotRecordingError: Nothing is recorded.

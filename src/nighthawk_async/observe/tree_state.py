@@ -30,8 +30,8 @@ class Retention:
     """Keeps the order of finishing.
 
     Args:
-        max_nodes: How many nodes there may be, unless more of them go on.
-        max_finished_trees: How many finished trees there may be.
+        max_nodes: The greatest number of nodes, unless more of them go on.
+        max_finished_trees: The greatest number of finished trees.
     """
 
     __slots__ = ("_max_finished_trees", "_max_nodes", "_passed_over", "_subtrees", "_trees")
@@ -83,8 +83,8 @@ class TranscriptRoom:
     """Writes transcripts, and keeps their sum within its limit.
 
     Args:
-        max_characters: How many characters are kept of each.
-        max_total_characters: How many are kept of all together.
+        max_characters: The number of characters of each that are kept.
+        max_total_characters: The number of characters of all together that are kept.
     """
 
     __slots__ = ("_ended", "_max_characters", "_max_total_characters", "_open", "_total")
@@ -158,8 +158,8 @@ class TreeState:
 
     Args:
         root: The node above everything.
-        retention: What says which nodes are dropped.
-        transcripts: What writes transcripts.
+        retention: The choice of the nodes that are dropped.
+        transcripts: The keeper of transcripts.
 
     Attributes:
         version: The number of changes so far.
@@ -182,7 +182,7 @@ class TreeState:
 
         Args:
             node: The node.
-            parent: What brought it about.
+            parent: The node that brought it about.
             speaks_above: Whether what it says stands in the transcript of that.
         """
         if speaks_above and not parent.is_dropped:

@@ -36,7 +36,7 @@ class ErrorView:
 
     Args:
         type: The name of the exception's class.
-        message: What it says, bounded.
+        message: Its text, bounded.
     """
 
     type: str
@@ -48,7 +48,7 @@ class TranscriptPart:
     """Some text of one kind in a transcript.
 
     Args:
-        kind: What it is.
+        kind: The kind of it.
         text: The text, as far as it is kept.
         key: The name and id of a tool call, for its parts; None for others.
         is_cut: Whether something is left out where it begins: of its own text, or whole parts before it.
@@ -108,25 +108,25 @@ class NodeView:
     Args:
         id: Its id in the tree; "0" is the node above everything.
         parent_id: The id of the node it is below; None for the node above everything.
-        kind: What it is.
-        name: What it is called.
+        kind: The kind of it.
+        name: Its name.
         source: The place in the program, `module:line`; None when nobody said.
-        state: Where it stands.
-        began_at: When it began, in Unix seconds.
-        ended_at: When it ended, in Unix seconds; None while it goes on.
-        inputs: What it works with, as short texts by name.
-        outputs: What came of it, as short texts by name.
-        error: What ended it; None for nothing.
-        usage: What it has itself consumed.
+        state: Its state.
+        began_at: The time of its beginning, in Unix seconds.
+        ended_at: The time of its end, in Unix seconds; None while it goes on.
+        inputs: Its inputs, as short texts by name.
+        outputs: Its outputs, as short texts by name.
+        error: The error that ended it; None for none.
+        usage: Its own usage.
         subtree_usage: The same, together with everything below it, also with what was dropped since.
-        retries: How often it was tried again.
+        retries: The number of times that it was tried again.
         subtree_retries: The same, together with everything below it.
-        transcript: What was said in it, in order.
-        children: What began below it and is kept, in the order of beginning.
-        dropped_children: How many of its children were dropped since, with everything below them.
-        attributes: What else is known of it, under the names that traces use.
-        controls: How it can be influenced at present.
-        version: When something in it or below it changed last, as the number of that change in the whole
+        transcript: The parts of its transcript, in order.
+        children: The kept nodes below it, in the order of their beginning.
+        dropped_children: The number of its children that were dropped since, with everything below them.
+        attributes: Its further attributes, under the names that traces use.
+        controls: The present ways to influence it.
+        version: The last change in it or below it, as the number of that change in the whole
             tree. For the node above everything, the number of changes so far.
     """
 
@@ -194,7 +194,7 @@ def view_as_json(view: NodeView, *, depth: int | None = None) -> dict[str, Jsona
 
     Args:
         view: The view.
-        depth: How many levels below it are included, 0 for none; None for all. Where they are not,
+        depth: The number of levels below it that are included, 0 for none; None for all. Where they are not,
             `children` is missing; `child_count` is always there.
     """
     top = _node_as_json(view)

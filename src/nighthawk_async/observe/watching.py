@@ -30,8 +30,8 @@ class Watch(AsyncIterator[NodeView]):
     Args:
         tree: The tree.
         node: The node.
-        since: Which version was seen before; None, or a version that the tree has not had, for none.
-        min_interval: How much time there is between two views at least, in seconds.
+        since: The version that was seen before; None, or a version that the tree has not had, for none.
+        min_interval: The least time between two views, in seconds.
     """
 
     def __init__(self, tree: SharedTree, node: Node, *, since: int | None, min_interval: float) -> None:

@@ -103,7 +103,7 @@ class CallOptions:
 
     Args:
         title: The name of the combinator, for task names, progress bars and error messages.
-        max_concurrent: How many calls may be in flight at once; None for as many as there are items.
+        max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
         deadline: The time for all calls together, in seconds; None for no limit.
         progress: What to report progress to; None for nothing.
 

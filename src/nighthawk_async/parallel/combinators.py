@@ -140,7 +140,7 @@ async def map(
         items: What to call it with, from an iterable or an async iterable. Each is taken when there is room
             for its call, so a million items do not become a million tasks. An async generator is closed in
             the end.
-        max_concurrent: How many calls may be in flight at once; None for as many as there are items.
+        max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
         deadline: The time for everything together, in seconds; None for no limit. For a time limit of each
             call, wrap the function: `nh.deadline(5)(function)`.
         progress: A callback that gets a `Progress` when a call begins or ends, or a
@@ -205,12 +205,12 @@ async def settle(
     no `Exception`, `SystemExit` for example, ends everything.
 
     Args:
-        function: What to call; see `map`.
+        function: The function; see `map`.
         items: What to call it with; see `map`.
-        max_concurrent: How many calls may be in flight at once; None for as many as there are items.
+        max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
         deadline: The time for everything together, in seconds; None for no limit. Its end leaves no result:
             to keep what is there by then, use `stream`, or limit each call: `nh.deadline(5)(function)`.
-        progress: What to report progress to; see `map`.
+        progress: The receiver of progress; see `map`.
 
     Returns:
         The outcomes, in the order of the items.
@@ -218,7 +218,7 @@ async def settle(
     Raises:
         InvalidLimitError: A limit makes no sense. Nothing was started.
         DeadlineExceededError: The calls did not end in time.
-        Exception: What the iterable or the progress callback raised.
+        Exception: An error of the iterable or of the progress callback.
     """
     outcomes: dict[int, Outcome[Any]] = {}
     options = CallOptions(
@@ -261,11 +261,11 @@ async def race(
     wins in time has won, however long the others take to end.
 
     Args:
-        function: What to call; see `map`.
-        items: What to call it with, possibly without end; see `map`.
-        max_concurrent: How many calls may be in flight at once; None for as many as there are items.
+        function: The function; see `map`.
+        items: The items, possibly without end; see `map`.
+        max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
         deadline: The time for the race, in seconds; None for no limit.
-        progress: What to report progress to; see `map`.
+        progress: The receiver of progress; see `map`.
 
     Returns:
         What the first call to succeed returned.
@@ -275,7 +275,7 @@ async def race(
         NothingToRaceError: There are no items.
         ExceptionGroup: Every call failed; the errors are in the order of the items, even a single one.
         DeadlineExceededError: No call succeeded in time.
-        Exception: What the iterable or the progress callback raised.
+        Exception: An error of the iterable or of the progress callback.
     """
     winners: list[Any] = []
     errors: dict[int, Exception] = {}

@@ -54,7 +54,7 @@ def deadline(seconds: float, *, name: str | None = None) -> "Deadline":
     Args:
         seconds: The limit, in seconds from entering the block or from the call. The call of a function that
             gives an awaitable and the await have it together.
-        name: What the limit is for, for the error message; a decorated function's own name when None.
+        name: The name of the limited work in the error message; that of a decorated function when None.
 
     Returns:
         A context manager for one block, and a decorator for any number of functions.
@@ -71,8 +71,8 @@ class Deadline:
 
     Args:
         seconds: The limit, in seconds.
-        name: What the limit is for.
-        left_seconds: What is left of it when the block begins; all of it when None.
+        name: The name of the limited work.
+        left_seconds: The time left when the block begins; all of it when None.
     """
 
     __slots__ = ("_clock", "_expires_at", "_left_seconds", "_scope", "_token", "name", "seconds")

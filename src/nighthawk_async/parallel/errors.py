@@ -37,7 +37,7 @@ class DeadlineExceededError(ParallelError, TimeoutError):
 
     Args:
         seconds: The limit, in seconds.
-        name: What the limit was set for, when it has a name.
+        name: The name of the limited work, when it has one.
     """
 
     def __init__(self, seconds: float, name: str | None = None) -> None:
@@ -81,7 +81,7 @@ class TaskCancelledError(TaskError):
     It is an ordinary error: who awaits the handle of a cancelled task is not cancelled for that.
 
     Args:
-        task_id: Which task.
+        task_id: The task.
         reason: Why; None when nobody said.
         forced: Whether it was asked to end by itself before and did not within its grace.
     """

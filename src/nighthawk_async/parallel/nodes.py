@@ -14,8 +14,8 @@ def begin_group(name: str, *, items: int | None = None) -> NodeWriter | None:
     """The node of calls or tasks that belong together; None when nobody watches.
 
     Args:
-        name: What they are called.
-        items: How many items there are calls for; None when nobody knows.
+        name: Their name.
+        items: The number of items with calls; None when it is unknown.
     """
     around = find_node_writer()
     if around is None:
@@ -28,7 +28,7 @@ def end_group(node: NodeWriter | None, leaving: BaseException | None) -> None:
 
     Args:
         node: Their node; None when nobody watches.
-        leaving: What leaves them; None when all went well.
+        leaving: The error or cancellation that leaves them; None when all went well.
     """
     if node is not None:
         node.end(state_after(leaving), error=leaving)
@@ -56,7 +56,7 @@ async def call_with_node(
 
     Args:
         group: The node of the calls.
-        name: What the call is called.
+        name: The name of the call.
         item: The item.
         call: Makes the call.
     """

@@ -17,7 +17,7 @@ def state_after(leaving: BaseException | None) -> NodeState:
     """Return the state after an end; work that was asked to end has not failed.
 
     Args:
-        leaving: What leaves it; None when all went well.
+        leaving: The error or cancellation that leaves it; None when all went well.
     """
     if leaving is None:
         return "completed"
@@ -56,7 +56,7 @@ def raise_bare(errors: list[BaseException], title: str) -> None:
 
     Args:
         errors: The errors, which the list is emptied of; nothing is raised when there are none.
-        title: What failed.
+        title: The name of what failed.
     """
     different = list({id(error): error for error in errors}.values())
     urgent = [error for error in different if not isinstance(error, Exception)]
@@ -81,7 +81,7 @@ class Succeeded(Generic[Result_co]):
     """A call that returned.
 
     Args:
-        value: What it returned.
+        value: The returned value.
     """
 
     value: Result_co
@@ -92,7 +92,7 @@ class Failed:
     """A call that raised.
 
     Args:
-        error: What it raised.
+        error: The error that it raised.
     """
 
     error: Exception

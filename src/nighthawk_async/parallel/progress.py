@@ -21,11 +21,11 @@ class Progress:
     """Progress of a `map`, `settle`, `stream` or `race`.
 
     Args:
-        total: How many items there are; None as long as that is unknown.
-        started: How many calls have begun.
-        finished: How many of them have ended by themselves, failed ones included.
-        failed: How many have failed.
-        usage: What the runtime has counted since the beginning; None when nothing counts.
+        total: The number of items; None as long as it is unknown.
+        started: The number of calls that have begun.
+        finished: The number of them that have ended by themselves, failed ones included.
+        failed: The number of them that have failed.
+        usage: The usage that the runtime has counted since the beginning; None when nothing counts.
     """
 
     total: int | None
@@ -60,9 +60,9 @@ class ProgressReporter:
     """Counts calls and reports each change, one at a time.
 
     Args:
-        target: What to report to; None for nothing.
-        title: What a bar is called.
-        total: How many items there are; None when that is unknown.
+        target: The receiver of reports; None for none.
+        title: The title of a bar.
+        total: The number of items; None when it is unknown.
     """
 
     def __init__(self, target: ProgressTarget | None, *, title: str, total: int | None) -> None:

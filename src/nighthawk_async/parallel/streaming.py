@@ -55,13 +55,13 @@ def stream(
     there before have been taken; the block itself is not interrupted.
 
     Args:
-        function: What to call; see `map`.
-        items: What to call it with, possibly without end; see `map`.
-        max_concurrent: How many calls may be in flight or have a result that nobody has taken yet, so that
-            the results that wait are bounded; None for as many as there are items.
+        function: The function; see `map`.
+        items: The items, possibly without end; see `map`.
+        max_concurrent: The greatest number of calls that are in flight or have a result that nobody has taken
+            yet, so that the results that wait are bounded; None for as many as there are items.
         deadline: The time from entering the block until the last call has ended, in seconds; None for no
             limit. Its end is raised like a failure.
-        progress: What to report progress to; see `map`.
+        progress: The receiver of progress; see `map`.
 
     Returns:
         What to enter with `async with`.

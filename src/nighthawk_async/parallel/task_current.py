@@ -39,7 +39,7 @@ class ParkingPlace:
     for instance, is the owner's own affair.
 
     Args:
-        title: What parks here, for error messages: `step`.
+        title: The word for what is suspended here, in error messages: `step`.
 
     Attributes:
         state: The present state. Not to be set.
@@ -161,7 +161,7 @@ class TaskValues:
 
         Args:
             name: Its name.
-            default: What to give when there is none.
+            default: The value to give when there is none.
         """
         values = VALUES.get()
         return copy.deepcopy(values[name]) if name in values else default
@@ -213,7 +213,7 @@ class CurrentTask:
         id: Its id, by its position among the tasks: `run/tasks[0]/fetch[3]`. The same in every execution of
             a program in which each task, and each item of a combinator, starts the same tasks in the same
             order. Unique below the root.
-        name: What it is called.
+        name: Its name.
         parent_id: The id of the task that started it; None for a root.
         root_id: The id of the outermost task.
         run_id: The id of the run; None outside every run.
@@ -314,7 +314,7 @@ def controlled_by(control: TaskControl) -> Generator[None, None, None]:
     """Let what runs in the block be steered from the handle of the task. The innermost such block is.
 
     Args:
-        control: How it is steered.
+        control: The control that steers it.
     """
     node = find_node()
     node.add_control(control)
@@ -331,7 +331,7 @@ def open_task_root(name: str) -> Generator[None, None, None]:
     Inside another task it is a task below that. Task-local values set inside are forgotten outside.
 
     Args:
-        name: What it is called.
+        name: Its name.
     """
     outer = _current.get()
     id_ = name if outer is None else find_positions().take(name)

@@ -28,7 +28,7 @@ class TaskState(Generic[Result]):
     """The state of one task. Not for several threads.
 
     Args:
-        node: Who it is.
+        node: The node of the task.
         on_end: Called with the state when the task has ended.
         on_claim: Called with the state when somebody has learned by awaiting it how the task ended.
         on_abandon: Called with the state when those who awaited it went without learning how it ended,
@@ -299,7 +299,7 @@ class TaskHandle(Generic[Result_co]):
         and is not cancelled.
 
         Args:
-            grace_seconds: How many seconds it has.
+            grace_seconds: The time that it has, in seconds.
             reason: Why; told to those who await the task. The first reason counts.
 
         Returns:
@@ -364,7 +364,7 @@ class TaskHandle(Generic[Result_co]):
         """Let what the task runs go on.
 
         Args:
-            input: What to deliver when it goes on; None for nothing.
+            input: The message to deliver when it goes on; None for none.
 
         Raises:
             NotSuspendedError: It is not suspended.

@@ -49,7 +49,7 @@ class TaskControl(Protocol):
         """Let it go on.
 
         Args:
-            input: What to deliver when it goes on; None for nothing.
+            input: The message to deliver when it goes on; None for none.
 
         Raises:
             NotSuspendedError: It is not suspended.
@@ -161,7 +161,7 @@ class TaskNode:
 
     Args:
         id: Its id, unique below its root.
-        name: What it is called.
+        name: Its name.
         parent: The task that started it; None for a root.
         owner: The task whose block it belongs to, and which does not end before it: what asks the owner to
             end asks the task too. None for a root.

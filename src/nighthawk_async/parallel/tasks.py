@@ -169,9 +169,9 @@ class Tasks:
         worker thread.
 
         Args:
-            function: What to run, async or not.
+            function: The function to run, async or not.
             args: Its arguments; `functools.partial` takes keyword arguments.
-            name: What to call it; the name of the function when None. The id of the task is made of it.
+            name: Its name; that of the function when None. The id of the task is made of it.
 
         Raises:
             TasksClosedError: The block is not entered yet, or is over.
@@ -305,8 +305,8 @@ def open_tasks(name: str = "tasks", *, at_end: Literal["cancel", "wait"] = "canc
     it does in a `finally` clause. Tasks that were cancelled are no failures.
 
     Args:
-        name: What the block is called in the ids of its tasks.
-        at_end: What leaving the block normally does: `cancel` the tasks that nobody awaits, or `wait` for
+        name: The name of the block in the ids of its tasks.
+        at_end: The effect of leaving the block normally: `cancel` the tasks that nobody awaits, or `wait` for
             all. A task that somebody awaits is cancelled as soon as nobody does any more, and one that is
             started from then on when nobody awaits it before it begins.
 

@@ -24,7 +24,7 @@ class Waiter(Generic[Grant]):
         needs: The things that it needs; nobody overtakes at the same things.
 
     Attributes:
-        grant: What it waited for, once it has that.
+        grant: The thing that it waited for, once it has that.
     """
 
     __slots__ = ("_event", "decide", "grant", "needs")

@@ -44,23 +44,24 @@ class CommonPolicyArguments(TypedDict, total=False):
     What is left out stays as it is.
 
     Args:
-        hooks: What is called for events, after the hooks of outer scopes. An object that is active already is
-            not called twice. When the run or scope is entered with `with`, the hooks of its own beginning and
-            end must be `def`.
-        oversight: What inspects tool calls and commits; None for nothing.
-        verify: What says whether a step inside is done: a function of a `Proposal`, or several, or what
+        hooks: Functions that are called for events, after the hooks of outer scopes. An object that is active
+            already is not called twice. When the run or scope is entered with `with`, the hooks of its own
+            beginning and end must be `def`.
+        oversight: The oversight of tool calls and commits; None for none.
+        verify: The checks of whether a step inside is done: a function of a `Proposal`, or several, or what
             `nighthawk_async.verification` gives. Those of outer scopes must agree as well.
-        human: What asks people, for `ask_user` and `request_approval`; None for nobody, or for the people at
-            the dashboard that an application is served with (`Dashboard.beside`).
-        permissions: Which calls are permitted; see `nighthawk_async.permissions`. Those that are active
+        human: The handler that asks people, for `ask_user` and `request_approval`; None for nobody, or for
+            the people at the dashboard that an application is served with (`Dashboard.beside`).
+        permissions: The calls that are permitted; see `nighthawk_async.permissions`. Those that are active
             already hold as well, in both modes of a scope, and in a run inside a run.
-        step_budget: What each step inside may spend, by an account of its own. Outer budgets hold as well, in
+        step_budget: The budget of each step inside, by an account of its own. Outer budgets hold as well, in
             both modes of a scope, and in a run inside a run.
-        resilience: What gives each step inside another chance: a `nighthawk_async.resilience.Baseline`; None
-            for nothing. Where it says nothing, what is active around it goes on.
-        concurrent_mutation: What happens when a step changes, through its tools, an object that another step
-            in flight has bound: `warn`, which a run begins with, gives a `ConcurrentMutationWarning`; `error`
-            makes the tool call fail and puts the object back; `ignore` does not look.
+        resilience: The baseline that gives each step inside another chance: a
+            `nighthawk_async.resilience.Baseline`; None for nothing. Where it says nothing, what is active
+            around it goes on.
+        concurrent_mutation: The reaction to a step that changes, through its tools, an object that another
+            step in flight has bound: `warn`, which a run begins with, gives a `ConcurrentMutationWarning`;
+            `error` makes the tool call fail and puts the object back; `ignore` does not look.
         policies: The program's own policies, one or a list: objects of classes derived from
             `nighthawk_async.Policy`, after those of outer scopes. An object that is active already is not
             called twice.
@@ -81,7 +82,7 @@ class PolicyArguments(CommonPolicyArguments, total=False):
     """Policies by the names of the arguments of `run` and `scope`.
 
     Args:
-        budget: What all steps inside may spend together; see `nighthawk_async.budget`. Outer ones hold as
+        budget: The budget of all steps inside together; see `nighthawk_async.budget`. Outer ones hold as
             well, in both modes of a scope, and in a run inside a run.
     """
 
@@ -107,7 +108,7 @@ def with_arguments(policies: Policies, arguments: PolicyArguments, extent: Inner
 
     Args:
         policies: The policies around it.
-        arguments: What the run or scope is told.
+        arguments: The arguments of the run or scope.
         extent: The executor inside, and whether what is told is added to what is around.
 
     Raises:

@@ -31,10 +31,11 @@ class Baseline(StepBaseline):
     two timeouts the shorter holds.
 
     Args:
-        timeout: How long one attempt may take, in seconds, from when the step was admitted. After that it
+        timeout: The longest time of one attempt, in seconds, from when the step was admitted. After that it
             fails with `StepLimitError`. Waiting for people counts too. None for no change.
-        retries: How often to try again with the same model, or what `retrying` gives, which says everything:
-            `retrying(attempts=5, on=OSError, wait=1, on_retry=log)`. None for no change, 0 for never.
+        retries: The number of further tries with the same model, or the object that `retrying` gives, which
+            says everything: `retrying(attempts=5, on=OSError, wait=1, on_retry=log)`. None for no change, 0
+            for never.
         fallback_models: The model ids to go on with, in order, each with attempts of its own, after a step
             that failed (`ExecutionError`) or any `ModelError`. The one that is asked anyway is left out. The
             executors of all are made when the run or scope is, with everything else as configured, as by

@@ -44,8 +44,8 @@ class Passage:
     """A call that was let through.
 
     Args:
-        period: Which stay in a state it began in.
-        change: What letting it through changed, if anything.
+        period: The number of the state's beginning in which it began.
+        change: The change that letting it through made, if any.
     """
 
     period: int
@@ -56,7 +56,7 @@ class CircuitState:
     """The state of one circuit breaker.
 
     Args:
-        fail_threshold: How many failures in a row open it.
+        fail_threshold: The number of failures in a row that opens it.
         reset_timeout: For how many seconds it stays open.
     """
 
@@ -164,7 +164,7 @@ class CircuitStatistics:
     """Statistics of a circuit breaker at one moment.
 
     Args:
-        state: What it does.
+        state: The state of the circuit.
         consecutive_failures: Failures in a row, while it is closed.
         succeeded: Calls that succeeded so far.
         failed: Calls that failed so far.
@@ -230,12 +230,12 @@ def circuit_breaker(
     All functions of one circuit breaker share it, in all threads and on all event loops of the process.
 
     Args:
-        function: What to call; None gives a circuit breaker for any number of functions.
-        fail_threshold: How many failures in a row open the circuit.
+        function: The function; None gives a circuit breaker for any number of functions.
+        fail_threshold: The number of failures in a row that opens the circuit.
         reset_timeout: For how many seconds it stays open.
-        on: Which errors are failures: by default all but those that somebody's decision stands behind, as for
-            `retrying`. An exception group counts when one of its errors does.
-        name: What the circuit is called in errors and traces; by default like its first function.
+        on: The errors that are failures: by default all but those that somebody's decision stands behind, as
+            for `retrying`. An exception group counts when one of its errors does.
+        name: The name of the circuit in errors and traces; by default that of its first function.
 
     Returns:
         The function with the same signature, or a decorator.
@@ -260,8 +260,8 @@ class CircuitBreaker(Transformer):
 
     Args:
         state: Whether it lets calls through.
-        on: Which errors are failures.
-        name: What it is called; None for like its first function.
+        on: The errors that are failures.
+        name: Its name; None for that of its first function.
     """
 
     title = "circuit_breaker"

@@ -28,7 +28,7 @@ class Answer(Generic[Value_co]):
 
     Args:
         model: The model id.
-        value: What the function returned.
+        value: The value that the function returned.
     """
 
     model: str
@@ -130,9 +130,9 @@ def ensemble(
     for other calls to make up for are treated as by `vote`.
 
     Args:
-        function: What to call; None gives a decorator.
-        models: How many calls to make on each model, by model id.
-        allow_fail: How many calls may fail.
+        function: The function; None gives a decorator.
+        models: The number of calls on each model, by model id.
+        allow_fail: The greatest number of calls that may fail.
         reconcile: Makes the result of the list of `Answer`s, which are in the order of the models: any
             function, natural or not. It is called outside of the scopes, so on the caller's own model. A
             synchronous one of an async function is called in a worker thread. None takes the value that most
@@ -166,7 +166,7 @@ class Ensemble(Transformer):
 
     Args:
         places: The model of each call.
-        allow_fail: How many calls may fail.
+        allow_fail: The greatest number of calls that may fail.
         reconcile: Makes the result of the answers; None for a plurality.
     """
 

@@ -44,8 +44,8 @@ class VoteError(ResilienceError):
     """Too few calls of a vote succeeded, and its cause is a group of the errors; or values do not compare.
 
     Args:
-        message: What failed.
-        errors: What the calls raised that failed, in the order of the calls; or what comparing raised.
+        message: The failure.
+        errors: The errors of the calls that failed, in the order of the calls; or the error of comparing.
     """
 
     def __init__(self, message: str, *, errors: Sequence[Exception]) -> None:
@@ -57,8 +57,8 @@ class EnsembleError(ResilienceError):
     """Too many runs of an ensemble failed. Its cause is a group of the errors.
 
     Args:
-        message: What failed.
-        errors: What the runs raised that failed, in the order of the models.
+        message: The failure.
+        errors: The errors of the runs that failed, in the order of the models.
         models: The model of each of them.
     """
 

@@ -89,7 +89,7 @@ def fallback(
         functions: The functions, all async or all synchronous. The result has the signature of the first.
             None gives a decorator.
         to: More functions, after those; a single one, or several.
-        on: Which errors lead to the next function: by default failed steps (`ExecutionError`), every
+        on: The errors that lead to the next function: by default failed steps (`ExecutionError`), every
             `ModelError`, exceeded deadlines, and other transformers giving up (`ResilienceError`). An
             exception group counts when all its errors do.
         default: Returned when all functions fail.
@@ -115,7 +115,7 @@ class Fallback(Transformer):
     Args:
         alternatives: The other functions.
         on: The errors after which the next function is called; None for the default.
-        default: What is given when all fail, if anything.
+        default: The value that is given when all fail, if any.
     """
 
     __slots__ = ("_alternatives", "_default", "_on")

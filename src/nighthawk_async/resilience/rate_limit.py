@@ -59,7 +59,7 @@ class SharedLimit:
     """A rate limit. Used from any thread and event loop.
 
     Args:
-        limits: What it limits.
+        limits: The limits.
     """
 
     def __init__(self, limits: PacingLimits) -> None:
@@ -109,7 +109,7 @@ class SharedLimit:
         """Take note that a call has ended.
 
         Args:
-            start: What began it.
+            start: The start that began it.
             tokens: The tokens it took; None when nobody knows.
         """
         if tokens is None:
@@ -226,13 +226,13 @@ def rate_limit(
     runs, and for a call that sends no request through this library, the reservation stays.
 
     Args:
-        function: What to call; None gives a decorator for any number of functions.
-        per_minute: How many calls may begin within a minute; None for any number.
-        tokens_per_minute: How many tokens, sent and received, these may take; None for any number. A call
-            that needs more than that goes when nothing else counts.
+        function: The function; None gives a decorator for any number of functions.
+        per_minute: The greatest number of calls that begin within a minute; None for any number.
+        tokens_per_minute: The greatest number of tokens, sent and received, that these take; None for any
+            number. A call that needs more than that goes when nothing else counts.
         tokens: The tokens that a call reserves: a number, or a function that gets the arguments of the call.
             By default what calls took on average so far, and 1,000 before any has ended.
-        key: What else shares the limit; None for nothing else.
+        key: The key of all functions that share the limit; None for this one alone.
 
     Returns:
         The function with the same signature, or a decorator.
@@ -264,7 +264,7 @@ class RateLimit(Transformer):
 
     Args:
         limit: The limit, which others may share.
-        tokens: What a call reserves; None for the average.
+        tokens: The tokens that a call reserves; None for the average.
     """
 
     __slots__ = ("_limit", "_tokens")

@@ -51,8 +51,8 @@ class Attempts:
     """The attempts at one thing. Used once.
 
     Args:
-        policy: When to try again.
-        name: What is tried, for whoever is told.
+        policy: The policy of further tries.
+        name: The name of the work in reports.
         on_retry: Is told before each wait.
     """
 
@@ -102,7 +102,7 @@ class Attempts:
 
         Args:
             error: Why the attempt failed.
-            attempt: Which attempt it was, from 1.
+            attempt: The number of the attempt, from 1.
         """
         if self._next is None or self._next.attempt != attempt:
             wait = self._policy.wait_after(error, attempt)
@@ -332,16 +332,17 @@ def retrying(
     there was more than one attempt, a note on it tells of them.
 
     Args:
-        function: What to call; None gives a decorator that can be iterated over as well.
-        attempts: How often to try altogether.
+        function: The function; None gives a decorator that can be iterated over as well.
+        attempts: The number of tries in all.
         on: After which errors: by default `ExecutionError`, limits of steps among them, and model errors that
             pass (`ModelError.is_transient`). An exception group counts when all its errors do.
         retry_if: Has to agree as well, when given.
-        wait: How long to wait: seconds, a function of the number of the attempt that failed and its error, or
+        wait: The wait: seconds, a function of the number of the attempt that failed and its error, or
             an object of `tenacity.wait`. By default `ExponentialWait()`. When the provider, or a circuit
             breaker, asks for longer, that is waited.
         on_retry: Is called with a `RetryScheduled` before each wait. May be async when the function is.
-        max_retry_after: When the provider asks for a longer wait, in seconds, there is no other attempt.
+        max_retry_after: The longest wait that the provider may ask for, in seconds; beyond it there is no
+            other attempt.
 
     Returns:
         The function with the same signature, or a decorator.
@@ -368,7 +369,7 @@ class Retrying(Transformer):
     """Calls functions again when they fail; iterating over it gives attempts. Made by `retrying`.
 
     Args:
-        policy: When to try again.
+        policy: The policy of further tries.
         on_retry: Is told before each wait.
     """
 

@@ -36,8 +36,8 @@ def timeout(function_or_seconds: Any, /, seconds: float | None = None, *, name: 
 
     Args:
         function_or_seconds: The function, or the seconds for a decorator and context manager.
-        seconds: How long, in seconds, from the call or from entering the block.
-        name: What the limit is for, for the error message; the function's own name when None.
+        seconds: The time limit in seconds, from the call or from entering the block.
+        name: The name of the limited work in the error message; that of the function when None.
 
     Returns:
         The function with the same signature, or a decorator and context manager.

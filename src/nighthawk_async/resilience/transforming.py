@@ -72,7 +72,7 @@ class Transformer(ABC):
     """Makes functions from functions. Subclasses say how a call is carried out.
 
     Attributes:
-        title: What it is called in error messages.
+        title: Its name in error messages.
     """
 
     __slots__ = ()
@@ -151,8 +151,8 @@ def check_function(function: object, title: str) -> None:
     """Refuse what cannot be transformed.
 
     Args:
-        function: What was given for a function.
-        title: What would transform it.
+        function: The object that was given for a function.
+        title: The name of the transformer.
 
     Raises:
         TypeError: It cannot be called, or it is a generator.
@@ -205,7 +205,7 @@ def checked_count(name: str, value: object) -> int:
 
     Args:
         name: The name of the argument.
-        value: What was given.
+        value: The given value.
 
     Raises:
         InvalidPolicyError: It is something else.
@@ -220,7 +220,7 @@ def checked_seconds(name: str, value: object) -> float:
 
     Args:
         name: The name of the argument.
-        value: What was given.
+        value: The given value.
 
     Raises:
         InvalidPolicyError: It is something else.
@@ -235,7 +235,7 @@ def checked_errors(name: str, value: object) -> tuple[type[Exception], ...] | No
 
     Args:
         name: The name of the argument.
-        value: What was given: a type, or several.
+        value: The given value: a type, or several.
 
     Raises:
         InvalidPolicyError: It is something else, or one of them is not an `Exception`, as a cancellation is
@@ -259,7 +259,7 @@ def checked_callable(name: str, value: object, *, may_be_async: bool = False) ->
 
     Args:
         name: The name of the argument.
-        value: What was given.
+        value: The given value.
         may_be_async: Whether an async function will do.
 
     Raises:

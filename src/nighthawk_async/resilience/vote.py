@@ -100,13 +100,13 @@ def vote(
     as they are.
 
     Args:
-        function: What to call; None gives a decorator.
-        count: How many calls to make.
+        function: The function; None gives a decorator.
+        count: The number of calls.
         decide: Makes the result of the list of what the calls returned, in the order of the calls: any
             function, natural or not. A synchronous one of an async function is called in a worker thread. It
             sees all, so no call is cancelled early. By default `plurality`: the value that occurs most often;
             when several do, the one whose votes came first.
-        min_success: How many calls have to succeed; None for more than half.
+        min_success: The number of calls that have to succeed; None for more than half.
 
     Returns:
         The function with the same parameters, giving what `decide` gives; or a decorator.
@@ -131,8 +131,8 @@ class Vote(Transformer):
     """Takes what most of several calls return. Made by `vote`.
 
     Args:
-        count: How many calls to make.
-        min_success: How many have to succeed.
+        count: The number of calls.
+        min_success: The number of calls that have to succeed.
         decide: Makes the result of what they returned.
     """
 

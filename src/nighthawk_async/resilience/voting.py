@@ -67,7 +67,7 @@ class Votes(Generic[Value]):
         """Count a vote.
 
         Args:
-            value: What it is for.
+            value: The value that the votes are for.
 
         Raises:
             VoteError: It does not say whether it is equal to another.
@@ -83,7 +83,7 @@ class Votes(Generic[Value]):
         It does as well when another may get as many votes: the leader had them before.
 
         Args:
-            outstanding: How many are still to come, at most.
+            outstanding: The greatest number of votes that are still to come.
         """
         if not self._values:
             return False
@@ -155,14 +155,14 @@ class Tally(Generic[Value]):
     """Outcomes of the calls.
 
     Args:
-        count: How many calls there are.
-        min_success: How many have to succeed.
+        count: The number of calls.
+        min_success: The number of calls that have to succeed.
         votes: Counts the values, when a plurality decides; None when something else does, that has to see
             them all.
 
     Attributes:
-        values: What the calls returned that did, by position, in the order in which they ended.
-        errors: What the calls raised that did, likewise.
+        values: The values of the calls that returned, by position, in the order in which they ended.
+        errors: The errors of the calls that raised, likewise.
         final_error: An error that is not for others to make up for: somebody's decision stands behind it, or
             values cannot be compared.
         is_settled: Whether calls in flight make no difference any more.
@@ -188,8 +188,8 @@ class Tally(Generic[Value]):
         """Take the outcome of a call. What ends when everything is settled does not count.
 
         Args:
-            position: Which call it was, from 0.
-            outcome: How it ended.
+            position: The position of the call, from 0.
+            outcome: Its end.
         """
         if self.is_settled:
             return
@@ -239,13 +239,13 @@ async def make_calls(
     """Make the calls of an async function at once. Cancels and awaits the rest when all is settled.
 
     Args:
-        call: What is called.
+        call: The function that is called.
         tally: Says how many, takes the outcomes, and knows when all is settled.
-        title: What the calls are for.
+        title: The name of the calls' purpose.
         around: Makes each call, in the task of the call; None to await it as it is.
 
     Raises:
-        Exception: What somebody decided, and is not for other calls to make up for.
+        Exception: A decision that other calls cannot make up for.
     """
     await _make_calls(call, tally, title, around)
 

@@ -78,7 +78,7 @@ def sleep_from_sync(seconds: float) -> None:
         seconds: For how long.
 
     Raises:
-        BaseException: Whoever waits for the present worker thread was cancelled.
+        BaseException: The task that waits for the present worker thread was cancelled.
         DeadlineExceededError: A deadline around the caller came first.
         TaskCancelledError: The task of the caller was asked to end.
     """
@@ -91,7 +91,7 @@ def raise_if_ending() -> None:
     """Do nothing, unless the caller has come to its end: what is said here before each call after the first.
 
     Raises:
-        BaseException: Whoever waits for the present worker thread was cancelled.
+        BaseException: The task that waits for the present worker thread was cancelled.
         DeadlineExceededError: A deadline of the present thread is over, or on the thread of an event loop
             that of a cancel scope around the caller.
         TaskCancelledError: The task of the caller was asked to end.

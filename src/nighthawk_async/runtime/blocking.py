@@ -41,7 +41,7 @@ class SlowCall(Struct, frozen=True):
     """A call that held the event loop.
 
     Args:
-        title: What it is called.
+        title: Its name.
         kind: What it is, for the advice.
     """
 

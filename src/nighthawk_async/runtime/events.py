@@ -48,8 +48,8 @@ class FinishedEvent(HookEvent):
     """The end of something that was told to have started, however it ends.
 
     Args:
-        usage: What it used so far.
-        error: What ends it, a cancellation too; None when all went well.
+        usage: Its usage so far.
+        error: The error or cancellation that ends it; None when all went well.
     """
 
     usage: Usage
@@ -71,8 +71,8 @@ class RunFinished(FinishedEvent):
     """A run is being left, the tasks of its task group have ended. Look on only.
 
     Args:
-        usage: What the run used.
-        error: What leaves it; None when all went well.
+        usage: The usage of the run.
+        error: The error or cancellation that leaves it; None when all went well.
     """
 
 
@@ -86,8 +86,8 @@ class ScopeFinished(FinishedEvent):
     """A scope is being left. Look on only.
 
     Args:
-        usage: What the steps in it used so far.
-        error: What leaves it; None when all went well.
+        usage: The usage of the steps in it so far.
+        error: The error or cancellation that leaves it; None when all went well.
     """
 
 
@@ -107,8 +107,8 @@ class StepFinished(FinishedEvent):
     """A step has ended, and nothing was committed yet. Look on only.
 
     Args:
-        outcome: How it ended; None when it failed or was cancelled.
-        usage: What it used, together with the steps that its tools carried out.
+        outcome: Its outcome; None when it failed or was cancelled.
+        usage: Its usage, together with that of the steps that its tools carried out.
         error: Why it failed, or the cancellation; None when it did not.
     """
 
@@ -134,7 +134,7 @@ class AfterModelRequest(HookEvent):
 
     Args:
         model_name: The id of the model.
-        usage: What it used; None when nothing was sent, or nobody knows.
+        usage: Its usage; None when nothing was sent, or nobody knows.
         finish_reason: Why the response ended; None when it did not come to its end.
         error: Why it failed; None when it did not.
     """
@@ -172,7 +172,7 @@ class AfterToolCall(HookEvent):
     Args:
         tool_name: The tool.
         call_id: The id of the call.
-        content: What the model is about to see, in order.
+        content: The content that the model is about to see, in order.
         is_error: Whether the call failed.
     """
 
@@ -193,7 +193,7 @@ class BeforeCommit(HookEvent):
     `return` outcome sees them, unless it was evaluated already.
 
     Args:
-        outcome: How the step ends.
+        outcome: The outcome of the step.
         bindings: The validated values of the write bindings, in a read-only mapping.
         return_value: The validated value that a `return` outcome gives; None for other outcomes, and
             afterwards for a commit whose expression was not evaluated, because it was rejected.
@@ -214,10 +214,10 @@ class BudgetThreshold(HookEvent):
 
     Args:
         budget: The name of the budget.
-        resource: What it limits: `tokens`, `cost`, `steps`, `turns`, `tool_calls` or `seconds`.
+        resource: The limited resource: `tokens`, `cost`, `steps`, `turns`, `tool_calls` or `seconds`.
         fraction: The threshold that was passed, between 0 and 1.
-        spent: How much is spent; cost in US dollars.
-        limit: How much it allows.
+        spent: The amount spent; cost in US dollars.
+        limit: The amount that it allows.
     """
 
     budget: str
@@ -232,8 +232,8 @@ class Retry(HookEvent):
     """An attempt failed, and there will be another. Look on only.
 
     Args:
-        name: What is tried: the name of a function, or the id of a step, or of a model that is asked again.
-        attempt: Which attempt failed, from 1.
+        name: The name of the function, or the id of the step or of the model, that is tried again.
+        attempt: The number of the attempt that failed, from 1.
         error: Why.
         wait_seconds: Seconds until the next attempt.
         failed_execution_id: The `execution_id` of the attempt that failed, which has ended; None when what is
@@ -263,8 +263,8 @@ class ToolLoopSuspected(HookEvent):
 
     Args:
         tool_name: The tool.
-        repetitions: How often in a row, the first time included.
-        action: What was done about it.
+        repetitions: The number of times in a row, the first one included.
+        action: The reaction to it.
     """
 
     tool_name: str
@@ -278,8 +278,8 @@ class VerificationRefused(HookEvent):
 
     Args:
         check: The name of the check.
-        feedback: What it said.
-        refusals: How many outcomes of this step were refused so far, this one included.
+        feedback: The feedback of the check.
+        refusals: The number of outcomes of this step that were refused so far, this one included.
         max_refusals: After how many the step fails.
     """
 
@@ -294,8 +294,8 @@ class OversightDecided(HookEvent):
     """Oversight decided about a tool call or a commit. Look on only.
 
     Args:
-        subject: What it was about.
-        decision: What it decided.
+        subject: The subject of the decision.
+        decision: The decision.
         tool_name: The tool; None for a commit.
         reason: Why, for a rejection or an abort.
     """
@@ -314,7 +314,7 @@ class PermissionDecided(HookEvent):
 
     Args:
         name: The name of the tool or function.
-        kind: Which of the two.
+        kind: One of the two.
         decision: `ask` when people are about to be asked, or `deny`.
         rule: The rule that said so; None for a default.
     """

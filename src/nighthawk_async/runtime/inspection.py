@@ -91,8 +91,8 @@ class DecidedOnce(ABC):
 
     Args:
         step: The step.
-        outcome: How it ends.
-        shown: Where to note what was shown without a return value.
+        outcome: The outcome of the step.
+        shown: The list of what was shown without a return value.
     """
 
     def __init__(self, step: Step, outcome: StepOutcome, shown: list[object]) -> None:

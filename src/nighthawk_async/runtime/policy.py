@@ -42,7 +42,7 @@ class StepCommit:
 
     Args:
         step_id: The step.
-        outcome: How it ends.
+        outcome: The outcome of the step.
         bindings: The validated values of the write bindings, in a read-only mapping.
         return_value: The validated value that a `return` outcome gives; None for other outcomes, and
             afterwards for a commit whose expression was not evaluated, because it was rejected.
@@ -69,7 +69,7 @@ class CommitReview(Protocol):
         """Let it decide, unless it has.
 
         Args:
-            result: What the step comes to; its return value is UNSET while it is not evaluated.
+            result: The result of the step; its return value is UNSET while it is not evaluated.
             is_modified: Whether a policy before it has just modified that.
 
         Returns:
@@ -103,7 +103,7 @@ class RequestCharges(Protocol):
         """Charge what it consumed.
 
         Args:
-            told: What was told; None when nothing was.
+            told: The given object; None when there was none.
             may_have_consumed: Whether it may have consumed what was not told.
 
         Returns:
@@ -121,8 +121,8 @@ class ModelCall:
 
     Attributes:
         request: The request as it is sent; policies may replace it before that.
-        charges: What it is charged to; None for nothing.
-        usage: What it used; None when nothing was sent, or nobody knows.
+        charges: The charges to budgets; None for none.
+        usage: Its usage; None when nothing was sent, or nobody knows.
         finish_reason: Why the response ended; None when it did not come to its end.
         error: Why it failed; None when it did not.
     """
@@ -191,7 +191,7 @@ class InnerExtent(NamedTuple):
     """A run or scope that is about to have policies of its own.
 
     Args:
-        executor: What carries steps out inside.
+        executor: The executor of the steps inside.
         is_added: Whether what is given is added to what is around it, or replaces that.
     """
 
@@ -293,7 +293,7 @@ class Policy:
         """Called with the result of a tool call before the model sees it.
 
         Args:
-            result: What the call gave, or how it failed.
+            result: The result of the call, or its failure.
 
         Returns:
             What the model sees.
@@ -306,7 +306,7 @@ class Policy:
         A policy that reads `commit.return_value` is called once more when there is one, and decides then.
 
         Args:
-            commit: What is about to be committed.
+            commit: The commit that is about to happen.
 
         Returns:
             What to commit instead, which is validated; None to let it happen. Anything else fails the step.
@@ -337,7 +337,7 @@ class Policy:
         Nothing was committed yet.
 
         Args:
-            outcome: How the step ended; None when it failed or was cancelled.
+            outcome: The outcome of the step; None when it failed or was cancelled.
             error: Why it failed, or the cancellation; None when it did not.
         """
 
@@ -361,7 +361,7 @@ class Policy:
         """Carry a block out, in several steps if need be.
 
         Args:
-            step_id: Which block it is.
+            step_id: The block.
             carry_out: Carries one step out.
         """
         return carry_out()
@@ -388,7 +388,7 @@ class Policy:
         """Carry out what waits before it begins, as a step waits to be admitted.
 
         Args:
-            work: What to carry out; it is given a function to call when it begins.
+            work: The work; it is given a function to call when it begins.
             begin: The function to call then.
         """
         return await work(begin)
@@ -398,8 +398,8 @@ class Policy:
 
         Args:
             step: The step.
-            outcome: How it ends.
-            shown: Where to note what was shown without a return value.
+            outcome: The outcome of the step.
+            shown: The list of what was shown without a return value.
         """
 
     def find_host_error(self, error: BaseException) -> NighthawkError | None:
@@ -419,8 +419,8 @@ class Policy:
         """Tell of an end, where nothing can be awaited, whatever else fails.
 
         Args:
-            event: What has ended.
-            error: What ended it, a cancellation too; None when all went well.
+            event: The event of the end.
+            error: The error or cancellation that ended it; None when all went well.
         """
 
     def awaits(self, event_type: type) -> bool:
@@ -432,7 +432,7 @@ def check_answer(answer: object, kind: type, method: str) -> None:
     """Find out whether a method of a policy gave an object of the right type.
 
     Args:
-        answer: What it gave.
+        answer: The answer of the method.
         kind: The type that it has to have.
         method: The method, with its class.
 

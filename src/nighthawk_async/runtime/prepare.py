@@ -60,7 +60,7 @@ def prepare_step(
     Args:
         block: The block.
         program: Its program.
-        site: Where it stands.
+        site: The place where it stands.
         python_locals: What `locals()` gave at the block.
         parent: The state of the step that called the function, when one did.
         implicit_references: Names the scope makes available.

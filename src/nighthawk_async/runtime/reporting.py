@@ -68,8 +68,8 @@ class RetryScheduled:
     """An attempt failed, and there will be another.
 
     Args:
-        name: What is tried: the name of the function, or the id of the step or of the model.
-        attempt: Which attempt failed, from 1.
+        name: The name of the function, or the id of the step or of the model, that is tried again.
+        attempt: The number of the attempt that failed, from 1.
         error: Why.
         wait_seconds: Seconds until the next attempt.
         failed_execution_id: The id of the execution that failed; None when what is tried is no step.
@@ -86,7 +86,7 @@ def report_retry(retry: RetryScheduled) -> None:
     """Report a retry from synchronous code: to async hooks where its steps are.
 
     Args:
-        retry: What happened.
+        retry: The failed attempt, and the wait for the next one.
 
     Raises:
         HookError: A hook failed.
@@ -108,7 +108,7 @@ async def report_retry_async(retry: RetryScheduled) -> None:
     """Report a retry.
 
     Args:
-        retry: What happened.
+        retry: The failed attempt, and the wait for the next one.
 
     Raises:
         HookError: A hook failed.
@@ -121,7 +121,7 @@ async def report_retry_to_hooks(retry: RetryScheduled) -> None:
     """Report a retry to the active hooks alone, for who records it in other words.
 
     Args:
-        retry: What happened.
+        retry: The failed attempt, and the wait for the next one.
 
     Raises:
         HookError: A hook failed.

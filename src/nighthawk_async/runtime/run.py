@@ -139,7 +139,7 @@ class Run:
         The run does not wait for it: leave it first.
 
         Args:
-            name: What it is called among the run's tasks.
+            name: Its name among the run's tasks.
 
         Raises:
             NighthawkError: The run is not active.

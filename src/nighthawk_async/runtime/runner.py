@@ -59,7 +59,7 @@ async def run_step(
 
     Args:
         block: The block.
-        site: Where it stands.
+        site: The place where it stands.
         python_locals: What `locals()` gave at the block.
         literal: The rendered literal of an f-string block; None for a plain literal.
 

@@ -52,7 +52,7 @@ class Steering:
     end of the step, before anything is committed, is one too.
 
     Args:
-        step_id: Which block this is, for errors.
+        step_id: The block, for errors.
 
     Attributes:
         node: The node of the step; None while nobody watches it.

@@ -64,9 +64,9 @@ class StepContext:
     runs.
 
     Args:
-        step_id: Which block this is, `python_module:line`.
+        step_id: The block, `python_module:line`.
         execution_ref: The identity of the run, scope and step.
-        step_globals: What the block's expressions see as module globals: the live globals of the function's
+        step_globals: The module globals of the block's expressions: the live globals of the function's
             module, with the scope's implicit references on top when there are any.
         step_locals: The names the block can read and assign.
         is_async: Whether the surrounding function is async, so that awaitables are awaited.
@@ -86,9 +86,9 @@ class StepContext:
             its signature's annotations may name types.
         parameter_annotations: The annotations of the function's parameters, unresolved.
         return_annotation: The annotation of the function's return value, unresolved; None when there is none.
-        initial_values: What the write bindings were bound to when the step began.
+        initial_values: The values of the write bindings when the step began.
         assigned_names: Write bindings assigned by a tool, or dirty because a field of theirs was.
-        changes: What the step's code has changed in place.
+        changes: The objects that the step's code has changed in place.
         checked: The values that were made of data, and are valid as long as no code has touched them, by the
             names of their write bindings; a value to return stands under "return".
     """

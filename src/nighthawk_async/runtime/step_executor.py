@@ -88,7 +88,7 @@ def is_async_executor(executor: StepExecutor) -> TypeIs[AsyncStepExecutor]:
     Asked for every step: on Python 3.11 `isinstance` with a protocol takes fifty times longer than this.
 
     Args:
-        executor: What carries it out.
+        executor: The executor of the step.
     """
     return hasattr(executor, "run_step_async")
 
@@ -97,7 +97,7 @@ def shows_named_only(executor: StepExecutor) -> bool:
     """Whether its steps see only what their blocks name, as its configuration says when it has one.
 
     Args:
-        executor: What carries them out.
+        executor: The executor of the steps.
     """
     configuration: object = getattr(executor, "configuration", None)
     if not isinstance(configuration, StepExecutorConfiguration):

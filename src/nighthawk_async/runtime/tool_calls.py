@@ -233,7 +233,7 @@ class ToolError(Struct, frozen=True, kw_only=True):
 
     Args:
         kind: The category.
-        message: What failed.
+        message: The failure.
         guidance: What the model may do about it, when there is something.
     """
 

@@ -43,7 +43,7 @@ def tool(
         function: The callable, when the decorator is used without parentheses.
         name: The tool's name; None for the function's name.
         overwrite: Whether to replace a visible tool of the same name.
-        description: What the model reads; None for the function's docstring.
+        description: The text that the model reads; None for the function's docstring.
         metadata: Anything to attach to the tool's definition.
 
     Raises:

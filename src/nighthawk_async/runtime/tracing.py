@@ -260,7 +260,7 @@ def record_failed_attempt(
     Args:
         model_id: The model's id.
         error: Why the attempt failed.
-        attempt: Which attempt it was, from 1.
+        attempt: The number of the attempt, from 1.
         delay_seconds: Seconds until the next attempt; None when there is none.
     """
     attributes: dict[str, str | int | float] = {

@@ -111,9 +111,9 @@ class StepProgress:
         outer: The progress of the step around it, whose usage contains the usage of this one; None for none.
 
     Attributes:
-        turns: How many turns have begun.
+        turns: The number of turns that have begun.
         corrections: The number of corrections by cause.
-        usage_meter: What the step has used, together with the steps that its tool calls carried out.
+        usage_meter: The usage of the step, together with that of the steps that its tool calls carried out.
     """
 
     __slots__ = ("_calls", "corrections", "turns", "usage_meter")
@@ -145,13 +145,13 @@ class StepSnapshot:
     """An immutable view of a step at one moment between two messages.
 
     Args:
-        step_id: Which block this is, `python_module:line`.
+        step_id: The block, `python_module:line`.
         locals: The step locals: a copy of the mapping, not of the objects in it.
         local_previews: Each of them as one short line of text, as it was at that moment.
         assigned_names: The write bindings assigned so far.
-        turns: How many turns have begun: model requests, those of corrections included.
+        turns: The number of turns that have begun: model requests, those of corrections included.
         tool_calls: The tool calls in flight, in the order of their beginning.
-        usage: What the step has used so far, together with the steps that its tool calls carried out.
+        usage: The usage of the step so far, together with that of the steps that its tool calls carried out.
         is_suspended: Whether it is parked at a turn boundary.
         stop_reason: Why the step was asked to stop; None while nobody asked.
     """

@@ -159,7 +159,7 @@ def cassette(
 
     Args:
         path: The file, usually with the ending `.yaml`; one per test.
-        mode: What to record; see `CassetteMode`.
+        mode: The exchanges to record; see `CassetteMode`.
         redact: Texts that must not be written, and functions from a text to the text without what must not
             be, or without what is different at every run. They see prompts, answers and errors before these
             are compared and written; applying one twice must do no more than once.

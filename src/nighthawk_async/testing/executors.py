@@ -21,7 +21,7 @@ class StepCall:
     """One step that an executor was asked to carry out, as it was at its beginning.
 
     Args:
-        step_id: Which block it is, `python_module:line`.
+        step_id: The block, `python_module:line`.
         natural_program: The program text as a model would see it.
         binding_names: The names of the write bindings.
         binding_types: The type of each write binding, `object` where none is known.

@@ -137,11 +137,11 @@ class ModelReply:
         body: Bytes sent in place of everything that the fields above describe, the status and headers
             excepted.
         sends_done: Whether a stream of Chat Completions says that it is done.
-        pacing: How fast it is written.
-        ending: How it ends.
+        pacing: The speed of writing it.
+        ending: The way in which it ends.
         ending_after: Number of events after which it ends that way; 1.5 is in the middle of the second one,
             0 is after the head, `"request"` is before the head, None is after everything.
-        fault: What else is wrong with it.
+        fault: A further fault of it.
         fault_after: Number of events before a fault that strikes one event, or stands between two.
         fault_bytes: The size of a fault that is large by nature; None for the size its name stands for.
     """
@@ -232,7 +232,7 @@ def failure(what: str, error: Exception | None = None, *, status: int = 500) -> 
     """The reply in place of one that cannot be given; clients need not try again.
 
     Args:
-        what: What went wrong.
+        what: The failure.
         error: The error, to be told after that.
         status: The HTTP status code.
     """
@@ -284,7 +284,7 @@ def seal(*texts: str) -> str:
     """Return a placeholder for a provider's signature; it can be verified with the texts.
 
     Args:
-        texts: What is signed.
+        texts: The texts that are signed.
     """
     signed = "\0".join(("nighthawk", *texts)).encode(errors="surrogatepass")
     return base64.b64encode(hashlib.sha256(signed).digest()).decode()

@@ -110,7 +110,7 @@ class ServerListener:
 
         Args:
             handle: Serves one connection and closes it.
-            task_group: Where connections are served.
+            task_group: The task group that serves connections.
         """
         while True:
             try:
@@ -224,7 +224,7 @@ class HttpResponse:
     Args:
         head: Its head.
         writes: The pieces of its body as they are written, framing included.
-        end: What ends the body.
+        end: The end of the body.
         is_kept: Whether the connection can be used again.
     """
 

@@ -65,7 +65,7 @@ def find_refusal(body: dict[str, Any], told: SentItems) -> ModelReply | None:
 
     Args:
         body: The request's body.
-        told: What the server told before.
+        told: The items that the server sent before.
     """
     if not isinstance(body.get("include"), list | None):
         return refusal("Invalid type for 'include': expected an array.")

@@ -51,7 +51,7 @@ def model_response(
     Args:
         *calls: The tool calls, in order.
         text: The visible text.
-        usage: What the response reports; one request of 10 tokens in and 5 out when None.
+        usage: The reported usage; one request of 10 tokens in and 5 out when None.
         finish_reason: Why it ended; what fits the calls when None.
     """
     events: list[ModelEvent] = [TextDelta(text=text)] if text else []
@@ -73,7 +73,7 @@ class ScriptedModel:
         answers: The answers, each used once (a `ModelError` is raised), or a function from a request to its
             answer.
         name: The model id.
-        capabilities: What the model says it can do.
+        capabilities: The capabilities of the model.
     """
 
     def __init__(

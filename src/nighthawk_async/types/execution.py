@@ -43,7 +43,7 @@ class PartialValues:
     Args:
         execution_ref: The run, scope, step and execution they belong to.
         values: The values by the names of the write bindings; the return value is called `return`.
-        attempt: Which answer of the model they are from, beginning with 1. When an answer was refused, the
+        attempt: The number of the model's answer that they are from, from 1. When an answer was refused, the
             values of the next one take the place of these.
         is_final: Whether they are what the step is about to commit. Nothing comes after them. A step that
             failed before has none.

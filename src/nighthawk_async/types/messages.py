@@ -48,7 +48,7 @@ class FileUrl:
     """A reference to a media item by URL.
 
     Args:
-        url: Where the item is.
+        url: The address of the item.
         media_type: The media type, when known; a provider may need it.
     """
 
@@ -104,7 +104,7 @@ class ToolDefinition:
 
     Args:
         name: ASCII, matching `^[A-Za-z_][A-Za-z0-9_]*$`.
-        description: What the tool does, for the model.
+        description: The purpose of the tool, for the model.
         parameters: The JSON Schema of the arguments, an object schema.
         metadata: Anything the host attaches; never sent to a model.
     """
@@ -137,7 +137,7 @@ class ToolResult:
     Args:
         call_id: The `ToolCall.id` this answers.
         name: The name of the tool.
-        content: What the model sees, in order.
+        content: The content that the model sees, in order.
         is_error: Whether the call failed.
     """
 

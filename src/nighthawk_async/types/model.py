@@ -27,13 +27,13 @@ class ModelSettings(TypedDict, total=False):
     """Settings of every protocol, under one name each; a codec writes what its protocol calls them.
 
     Args:
-        temperature: How freely the model chooses its words.
+        temperature: The randomness of the model's choice of words.
         top_p: The share of probability that the model chooses from.
         max_tokens: Tokens that the response may hold, reasoning included.
         stop: Texts at which the response ends.
         seed: Makes answers repeatable, as far as the endpoint can.
         parallel_tool_calls: Whether one response may hold several tool calls.
-        reasoning_effort: How much the model should reason.
+        reasoning_effort: The effort of the model's reasoning.
         service_tier: The provider's name of the tier that serves the request.
         stream: False asks for the response in one piece, for endpoints that cannot stream.
         base_url: The URL below which the protocol's paths lie.
@@ -48,7 +48,7 @@ class ModelSettings(TypedDict, total=False):
         first_event_timeout_seconds: Seconds from sending the request to its first event; None for no limit.
         idle_timeout_seconds: Seconds without a sign of life once the response has begun; None for no limit.
         max_response_bytes: Bytes that a response may have; None for no limit.
-        max_retries: How often a request that failed before its first event is sent again.
+        max_retries: The number of times that a request is sent again that failed before its first event.
         max_concurrent_requests: Requests in flight at once with the same key at the same endpoint.
         requests_per_minute: Requests that may begin within a minute, likewise.
         tokens_per_minute: Tokens that requests may take within a minute, likewise.
@@ -86,10 +86,10 @@ class OpenAIChatSettings(ModelSettings, total=False):
     """Settings of Chat Completions.
 
     Args:
-        frequency_penalty: How much repeated words are avoided.
-        presence_penalty: How much words that occurred are avoided.
+        frequency_penalty: The penalty of words by the number of their repetitions.
+        presence_penalty: The penalty of words that occurred at all.
         logit_bias: Biases of tokens by their number.
-        verbosity: How long answers should be.
+        verbosity: The desired length of answers.
         user: An identifier of the end user.
         store: Whether the provider keeps the exchange.
         metadata: Labels for what the provider keeps.
@@ -114,13 +114,13 @@ class OpenAIResponsesSettings(ModelSettings, total=False):
 
     Args:
         reasoning_summary: Whether, and at what length, the model sums up its reasoning.
-        verbosity: How long answers should be.
-        truncation: What happens when the conversation exceeds the context.
+        verbosity: The desired length of answers.
+        truncation: The treatment of a conversation that exceeds the context.
         store: Whether the provider keeps the response; the library does not need it to, so False when unset.
         user: An identifier of the end user.
         metadata: Labels for what the provider keeps.
         prompt_cache_key: Leads requests with a common prefix to the same cache.
-        prompt_cache_retention: How long the cached prefix is kept.
+        prompt_cache_retention: The time for which the cached prefix is kept.
     """
 
     reasoning_summary: Literal["auto", "concise", "detailed"] | None
@@ -159,8 +159,8 @@ class GoogleSettings(ModelSettings, total=False):
 
     Args:
         top_k: The number of words that the model chooses from.
-        frequency_penalty: How much repeated words are avoided.
-        presence_penalty: How much words that occurred are avoided.
+        frequency_penalty: The penalty of words by the number of their repetitions.
+        presence_penalty: The penalty of words that occurred at all.
         thinking_budget_tokens: Tokens of thinking, for models that are told a number.
         include_thoughts: Whether the response holds summaries of the thoughts.
         safety_settings: The protocol's own objects that set thresholds for harmful content.
@@ -213,7 +213,8 @@ class ModelPrice:
         cache_read: Tokens sent that the provider reads from its cache; None for the price of `input`.
         cache_write: Tokens sent that the provider writes to its cache; None for the price of `input`.
         long_request: The prices of a request that sends more than `long_request_tokens`; None for the same.
-        long_request_tokens: How many tokens that are; None where there is no `long_request`.
+        long_request_tokens: The number of tokens from which a request is long; None where there is no
+            `long_request`.
 
     Raises:
         ValueError: One of the last two is given without the other.
@@ -234,7 +235,7 @@ class ModelPrice:
         """The prices that hold for a request.
 
         Args:
-            input_tokens: How many tokens it sends.
+            input_tokens: The tokens that it sends.
         """
         if self.long_request is None or input_tokens <= (self.long_request_tokens or 0):
             return self
@@ -258,15 +259,15 @@ class ModelCapabilities:
         documents: Whether it takes documents.
         prompt_caching: Whether a request may say which of its parts the provider should cache.
         reasoning: Whether a request may say how much the model should reason.
-        reasoning_control: How the request says it.
+        reasoning_control: The form in which the request says it.
         reasoning_efforts: The words for it that the model knows; None when that is unknown.
         reasoning_with_tools: Whether a request may say it and offer tools.
         sampling: Whether a request may say how the model chooses its words (`temperature`, `top_p`, `top_k`).
         is_small: Whether it is so small that it should be asked one short thing at a time.
-        default_transport: How its outcomes travel unless the configuration says otherwise.
+        default_transport: The transport of its outcomes unless the configuration says otherwise.
         context_window: Size of the context in tokens, when known.
         max_output_tokens: Tokens that one response can hold, when known.
-        price: What it costs, when known.
+        price: Its price, when known.
     """
 
     tools: bool = True

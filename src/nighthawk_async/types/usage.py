@@ -18,8 +18,8 @@ class Usage:
         cache_read_tokens: The part of `input_tokens` that the provider read from its cache.
         cache_write_tokens: The part of `input_tokens` that the provider wrote to its cache.
         reasoning_tokens: The part of `output_tokens` spent on reasoning.
-        retries: How often a request was sent again because an earlier attempt failed.
-        cost: What the priced requests cost, in US dollars.
+        retries: The number of times that a request was sent again because an earlier attempt failed.
+        cost: The cost of the priced requests, in US dollars.
         unpriced_requests: The part of `requests` whose cost is unknown, because the price of the model is.
         is_complete: False when a request ended before the provider told its usage, or the provider told what
             cannot be true.

@@ -222,7 +222,7 @@ class DashboardHandler:
         """Answer what is asked at a node.
 
         Args:
-            node_id: Which node.
+            node_id: The id of the node.
             body: The answer.
             actor: Who answers.
 

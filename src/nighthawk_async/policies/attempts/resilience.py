@@ -156,7 +156,7 @@ class ExponentialWait:
         """Seconds to wait.
 
         Args:
-            attempt: Which attempt failed, from 1.
+            attempt: The number of the attempt that failed, from 1.
             error: Why; makes no difference.
         """
         longest = min(self.first * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS), self.most)
@@ -168,13 +168,13 @@ class RetryPolicy:
     """Conditions and delays of retries.
 
     Args:
-        attempts: How often to try altogether.
+        attempts: The number of tries in all.
         on: The errors after which to try again; None for those of `is_worth_retrying`. A group counts when it
             is one of them, or when all its errors are.
         retry_if: Has to agree, when given.
         wait: Gives the seconds to wait from the number of the attempt that failed, from 1, and its error.
         asked_wait: Gives the seconds that the other side asks to wait: that is the least wait.
-        max_asked_wait: When it asks for longer, in seconds, there is no other attempt.
+        max_asked_wait: The longest wait that it may ask for, in seconds; beyond it there is no other attempt.
     """
 
     attempts: int = 3
@@ -189,7 +189,7 @@ class RetryPolicy:
 
         Args:
             error: Why the attempt failed.
-            attempt: Which attempt it was, from 1.
+            attempt: The number of the attempt, from 1.
         """
         if attempt >= self.attempts or not isinstance(error, Exception) or not self._is_named(error):
             return None

@@ -33,7 +33,7 @@ class PassedThreshold(NamedTuple):
     Args:
         resource: What is limited.
         part: The part, between 0 and 1.
-        spent: How much is spent.
+        spent: The amount spent.
         limit: How much is allowed.
     """
 

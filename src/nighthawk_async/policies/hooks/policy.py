@@ -306,7 +306,7 @@ class _CommitHooks:
     Args:
         hooks: The hooks.
         step: The step.
-        outcome: How it ends.
+        outcome: The outcome of the step.
         shown: Where to note what hooks were shown.
     """
 

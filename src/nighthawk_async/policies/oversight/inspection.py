@@ -21,7 +21,7 @@ class Proposal:
     """The proposed end of a step, for a check. Everything was validated, and nothing is committed yet.
 
     Args:
-        step_id: Which block it is.
+        step_id: The block.
         program: The program text as the model sees it.
         outcome: The outcome that the model proposes.
         bindings: The values of the write bindings.

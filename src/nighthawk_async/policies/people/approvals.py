@@ -42,10 +42,10 @@ class Approval:
 
     Args:
         id: The id of the request.
-        action: What was approved.
+        action: The action that was approved.
         digest: The digest of the action and its arguments.
-        approvals: Who approved and when, in the order in which they did.
-        expires_at: When it ends to be valid, on the clock of `anyio.current_time`; infinity for never.
+        approvals: The approvers and their times, in order.
+        expires_at: The end of its validity, on the clock of `anyio.current_time`; infinity for never.
     """
 
     id: str
@@ -69,7 +69,7 @@ class Approval:
         """Make sure that this is what was approved, right before it happens.
 
         Args:
-            action: What is about to happen.
+            action: The action that is about to happen.
             arguments: With which arguments.
 
         Raises:
@@ -102,10 +102,10 @@ async def request_approval(
     refused, and `Approval.check` refuses it later.
 
     Args:
-        action: What is to happen.
+        action: The action to approve.
         arguments: With which arguments, by their names. Values need a stable JSON form; see `human.digest`.
-        quorum: How many different people have to approve.
-        approvers: Who may answer; None for everybody.
+        quorum: The number of different people who have to approve.
+        approvers: The people who may answer; None for everybody.
         expires: In how many seconds the request, and the approval, expires; None for never.
 
     Returns:

@@ -48,8 +48,8 @@ class Votes:
     """The answers to one request.
 
     Args:
-        quorum: How many different people have to approve.
-        approvers: Who may answer; None for everybody.
+        quorum: The number of different people who have to approve.
+        approvers: The people who may answer; None for everybody.
     """
 
     __slots__ = ("_approvals", "_approvers", "_quorum", "given", "status")
@@ -119,8 +119,8 @@ class Ballot:
     """The answers to one request. Made on the event loop that waits for them.
 
     Args:
-        quorum: How many different people have to approve.
-        approvers: Who may answer; None for everybody.
+        quorum: The number of different people who have to approve.
+        approvers: The people who may answer; None for everybody.
         expires: In how many seconds it ends; infinity for never.
     """
 

@@ -57,7 +57,7 @@ class DigestedAction(Struct, frozen=True, kw_only=True):
     """An action as people see it.
 
     Args:
-        action: What is to happen.
+        action: The action to approve.
         arguments: With which arguments, in their JSON form: a copy, which later changes do not reach.
         digest: The digest of both.
     """
@@ -71,7 +71,7 @@ def digest_action(action: str, arguments: Mapping[str, object]) -> DigestedActio
     """Bring an action into the form that approvals are bound to.
 
     Args:
-        action: What is to happen.
+        action: The action to approve.
         arguments: With which arguments, by their names.
 
     Raises:

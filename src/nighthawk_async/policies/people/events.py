@@ -43,7 +43,7 @@ class QuestionClosed:
 
     Args:
         question: The question.
-        status: How it ended.
+        status: The way in which it ended.
     """
 
     question: Question

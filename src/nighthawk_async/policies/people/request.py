@@ -97,8 +97,8 @@ class ApprovalRequest:
         action: What is to be approved. A model may have written it: show it as text, not as markup.
         arguments: With which arguments, in the JSON form that the digest is made of.
         digest: The digest of the action and its arguments, which an approval has to name.
-        quorum: How many different people have to approve.
-        approvers: Who may answer; None for everybody.
+        quorum: The number of different people who have to approve.
+        approvers: The people who may answer; None for everybody.
         created_at: When the request was made, in UTC.
         execution_ref: Which run, scope and step asks; None outside a run.
         ballot: Takes the answers; for whoever made the request.

@@ -96,7 +96,7 @@ def describe_call(
     """The call of a function.
 
     Args:
-        function: What is called.
+        function: The function that is called.
         arguments: With which arguments.
         kind: Whether it is called as a tool.
         tool_name: The name of the tool.
@@ -139,7 +139,7 @@ def arguments_of(
     positional arguments of one that takes any have no names.
 
     Args:
-        function: What is called.
+        function: The function that is called.
         args: The positional arguments.
         kwargs: The keyword arguments.
 

@@ -40,7 +40,7 @@ def compile_guarded(
     Args:
         text: An expression or statements.
         filename: The file name of the code.
-        mode: Which of the two.
+        mode: One of the two.
         may_wait: Whether the guard may have to wait.
 
     Raises:
@@ -291,7 +291,7 @@ class CallGuard(CallChecks):
 
         Args:
             written: How the call is written; empty for what is no name.
-            function: What is called.
+            function: The function that is called.
             args: The positional arguments.
             kwargs: The keyword arguments.
 

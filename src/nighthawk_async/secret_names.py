@@ -116,7 +116,7 @@ def hides_value(name: object, value: object) -> bool:
 
     Args:
         name: The name of a variable, an attribute or a parameter, or a key of a mapping.
-        value: What it holds.
+        value: Its data.
     """
     if type(name) is not str or len(name) > _MAX_NAME_CHARACTERS or value is None:
         return False

@@ -19,7 +19,7 @@ class RefusedError(PicklableError):
     """A request is not let in.
 
     Args:
-        problem: What its client is told.
+        problem: The problem that its client is told.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -68,9 +68,9 @@ class Admission:
     """Lets requests in.
 
     Args:
-        max_concurrent: How many may be in progress; None for any number.
-        max_queued: How many may wait.
-        max_per_client: How many of one client may be in progress and waiting; None for any number.
+        max_concurrent: The greatest number in progress; None for any number.
+        max_queued: The greatest number that waits.
+        max_per_client: The greatest number of one client in progress and waiting; None for any number.
     """
 
     def __init__(self, *, max_concurrent: int | None, max_queued: int, max_per_client: int | None) -> None:
@@ -100,7 +100,7 @@ class Admission:
         """Take a place, in progress or in the queue; `leave` gives it back.
 
         Args:
-            client: Whose request it is; None when nobody knows.
+            client: The client of the request; None when it is unknown.
 
         Raises:
             RefusedError: There is none.

@@ -30,7 +30,7 @@ class CallStreams:
 
     Args:
         call: The call.
-        settings: What `stream_response` was told.
+        settings: The settings of `stream_response`.
     """
 
     def __init__(self, call: Call, settings: StreamSettings) -> None:
@@ -45,7 +45,7 @@ class CallStreams:
 
         Raises:
             NighthawkError: Clients may come back and no middleware is there.
-            Exception: What the call raises before anything has begun, and later what is none of the
+            Exception: An error of the call before anything has begun, and later one that is none of the
                 library's own errors, after the client was told.
         """
         if client.request is None and self._settings.resume_seconds:
@@ -156,7 +156,7 @@ class NodeStreams:
     Args:
         tree: The tree.
         node_id: The id of the node.
-        min_interval_seconds: How much time there is between two looks at what is new, at least.
+        min_interval_seconds: The least time between two looks at news, in seconds.
         tells_internals: Whether clients are told what is the service's own too.
 
     Raises:
@@ -234,7 +234,7 @@ class StreamResponse:
     """An ASGI application that answers with an event stream; `stream_response` and `stream_node` make it.
 
     Args:
-        source: What is told.
+        source: The source of the events.
         heartbeat_seconds: After how many seconds without an event a comment is sent; None for never.
 
     Attributes:
@@ -252,14 +252,14 @@ class StreamResponse:
         """Serve one request.
 
         Args:
-            scope: What ASGI calls a scope: the request.
+            scope: The scope of ASGI: the request.
             receive: Gives the next message of the server.
             send: Takes the messages for the server.
 
         Raises:
             NighthawkError: It is no HTTP request, clients may come back and no middleware is there, or the
                 node is no longer kept.
-            Exception: What the call raises before anything has begun, and later what is none of the
+            Exception: An error of the call before anything has begun, and later one that is none of the
                 library's own errors, after the client was told.
         """
         if scope["type"] != "http":
@@ -320,19 +320,19 @@ def stream_response(
     there is nothing to go on with, the answer is 204, at which browsers stop asking.
 
     Args:
-        call: What is carried out: an async callable without arguments.
+        call: The call: an async callable without arguments.
         heartbeat_seconds: After how many seconds without an event a comment is sent, so that nobody on the
             way takes the connection for dead; None for never.
         resume_seconds: For how many seconds a client that has left may come back; meanwhile the call goes on.
             0 cancels the call at once. It needs `NighthawkMiddleware`.
-        min_interval_seconds: How much time there is at least between two looks at what is new. More gathers
+        min_interval_seconds: The least time between two looks at news, in seconds. More gathers
             more text into an event.
-        max_result_bytes: How many bytes the result may have as JSON; a longer one is an error.
+        max_result_bytes: The greatest length of the result as JSON, in bytes; a longer one is an error.
         tell_internals: Whether clients also get the words of errors, those of failed tools among them, what
             models are asked, what functions and tasks are called with and return, the programs of steps, all
             attributes, sources, controls, notes and steering messages. What steps read and write, and what
             models and tools say, clients get in any case.
-        name: What the node of the call is called.
+        name: The name of the node of the call.
 
     Returns:
         The response, for one request or for many.

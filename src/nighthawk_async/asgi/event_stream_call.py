@@ -48,8 +48,8 @@ def result_event(value: object, *, max_bytes: int, request_id: str | None) -> St
     result that cannot be sent is an error: half of it would be another value.
 
     Args:
-        value: What the call has returned.
-        max_bytes: How many bytes it may have.
+        value: The value that the call has returned.
+        max_bytes: The greatest length, in bytes.
         request_id: The id of the request.
     """
     try:
@@ -67,7 +67,7 @@ def error_event(error: Exception, *, request_id: str | None) -> StreamEvent:
     """Return the event of an error: the problem of the middleware, or else just the failure of the call.
 
     Args:
-        error: What the call has raised.
+        error: The error that the call has raised.
         request_id: The id of the request.
     """
     problem = find_problem(error) or _FAILED
@@ -94,8 +94,8 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
     Args:
         name: The name of the call.
         resume_seconds: For how many seconds a client may come back.
-        min_interval_seconds: How much time there is between two looks at what is new, at least.
-        max_result_bytes: How many bytes the result may have as JSON.
+        min_interval_seconds: The least time between two looks at news, in seconds.
+        max_result_bytes: The greatest length of the result as JSON, in bytes.
         tells_internals: Whether clients are told what is the service's own too.
     """
 
@@ -111,8 +111,8 @@ class StreamedCall:
 
     Args:
         call: The call.
-        stream: Where its progress is told.
-        settings: What `stream_response` was told.
+        stream: The stream that tells its progress.
+        settings: The settings of `stream_response`.
         request: The request it belongs to; None outside a middleware.
     """
 
@@ -137,7 +137,7 @@ class StreamedCall:
         """End it before its time.
 
         Args:
-            problem: What the stream then tells.
+            problem: The problem that the stream then tells.
         """
         self._problem = problem
         self._scope.cancel()

@@ -33,7 +33,7 @@ class StreamEvent(Struct, frozen=True, kw_only=True):
 
     Args:
         name: The type of the event.
-        data: What it holds.
+        data: Its data.
     """
 
     name: str
@@ -57,7 +57,7 @@ def encode_lines(data: str, *, event: str, event_id: str) -> bytes:
     UTF-8 cannot say becomes a question mark.
 
     Args:
-        data: What the event holds.
+        data: The data of the event.
         event: Its type.
         event_id: Its id.
 

@@ -149,7 +149,7 @@ class LiveStream:
         path: The path of the request that began it.
         is_resumable: Whether a client may come back to it.
         tells_internals: Whether events are told as they are, or without what is the service's own.
-        end_number: What stands in the id of the last event for its number; None for that number.
+        end_number: The number in the id of the last event; None for its own.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class LiveStream:
         """It has ended.
 
         Args:
-            outcome: What came of it; the last event.
+            outcome: The outcome; the last event.
             view: The last view; None for the newest that is there.
         """
         self._outcome = outcome
@@ -219,7 +219,7 @@ class LiveStream:
         """Let somebody read on; whoever did so before no longer does.
 
         Args:
-            reader: Who reads.
+            reader: The reader.
             seen: The number of the last event that was received; None when there was none.
         """
         self.reader = reader
@@ -235,7 +235,7 @@ class LiveStream:
         """Somebody reads no longer.
 
         Args:
-            reader: Who did.
+            reader: The reader that left.
         """
         if self.reader is reader:
             self.reader = None
@@ -321,7 +321,7 @@ def parse_event_id(event_id: str) -> tuple[str, int] | None:
     """The id of the stream and the number of the event; None when it is nothing that was given out.
 
     Args:
-        event_id: What a client says it has received last.
+        event_id: The id of the last event that a client has received, as it says.
     """
     stream_id, _, number = event_id.rpartition(".")
     is_number = number.isascii() and number.isdecimal() and len(number) < 19

@@ -80,7 +80,7 @@ class Inbox:
         """Let the application know that nothing comes any more, after what is held for it.
 
         Args:
-            message: What it gets then, each time it asks.
+            message: The message that it gets then, each time it asks.
         """
         if self._end is None:
             self._end = message

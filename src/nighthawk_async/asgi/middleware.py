@@ -62,7 +62,7 @@ class Lifespan:
 
         Args:
             app: The application.
-            asgi_scope: What the server says of the lifespan.
+            asgi_scope: The server's scope of the lifespan.
         """
         try:
             with self._app_scope:
@@ -120,7 +120,7 @@ class Exchange(Connection):
     """A request and its response.
 
     Args:
-        service: What the application serves with.
+        service: The service of the application.
         asgi_scope: The connection.
         receive: Gives the next message of the server.
         send: Takes the messages for the server.
@@ -228,25 +228,26 @@ class NighthawkMiddleware:
     Args:
         app: The application.
         executor: The executor of the steps.
-        max_concurrent_requests: How many requests and WebSockets may be in progress at once; None for any
-            number. Further ones wait and are let in in the order in which they came.
-        max_queued_requests: How many may wait. Beyond it the answer is 503, before the application is asked.
-        max_requests_per_client: How many of one client may be in progress and waiting; None for any number.
-            Beyond it the answer is 429. It needs `client_of`.
+        max_concurrent_requests: The greatest number of requests and WebSockets in progress at once; None for
+            any number. Further ones wait and are let in in the order in which they came.
+        max_queued_requests: The greatest number that waits. Beyond it the answer is 503, before the
+            application is asked.
+        max_requests_per_client: The greatest number of one client in progress and waiting; None for any
+            number. Beyond it the answer is 429. It needs `client_of`.
         client_of: Gives the client of an ASGI connection, or None for nobody knows: a key, a user, an
             address. With it those who wait are let in one of each client in turn, and when all places are
             taken, the client with the most of them gives its newest up for one with fewer.
-        request_timeout_seconds: How many seconds a request has from its arrival to the end of its response;
-            None for any number. Then the answer is 504, or the connection is ended. WebSockets have any
-            number.
-        budget: What each request may spend, by an account of its own.
-        grace_seconds: How many seconds requests in progress have when the service ends. Then they are
-            cancelled.
-        retry_after_seconds: What `Retry-After` says when the service is busy; a day at most.
+        request_timeout_seconds: The time of a request from its arrival to the end of its response, in
+            seconds; None for any number. Then the answer is 504, or the connection is ended. WebSockets have
+            any number.
+        budget: The budget of each request, by an account of its own.
+        grace_seconds: The time that requests in progress have when the service ends, in seconds. Then they
+            are cancelled.
+        retry_after_seconds: The value of `Retry-After` when the service is busy; a day at most.
         sync_backend: As `nighthawk_async.run` takes it, like those that follow.
         max_concurrent_steps: The same.
         max_depth: The same.
-        run_budget: What all requests may spend together; what `nighthawk_async.run` takes as `budget`.
+        run_budget: The budget of all requests together, as `nighthawk_async.run` takes it.
         tree: A task tree of `nighthawk_async.observe`, which records the requests, each as a root; None for
             what records where the requests are served anyway.
         policies: As `nighthawk_async.run` takes them, without the budget. Without a lifespan, the hooks of
@@ -332,12 +333,12 @@ class NighthawkMiddleware:
         """Serve a connection, or go through the lifespan.
 
         Args:
-            scope: What ASGI calls a scope: the connection, or the lifespan.
+            scope: The scope of ASGI: the connection, or the lifespan.
             receive: Gives the next event of the server.
             send: Takes the events for the server.
 
         Raises:
-            Exception: What the application raises, unless the client could be told of it.
+            Exception: An error of the application, unless the client could be told of it.
         """
         match scope["type"]:
             case "http":

@@ -41,9 +41,9 @@ class Problem:
 
     Args:
         status: The HTTP status.
-        name: Which problem it is, as the last part of its `type`.
-        title: What it is called; the same for all problems of a type.
-        detail: What it means for the client.
+        name: The name of the problem, the last part of its `type`.
+        title: Its title; the same for all problems of a type.
+        detail: The meaning for the client.
         retry_after_seconds: After how many seconds it may be worth another try; None when nobody knows.
     """
 
@@ -295,7 +295,7 @@ def is_cancellation(error: Exception) -> bool:
     """Whether an error only says that somebody has ended the work, as `TaskCancelledError` does.
 
     Args:
-        error: What the work has raised.
+        error: The error that the work has raised.
     """
     return find_problem(error) == CANCELLED
 
@@ -304,8 +304,8 @@ def log_problem(what: str, problem: Problem, error: Exception, *, is_expected: b
     """Log an error on one line: with its traceback when somebody has to fix it.
 
     Args:
-        what: What has happened.
-        problem: What the client is told.
+        what: The event.
+        problem: The problem that the client is told.
         error: The error.
         is_expected: Whether it is what happens when a client leaves, which is nothing to be told of.
     """

@@ -41,7 +41,7 @@ def says_client_left(error: Exception) -> bool:
     """Whether an error is how frameworks tell an application that its client has left.
 
     Args:
-        error: What the application has let out.
+        error: The error that the application has let out.
     """
     return type(error).__name__ in _DISCONNECTS
 

@@ -32,12 +32,12 @@ class Settings:
 
     Args:
         make_run: Gives a new run.
-        request_timeout_seconds: How many seconds a request has; None for any number.
-        budget: What each request may spend, by an account of its own; None for anything.
-        grace_seconds: How many seconds requests in progress have when the service ends.
+        request_timeout_seconds: The time of a request, in seconds; None for no limit.
+        budget: The budget of each request, by an account of its own; None for no budget.
+        grace_seconds: The time that requests in progress have when the service ends, in seconds.
         retry_after_seconds: After how many seconds a client that is refused may try again.
         client_of: Gives the client of a connection; None for nobody knows.
-        tree: What records what goes on; None for what is in force anyway.
+        tree: The tree that records; None for the one that is active anyway.
     """
 
     make_run: Callable[[], Run]
@@ -53,7 +53,7 @@ def checked_count(value: object, name: str, *, least: int) -> int:
     """A number of requests.
 
     Args:
-        value: What was given.
+        value: The given value.
         name: The name of the argument.
         least: The least that makes sense.
 
@@ -69,7 +69,7 @@ def checked_seconds(value: object, name: str, *, most: float = math.inf) -> floa
     """A number of seconds.
 
     Args:
-        value: What was given.
+        value: The given value.
         name: The name of the argument.
         most: The most that makes sense.
 
@@ -87,7 +87,7 @@ def checked_budget(value: object) -> Budget | None:
     """The budget of a request.
 
     Args:
-        value: What was given.
+        value: The given value.
 
     Raises:
         NighthawkError: It is no budget.
@@ -107,7 +107,7 @@ class Service:
     """The run in force, and the requests in progress.
 
     Args:
-        settings: What the middleware was told.
+        settings: The arguments of the middleware.
         admission: Lets requests in.
     """
 
@@ -166,7 +166,7 @@ class Service:
         """Let what is done for a request be ended with the service.
 
         Args:
-            work: What is done.
+            work: The work.
         """
         self._works[work] = None
         try:
@@ -206,7 +206,7 @@ class _SharedRun:
     It is entered in a context of its own, because whichever request is the last leaves it.
 
     Args:
-        settings: What the middleware was told.
+        settings: The arguments of the middleware.
     """
 
     def __init__(self, settings: Settings) -> None:

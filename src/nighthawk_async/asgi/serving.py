@@ -88,12 +88,12 @@ class Connection(ABC):
     """One connection: a request and its response, or a WebSocket.
 
     Args:
-        service: What the application serves with.
+        service: The service of the application.
         asgi_scope: The connection.
         receive: Gives the next message of the server.
-        method: What it is shown with, before its path.
+        method: The word before its path in the tree.
         request_id: The id of its scope.
-        work: How it is made to end.
+        work: The work, which can be made to end.
     """
 
     _time_limit_seconds: float | None = None
@@ -123,7 +123,7 @@ class Connection(ABC):
             app: The application.
 
         Raises:
-            Exception: What the application raises, unless the client could be told of it.
+            Exception: An error of the application, unless the client could be told of it.
         """
         name = f"{self._method} {str(self._asgi_scope.get('path', ''))[:_MAX_PATH_CHARACTERS]}"
         with (
@@ -216,7 +216,7 @@ class SocketConnection(Connection):
     """A WebSocket.
 
     Args:
-        service: What the application serves with.
+        service: The service of the application.
         asgi_scope: The connection.
         receive: Gives the next message of the server.
         send: Takes the messages for the server.

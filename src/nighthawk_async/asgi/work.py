@@ -40,7 +40,7 @@ class KeptStreams:
 
         Args:
             stream: The stream.
-            seconds: How long the while is.
+            seconds: The time, in seconds.
         """
         self._going_on[stream.id] = stream
         try:
@@ -108,7 +108,7 @@ class Work:
     """The work of an application for one request.
 
     Args:
-        end_message: What the application gets from `receive` when it is to end.
+        end_message: The message that the application gets from `receive` when it is to end.
         is_complete: Says whether it has answered, so that only the end of the service ends what goes on.
         on_end: Is called when it is asked to end.
     """
@@ -183,7 +183,7 @@ class Work:
         """Let its time pass.
 
         Args:
-            seconds: How much it has.
+            seconds: The time that it has, in seconds.
         """
         await anyio.sleep(seconds)
         self.ask_to_end("timed_out")
@@ -194,7 +194,7 @@ class RequestInForce(Struct, frozen=True, kw_only=True, eq=False):
 
     Args:
         request_id: Its id.
-        work: How it is made to end.
+        work: The work, which can be made to end.
         streams: The event streams that clients can come back to.
     """
 

@@ -43,11 +43,11 @@ class LocalModelFacts:
 
     Args:
         description: One line for people who choose a model.
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
         context_tokens: Tokens of context that each request gets.
         parallel_requests: Requests that the model works on at the same time; more of them wait.
         settings: Settings of its requests, unless the user chooses others.
-        weights: Where the weights come from; None when the user brings the file.
+        weights: The source of the weights; None when the user brings the file.
     """
 
     description: str

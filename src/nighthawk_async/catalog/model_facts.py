@@ -15,14 +15,14 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
 
     Args:
         pattern: The model ids it covers, with `*` for any characters, `?` for one and `[…]` for one of some.
-        capabilities: What the models can do.
-        setting_names: What the endpoint calls a setting that others call by the name on the left.
+        capabilities: The capabilities of the models.
+        setting_names: The endpoint's names of settings, by the names that others use.
         only_through: The provider that reaches the models instead; empty where this one does.
         more_through: The provider through which they can do more; empty where that is this one.
         schema_rules: The module in `wire` with the rules of the endpoint for JSON Schemas; empty for those of
             the provider.
-        note: What else people should know who choose the models, in a sentence or two.
-        source: Where the facts were read, and on which day.
+        note: Advice for people who choose the models, in a sentence or two.
+        source: The source of the facts, with the day.
     """
 
     pattern: str
@@ -40,7 +40,7 @@ class SchemaRuleFacts(Struct, frozen=True, kw_only=True):
 
     Args:
         module: The module in `wire` that has them; empty where none are known.
-        strict_places: What it enforces schemas of, when they are in the strict subset.
+        strict_places: The places of schemas that it enforces, when they are in the strict subset.
     """
 
     module: str = ""
@@ -72,8 +72,8 @@ def with_long_requests(usual: ModelPrice, *, above: int, sent: str, received: st
     Args:
         usual: The price of other requests.
         above: A request that sends more tokens is long.
-        sent: How many times as much its tokens sent cost, cached ones included.
-        received: How many times as much its tokens received cost.
+        sent: The factor for the price of its tokens sent, cached ones included.
+        received: The factor for the price of its tokens received.
     """
     more = Decimal(sent)
     long_request = ModelPrice(

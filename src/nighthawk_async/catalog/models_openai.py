@@ -51,11 +51,11 @@ class _Family(Struct, frozen=True, kw_only=True):
 
     Args:
         name: Their names, as a pattern.
-        capabilities: What they can do through Responses.
-        chat: What Chat Completions can do with them: all of that, all but take tools and a word for reasoning
-            in one request, all but take tools, or nothing.
-        note: What else people should know.
-        chat_note: What else they should know who use Chat Completions.
+        capabilities: Their capabilities through Responses.
+        chat: Their capabilities through Chat Completions: all of that, all but take tools and a word for
+            reasoning in one request, all but take tools, or nothing.
+        note: Advice for people.
+        chat_note: Advice for people who use Chat Completions.
     """
 
     name: str

@@ -72,15 +72,15 @@ class ProviderFacts(Struct, frozen=True, kw_only=True):
         key_variables: The environment variables that hold the API key; the first one that is set counts.
         schema_rules: The module in `wire` with the rules of the endpoint for JSON Schemas; empty
             for none.
-        strict_places: What the endpoint enforces schemas of, when they are in the strict subset and the rules
-            of the model are known.
+        strict_places: The places of schemas that the endpoint enforces, when they are in the strict subset
+            and the rules of the model are known.
         key_header: The header that carries the key, in lower case.
-        key_prefix: What stands before the key in that header.
+        key_prefix: The text before the key in that header.
         is_key_required: Whether requests to a base URL beyond this machine need a key.
-        version_path: What is added to a base URL whose path does not end in a version, such as `/v1`. Some
+        version_path: The addition to a base URL whose path does not end in a version, such as `/v1`. Some
             SDKs write their base URLs without one.
         header_variables: Headers that are sent when an environment variable holds their value.
-        retry_rules: When a failed request is sent again.
+        retry_rules: The rules of retries.
         idempotency_header: The header in which the provider takes a key that is the same for all attempts at
             a request. None of the providers below documents one for requests to models, and their SDKs send
             none.

@@ -59,9 +59,9 @@ def known_cost(
     """Return the cost of a request, in US dollars; None when it is unknown.
 
     Args:
-        usage: What it consumed.
+        usage: The usage of the request.
         model_name: The model id.
-        prices: What users say; the first that knows the model counts.
+        prices: The prices that users give; the first that knows the model counts.
         model_price: The price of the model, which counts when the transport has told no cost.
 
     Raises:
@@ -92,7 +92,7 @@ def highest_cost(
         input_tokens: The most tokens that are sent.
         output_tokens: The most tokens that are received.
         model_name: The model id.
-        prices: What users say; the first that knows the model counts.
+        prices: The prices that users give; the first that knows the model counts.
         model_price: The price of the model.
 
     Raises:

@@ -44,7 +44,7 @@ def key_in_force(
         provider: The provider.
         transport: The model settings that steer the transport.
         environment: Environment variables.
-        base_url: Where requests go.
+        base_url: The address of requests.
     """
     if transport.api_key is not None and transport.api_key.get_secret_value().strip():
         return True, "set (the setting api_key)"

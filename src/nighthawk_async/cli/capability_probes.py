@@ -56,7 +56,7 @@ class Ability:
     Args:
         name: The field of `ModelCapabilities`.
         value: Its value; None when it could not be found out.
-        detail: How it was found out, or why it was not.
+        detail: The evidence, or the reason why there is none.
     """
 
     name: str

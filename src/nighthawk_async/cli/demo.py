@@ -24,7 +24,7 @@ def run_demo(
         executor: The executor of the steps.
         reviews: The reviews to classify.
         view: Shows what happens.
-        concurrency: How many reviews are classified at the same time.
+        concurrency: The number of reviews that are classified at the same time.
 
     Returns:
         What was counted.

@@ -53,7 +53,7 @@ def prepare_local_model(model: str, console: Console) -> None:
 
     Args:
         model: The model, of any provider.
-        console: Where to show the pull.
+        console: The console that shows the pull.
     """
     model_id = parse_model_id(model)
     facts = LOCAL_MODELS.get(model_id.name) if model_id.provider == "local" else None

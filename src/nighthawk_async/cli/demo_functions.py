@@ -75,7 +75,7 @@ def load_reviews(count: int | None = None) -> list[Review]:
     """The reviews that come with the library.
 
     Args:
-        count: How many; None for all of them. More than there are repeats them.
+        count: The number; None for all of them. More than there are repeats them.
     """
     text = files("nighthawk_async.cli").joinpath("reviews.json").read_text(encoding="utf-8")
     reviews = [Review(**fields) for fields in json.loads(text)]

@@ -23,9 +23,9 @@ class Classification:
 
     Args:
         review: The review.
-        label: What the model said; None when the step failed.
+        label: The label that the model gave; None when the step failed.
         error: Why it failed.
-        seconds: How long it took.
+        seconds: The time that it took, in seconds.
     """
 
     review: Review
@@ -44,12 +44,12 @@ class DemoRecord:
     """The demonstration so far. Also the oversight that sees each outcome before it is committed.
 
     Args:
-        total: How many reviews there are to classify.
-        in_flight: How many are being classified.
+        total: The number of reviews to classify.
+        in_flight: The number of reviews that are being classified.
         classifications: The finished ones, in the order in which they finished.
-        outcomes: How often each outcome kind was committed.
+        outcomes: The number of commits of each outcome kind.
         meters: The usage meters of the runs.
-        seconds: How long everything took.
+        seconds: The time of everything, in seconds.
     """
 
     total: int
@@ -148,8 +148,8 @@ class DemoView:
         """Show the figures of the whole demonstration.
 
         Args:
-            record: What was counted.
-            remark: What to make of the figures.
+            record: The counts.
+            remark: The meaning of the figures.
         """
         usage = record.usage
         outcomes = [f"{count} {kind}" for kind, count in sorted(record.outcomes.items())]
@@ -180,7 +180,7 @@ def live_view(record: DemoRecord, width: int) -> RenderableType:
     """The latest verdicts above a bar and the running figures; nothing wraps, so that frames have one height.
 
     Args:
-        record: What was counted so far.
+        record: The counts so far.
         width: The number of columns.
     """
     usage = record.usage

@@ -34,7 +34,7 @@ class Change:
     Args:
         before: The node when it was looked at last; None when it is new.
         view: The node now.
-        depth: How many nodes are above it, without the one above everything.
+        depth: The number of nodes above it, without the one above everything.
         is_text_only: Whether nothing but its transcript has changed.
     """
 
@@ -102,7 +102,7 @@ class Tally:
 
         Args:
             root: The node above everything.
-            changes: What has changed in it.
+            changes: The changes in it.
         """
         self.usage, self.retries = root.subtree_usage, root.subtree_retries
         for change in changes:
@@ -141,11 +141,11 @@ class TreeDisplay(Protocol):
 
         Args:
             root: The node above everything.
-            changes: What has changed since the last call.
+            changes: The changes since the last call.
             figures: The figures of everything.
 
         Raises:
-            OSError: What it is shown on is gone.
+            OSError: The terminal is gone.
         """
         ...
 
@@ -162,7 +162,7 @@ class TreeDisplay(Protocol):
             status: The exit status of the program.
 
         Raises:
-            OSError: What it is shown on is gone.
+            OSError: The terminal is gone.
         """
         ...
 
@@ -172,7 +172,7 @@ class LiveTree:
 
     Args:
         tree: The tree.
-        display: Where and how.
+        display: The display.
     """
 
     def __init__(self, tree: TaskTree, display: TreeDisplay) -> None:
@@ -245,8 +245,8 @@ def figures_of(tally: Tally, seconds: float) -> Figures:
     """The figures of what was counted.
 
     Args:
-        tally: What was counted.
-        seconds: How long it has taken, in seconds.
+        tally: The counts.
+        seconds: The time that it has taken, in seconds.
     """
     return Figures(
         seconds=seconds,

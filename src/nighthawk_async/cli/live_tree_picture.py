@@ -33,13 +33,13 @@ class Row:
     """One row.
 
     Args:
-        kind: What stands in it: a node, what its model says, what ended it, or how many nodes are not shown.
+        kind: The kind of row: a node, its model's text, its error, or the number of nodes that are not shown.
         view: The node, or the one to which the row belongs.
         text: The text of the other kinds.
         levels: For each level above, whether the line from there goes on below this row.
         is_last: Whether no sibling follows.
         step: The only step of a function, when both share the row.
-        hidden: How many nodes below it are not shown.
+        hidden: The number of nodes below it that are not shown.
     """
 
     kind: Literal["node", "said", "error", "folded"]
@@ -59,7 +59,7 @@ class _Detail:
         ended: Whether what is below a node that ended well is shown.
         each_ended: Whether siblings that ended well have a row each.
         texts: Whether it is shown what models say.
-        siblings: How many siblings are shown of those that go on, and of those that failed.
+        siblings: The number of siblings that are shown, of those that go on and of those that failed.
     """
 
     ended: bool = False
@@ -83,10 +83,10 @@ class _Digest:
 
     Args:
         version: The version of the node.
-        nodes: How many nodes there are.
+        nodes: The number of nodes.
         is_live: Whether any of them goes on.
-        failures: How many of them failed.
-        questions: How many of them are questions that wait for a person.
+        failures: The number of them that failed.
+        questions: The number of them that are questions to a person.
     """
 
     version: int
@@ -154,8 +154,8 @@ def rows_that_fit(root: NodeView, digests: Digests, height: int) -> list[Row]:
 
     Args:
         root: The node above everything.
-        digests: What is known of what is below each node.
-        height: How many rows there are.
+        digests: The digests of the nodes below each node.
+        height: The number of rows.
     """
     digests.look(root)
     rows: list[Row] = []
@@ -266,11 +266,11 @@ class Figures:
     """The figures of everything.
 
     Args:
-        seconds: How long it has taken, in seconds.
-        states: How many steps stand where, in the order in which that is told.
+        seconds: The time that it has taken, in seconds.
+        states: The number of steps by state, in the order of the line.
         tokens: Tokens sent and received; empty for none.
-        cost: What was paid; empty when nothing is known.
-        retries: How often something was tried again.
+        cost: The cost; empty when it is unknown.
+        retries: The number of retries.
     """
 
     seconds: float
@@ -361,7 +361,7 @@ def figures_line(figures: Figures, *, remark: str = "") -> str:
 
     Args:
         figures: The figures.
-        remark: What else there is to say, at the end.
+        remark: A remark at the end.
     """
     states = ", ".join(f"{count:,} {state}" for state, count in figures.states.items() if count)
     parts = [

@@ -64,7 +64,7 @@ class Screen:
 
         Args:
             lines: The lines, with what colours them.
-            widths: How many columns each of them takes.
+            widths: The columns that each of them takes.
 
         Raises:
             OSError: The terminal is gone.
@@ -86,7 +86,7 @@ class Screen:
         """Let something pass that is printed.
 
         Args:
-            data: What is printed.
+            data: The printed text.
         """
         if os.getpid() != self._process:  # a forked child has no region, but perhaps a lock that is held
             self._write(data)
@@ -119,7 +119,7 @@ class Screen:
         """Draw no more. What is printed goes straight to the terminal from now on.
 
         Args:
-            lines: What stays in place of the region.
+            lines: The lines that stay in place of the region.
 
         Raises:
             OSError: The terminal is gone.
@@ -258,7 +258,7 @@ class TerminalTree:
 
     Args:
         screen: The terminal.
-        console: What knows its colours and characters.
+        console: The console that knows its colours and characters.
     """
 
     def __init__(self, screen: Screen, console: Console) -> None:

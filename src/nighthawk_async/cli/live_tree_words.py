@@ -70,7 +70,7 @@ class Label:
     Args:
         kind: A word for what it is; empty for a function.
         name: Its name.
-        inputs: What it works with.
+        inputs: Its inputs.
     """
 
     kind: str
@@ -94,7 +94,7 @@ def one_line(text: str, max_characters: int = _MAX_CHARACTERS) -> str:
 
     Args:
         text: The text.
-        max_characters: How many characters of it are kept.
+        max_characters: The number of its characters that are kept.
     """
     return visible(single_line(text, max_characters))
 
@@ -175,7 +175,7 @@ def tokens_text(usage: Usage) -> str:
     """Tokens sent and received together, a `~` before them when they are not exact; empty for none.
 
     Args:
-        usage: What was consumed.
+        usage: The usage.
     """
     tokens = usage.input_tokens + usage.output_tokens
     return f"{_inexact_mark(usage)}{tokens:,} tok" if tokens else ""
@@ -185,7 +185,7 @@ def sent_and_received_text(usage: Usage) -> str:
     """Tokens sent and received, each with a `~` when they are not exact; empty for none.
 
     Args:
-        usage: What was consumed.
+        usage: The usage.
     """
     mark, sent, received = _inexact_mark(usage), usage.input_tokens, usage.output_tokens
     return f"{mark}{sent:,} tokens in, {mark}{received:,} out" if sent or received else ""
@@ -199,7 +199,7 @@ def cost_text(usage: Usage) -> str:
     `test_the_page_and_the_terminal_write_costs_and_tokens_alike`.
 
     Args:
-        usage: What was consumed.
+        usage: The usage.
     """
     if not usage.cost:
         return ""

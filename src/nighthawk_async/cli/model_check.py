@@ -46,7 +46,7 @@ class Finding:
     """One finding.
 
     Args:
-        name: What was looked at.
+        name: The name of the check.
         state: Whether it works; `skipped` when that was not, or could not be, found out.
         detail: The reason, or a figure.
     """

@@ -42,13 +42,13 @@ class ModelDescription:
         row: The row of the catalog that covers it.
         protocol: The wire protocol; empty for models on this machine.
         base_url: The URL that requests go to; empty for models on this machine.
-        base_url_origin: Who says so.
+        base_url_origin: The origin of the address.
         has_key: Whether requests carry a key.
-        key: Where it comes from, or that it is missing. Never the key.
-        weights: Where the weights are, for models on this machine.
-        capabilities: What it can do, the setting `capabilities` included.
-        note: What else the catalog says.
-        source: Where the catalog has that from.
+        key: The origin of the key, or that it is missing. Never the key.
+        weights: The place of the weights, for models on this machine.
+        capabilities: Its capabilities, the setting `capabilities` included.
+        note: The note of the catalog.
+        source: The source of the catalog.
     """
 
     model_id: str

@@ -60,7 +60,7 @@ class Exchange:
         calls: The tool calls.
         has_reasoned: Whether reasoning came with it.
         reason: Why the response ended; None when it did not end well.
-        usage: What it consumed; None when nobody said.
+        usage: Its usage; None when it is unknown.
         first_event_seconds: Seconds until the first event; None when there was none.
         seconds: Seconds in all.
         error: Why there is no complete response.

@@ -28,7 +28,7 @@ def tools_in_words(capabilities: ModelCapabilities) -> str:
     """Whether the model calls tools.
 
     Args:
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
     """
     if not capabilities.tools:
         return "no"
@@ -40,7 +40,7 @@ def schemas_in_words(capabilities: ModelCapabilities) -> str:
     """Whether the endpoint holds answers to a JSON Schema.
 
     Args:
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
     """
     if not capabilities.structured_output:
         return "no"
@@ -51,7 +51,7 @@ def media_in_words(capabilities: ModelCapabilities) -> str:
     """The kinds of media that the model takes.
 
     Args:
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
     """
     kinds = [name for name in ("images", "audio", "video", "documents") if getattr(capabilities, name)]
     return ", ".join(kinds) or "text only"
@@ -61,7 +61,7 @@ def reasoning_in_words(capabilities: ModelCapabilities) -> str:
     """Whether, and how, the model is told how much to reason.
 
     Args:
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
     """
     if not capabilities.reasoning:
         return "not adjustable"
@@ -77,7 +77,7 @@ def sampling_in_words(capabilities: ModelCapabilities) -> str:
     """Whether the model is told how to choose its words.
 
     Args:
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
     """
     return "adjustable" if capabilities.sampling else "not adjustable (temperature, top_p, top_k)"
 
@@ -126,7 +126,7 @@ def capabilities_as_json(capabilities: ModelCapabilities) -> dict[str, Any]:
     """Return the capabilities of a model as JSON; prices are texts, since they are decimal numbers.
 
     Args:
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
     """
     fields = asdict(capabilities)
     if capabilities.price is not None:

@@ -22,7 +22,7 @@ def showing_pull(console: Console, name: str) -> Generator[Callable[[PullProgres
     """Show a pull while it goes on.
 
     Args:
-        console: Where to show it.
+        console: The console that shows it.
         name: The model's name.
 
     Returns:

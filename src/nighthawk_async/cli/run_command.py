@@ -36,7 +36,7 @@ def status_after(script: Callable[[], None], *, file: str) -> int:
     """Carry a script out.
 
     Args:
-        script: What to carry out.
+        script: The script to run.
         file: The file of the script; in tracebacks, what called it is left out.
 
     Returns:

@@ -219,7 +219,7 @@ def call_function(script: Script, *, backend: Backend, executor: Callable[[], nh
 
     Args:
         script: The script, with the function.
-        backend: What an `async def` function runs on.
+        backend: The backend of an `async def` function.
         executor: Makes what carries steps out, where the script itself has entered no run.
 
     Returns:

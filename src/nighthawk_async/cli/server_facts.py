@@ -51,7 +51,7 @@ class ServerFacts:
         server: `llama.cpp`, `Ollama` or `vLLM`; empty when it is none of them, or did not say so.
         version: Its version, when it says so.
         models: The names of the models that it serves, as far as it says so.
-        statements: What it says of the model, by fields of `ModelCapabilities`.
+        statements: Its statements on the model, by fields of `ModelCapabilities`.
         trouble: The reason why nothing was found out; empty when something was.
     """
 

@@ -129,7 +129,7 @@ class TopApp(App[NoDashboardError]):
 
     Args:
         client: Talks to the dashboard.
-        url: What to call it.
+        url: The address to name.
     """
 
     CSS = """

@@ -43,7 +43,7 @@ class DashboardClient:
     """Talks to a dashboard. Use it with `async with`.
 
     Args:
-        url: Where the dashboard is mounted.
+        url: The address of the dashboard.
         token: The token of the dashboard; None for one that is read-only.
     """
 
@@ -102,7 +102,7 @@ class DashboardClient:
         Args:
             node_id: The id of the node.
             action: What: `cancel`, `steer`, `suspend` or `resume`.
-            body: What belongs to it: `reason` or `text`.
+            body: The body: `reason` or `text`.
 
         Raises:
             DashboardError: The dashboard cannot be reached, or refuses it.

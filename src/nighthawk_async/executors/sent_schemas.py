@@ -53,7 +53,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
     Args:
         rules: The module with its rules; empty where none are known.
-        place: What it is the schema of.
+        place: The place of the schema.
         enforces_strict_schemas: Whether schemas in the strict subset are enforced.
     """
 
@@ -67,7 +67,7 @@ class Endpoint(Struct, frozen=True, kw_only=True):
 
         Args:
             model_name: The model, `provider:name`.
-            place: What it is the schema of.
+            place: The place of the schema.
         """
         rules = find_schema_rules(model_name)
         return cls(rules=rules.module, place=place, enforces_strict_schemas=place in rules.strict_places)

@@ -111,7 +111,7 @@ def check_features(request: ModelRequest, capabilities: ModelCapabilities, *, mo
 
     Args:
         request: The request, with all settings that are in force.
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
         model_id: The model's id, for errors.
 
     Raises:
@@ -206,7 +206,7 @@ def fit_request(
 
     Args:
         request: The request, with all settings that are in force.
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
         model_id: The model's id, for errors.
         find_refusal: What the protocol cannot carry.
 

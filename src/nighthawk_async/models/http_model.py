@@ -178,9 +178,9 @@ class SettingsMemory:
     """Prepares settings, and remembers the last ones.
 
     Args:
-        endpoint: Where requests go.
+        endpoint: The address of requests.
         settings: Settings of every request; those of a request itself have the last word.
-        setting_names: What the endpoint calls a setting that others call by the name on the left.
+        setting_names: The endpoint's names of settings, by the names that others use.
         idempotency_header: The header in which the provider takes a key, when it has one.
     """
 
@@ -259,9 +259,9 @@ class HttpModel:
         codec: Speaks the endpoint's protocol.
         endpoint: Where requests go, credentials included.
         model_name: The model's name at the endpoint.
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
         settings: Settings of every request; those of a request itself have the last word.
-        setting_names: What the endpoint calls a setting that others call by the name on the left.
+        setting_names: The endpoint's names of settings, by the names that others use.
         retry_rules: When the provider wants a failed request to be sent again.
         idempotency_header: The header in which the provider takes a key that is the same for all attempts.
         pool_source: Gives the pool for a request. Without one, each request opens a connection of its own.

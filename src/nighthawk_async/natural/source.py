@@ -173,7 +173,7 @@ def skeleton_scopes(source: FunctionSource, code: CodeType) -> tuple[ScopeNode, 
     then only the class that private names are mangled with matters.
 
     Args:
-        source: Where the original is defined.
+        source: The source of the original.
         code: The code of the original.
     """
     if source.qualified_name == code.co_qualname:

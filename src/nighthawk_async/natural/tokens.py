@@ -27,7 +27,7 @@ class Token(Struct, frozen=True, kw_only=True):
     Args:
         is_write: Whether it is `<:...>`.
         is_escaped: Whether a backslash makes it plain text.
-        path: What stands between the brackets, without the colon.
+        path: The path between the brackets, without the colon.
     """
 
     is_write: bool

@@ -125,7 +125,7 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
             run_step: Runs a block. Gets its position, what `locals()` says where it stands, with the extent
                 of the call as `EXTENT_NAME`, and the rendered text when it is an f-string, else None. Returns
                 a `StepResult`; in an `async def` function, an awaitable of one.
-            call_door: What each call goes through.
+            call_door: The entry of each call.
         """
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         cells |= {

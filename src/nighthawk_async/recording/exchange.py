@@ -67,14 +67,14 @@ class RecordedExchange(
     Args:
         step: The addresses of the blocks in progress, outermost first, as `python_module:function:number`.
         model: The model id.
-        digest: What identifies the model and the request.
+        digest: The digest of the model and the request.
         request: The request in its canonical form.
-        response: What the response brought, in order.
+        response: The events of the response, in order.
         usage: The fields of the last usage the response reported, unless they have their defaults.
         finish: The fields of the final event, unless they are None.
         consumed: The fields of what the request consumed, where the model told it beside its events, as of a
             request that failed.
-        error: How the request failed.
+        error: The error of the request.
         cancelled_after_seconds: Seconds after which the program cancelled the request.
         left_early: Whether the program left the response before its end.
     """
@@ -170,7 +170,7 @@ def record_consumed(usage: Usage | None, events: Iterable[ModelEvent]) -> dict[s
     """The field `consumed` of an exchange; None when the events told it.
 
     Args:
-        usage: What the model told beside its events.
+        usage: The usage that the model told beside its events.
         events: The events of the response, as far as it came.
     """
     reported = [event.usage for event in events if isinstance(event, UsageReported)]
@@ -234,7 +234,7 @@ def record_error(error: ModelError | ConfigurationError) -> RecordedError:
     """Record an error. One of a class of the user's own becomes the library's.
 
     Args:
-        error: How a request failed.
+        error: The error of a request.
     """
     name = next(each.__name__ for each in type(error).__mro__ if _find_class(each.__name__) is each)
     if isinstance(error, ConfigurationError):
@@ -254,7 +254,7 @@ def replay_error(recorded: RecordedError) -> ModelError | ConfigurationError:
     """The error to raise again.
 
     Args:
-        recorded: What the cassette keeps of it.
+        recorded: The part of it that the cassette keeps.
 
     Raises:
         ValueError: It is no error of a model request, or lacks its status.

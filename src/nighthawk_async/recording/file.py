@@ -74,7 +74,7 @@ def dump_value(value: object) -> str:
     """Anything that JSON can hold, as YAML.
 
     Args:
-        value: What to write.
+        value: The value to write.
     """
     return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=100)
 
@@ -83,7 +83,7 @@ def dump_exchanges(exchanges: Sequence[RecordedExchange]) -> str:
     """The text of a cassette's file.
 
     Args:
-        exchanges: What it holds, in order.
+        exchanges: Its exchanges, in order.
     """
     shared: dict[bytes, Any] = {}
     forms = [cast("dict[str, Any]", msgspec.to_builtins(exchange)) for exchange in exchanges]
@@ -129,7 +129,7 @@ def write_atomically(path: Path, text: str) -> None:
 
     Args:
         path: The file.
-        text: What it is to hold.
+        text: Its new content.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex}")

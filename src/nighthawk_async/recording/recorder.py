@@ -44,8 +44,8 @@ class ResponseRecord:
 
     Args:
         events: The events so far.
-        consumed: What the request consumed, when the model told it beside its events.
-        error: How the request failed.
+        consumed: The usage of the request, when the model told it beside its events.
+        error: The error of the request.
         cancelled_after_seconds: Seconds after which it was cancelled.
         has_ended: Whether the program read it to its end.
         is_broken: Whether it ended in a way that cannot be replayed.
@@ -217,10 +217,10 @@ class Recorder:
     several fit, they are used in the order in which they were recorded, each once.
 
     Args:
-        recordings: What to replay, in the order of recording.
+        recordings: The recordings to replay, in the order of recording.
         records: Whether requests without a recording go to their model and are recorded.
         redactor: Keeps secrets out.
-        label: What to call the cassette in errors.
+        label: The name of the cassette in errors.
     """
 
     def __init__(
@@ -357,11 +357,11 @@ def _describe_miss(
     """Describe the reason for a missing recording, and the remedy.
 
     Args:
-        step: Where the request comes from.
+        step: The step of the request.
         model_name: The model id.
         request: The canonical request.
         recordings: All recordings of the cassette.
-        digest: What identifies model and request.
+        digest: The digest of model and request.
     """
     same_step = [each for each in recordings if each.step == step]
     times = sum(each.digest == digest for each in same_step)

@@ -79,7 +79,7 @@ class Redactor:
     all providers bring to their endpoints, what looks like a key, and what the user names.
 
     Args:
-        redactions: What the user names.
+        redactions: The names that the user gives.
     """
 
     def __init__(self, redactions: Iterable[Redaction] = ()) -> None:
@@ -134,7 +134,7 @@ def hide_secrets(value: Any, *, is_secret: bool = False) -> Any:
     """The value with `[redacted]` in place of the secrets that its names, and the URLs in it, tell of.
 
     Args:
-        value: What JSON can hold.
+        value: A value that JSON can hold.
         is_secret: Whether the value itself stands under a secret name.
     """
     if isinstance(value, dict):

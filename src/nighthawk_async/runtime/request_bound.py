@@ -162,7 +162,7 @@ def reasons(settings: Mapping[str, Any], capabilities: ModelCapabilities) -> boo
 
     Args:
         settings: The settings of a request.
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
     """
     thinking = _object(settings, "thinking").get("type")
     is_told_not_to = settings.get("reasoning_effort") == "none" or thinking == "disabled"

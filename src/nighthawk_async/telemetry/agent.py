@@ -55,8 +55,8 @@ class ToolSpans:
     Args:
         begin: Begins a call.
         tools: The tools on offer.
-        secrets: What must appear in no span.
-        agent: What is known of the agent.
+        secrets: The secrets, which must appear in no span.
+        agent: The attributes of the agent.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class ToolSpans:
 
         Args:
             call: The call.
-            kind: What kind of error it is.
+            kind: The kind of error.
         """
         for opened in self._open.values():
             if opened.call is call:
@@ -215,7 +215,7 @@ class AgentSpan:
 
         Args:
             call: The call.
-            kind: What kind of error it is.
+            kind: The kind of error.
         """
         if self._tools is not None:
             self._tools.note_failure(call, kind)
@@ -239,7 +239,7 @@ class AgentSpan:
         """End it, and what below it has not ended.
 
         Args:
-            error: What ended it; None when the agent came to an outcome.
+            error: The error that ended it; None when the agent came to an outcome.
         """
         if self._tools is not None:
             self._tools.close()

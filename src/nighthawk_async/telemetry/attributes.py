@@ -280,7 +280,7 @@ def model_attributes(names: Names, model_id: str, endpoint: SomeEndpoint | None)
     Args:
         names: The names to use.
         model_id: The model's id, `provider:name`.
-        endpoint: Where the request goes, if that is known.
+        endpoint: The endpoint of the request, if it is known.
     """
     prefix, separator, name = model_id.partition(":")
     attributes: Attributes = {
@@ -299,7 +299,7 @@ def settings_attributes(names: Names, settings: Mapping[str, Any]) -> Attributes
 
     Args:
         names: The names to use.
-        settings: What `find_settings` gave.
+        settings: The settings that `find_settings` gave.
     """
     attributes: Attributes = {}
     for setting, name in names.request_numbers:

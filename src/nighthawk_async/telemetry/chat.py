@@ -110,8 +110,8 @@ class ChatSpan:
 
         Args:
             event: The event.
-            waited_since: When the wait for it began, by `time.perf_counter`.
-            arrived_at: When the piece of the response arrived that it was in.
+            waited_since: The beginning of the wait for it, by `time.perf_counter`.
+            arrived_at: The arrival of the piece of the response that it was in.
         """
         if isinstance(event, _CHUNKS):
             self._note_chunk(waited_since, arrived_at)
@@ -126,8 +126,8 @@ class ChatSpan:
         """End it.
 
         Args:
-            error: What the request failed with, or what else ended it; None when nothing did.
-            usage: What the request consumed, if its stream knows; else what its events told counts.
+            error: The error of the request, or what else ended it; None when nothing did.
+            usage: The usage of the request, if its stream knows; else the usage in its events counts.
         """
         names, error_type = self._names, error_type_of(error)
         if error_type is None and self._finish_reason is None:

@@ -17,7 +17,7 @@ def record_details(name: str, span: Span, attributes: Mapping[str, AnyValue]) ->
     Args:
         name: The name of the event.
         span: The span of the request.
-        attributes: What it tells.
+        attributes: Its attributes.
     """
     _record(name, SeverityNumber.DEBUG, span, attributes)
 

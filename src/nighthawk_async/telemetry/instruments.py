@@ -32,8 +32,8 @@ def record_duration(
 
     Args:
         name: The metric; None for one that the conventions in force lack.
-        seconds: How long.
-        attributes: What it was.
+        seconds: The duration, in seconds.
+        attributes: Its attributes.
         bounds: The bounds of its buckets.
     """
     if name is not None:
@@ -45,9 +45,9 @@ def record_calls(names: Names, inferences: int, tool_calls: int, attributes: Att
 
     Args:
         names: The names to use.
-        inferences: How many requests there were, those included that failed; one that was sent again is one.
-        tool_calls: How many tool calls were carried out here.
-        attributes: What the agent was.
+        inferences: The number of requests, those included that failed; one that was sent again is one.
+        tool_calls: The number of tool calls that were carried out here.
+        attributes: The attributes of the agent.
     """
     provider = metrics.get_meter_provider()
     if names.agent_inferences_metric is not None:
@@ -64,7 +64,7 @@ def record_chunk(names: Names, seconds: float, attributes: Attributes, *, is_fir
     Args:
         names: The names to use.
         seconds: Since the request was made, or since the piece before.
-        attributes: What the request was.
+        attributes: The attributes of the request.
         is_first: Whether it is the first one.
     """
     record_duration(names.first_chunk_metric if is_first else names.next_chunk_metric, seconds, attributes)
@@ -78,7 +78,7 @@ def record_tokens(
     Args:
         names: The names to use.
         tokens: The numbers of tokens, by the attribute of the span that tells them.
-        attributes: What the request was.
+        attributes: The attributes of the request.
         outcome: The `error.type` of one that failed.
     """
     provider = metrics.get_meter_provider()

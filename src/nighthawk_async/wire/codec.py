@@ -100,7 +100,7 @@ class Codec(Protocol):
         Args:
             request: The request; its settings go into the body, transport settings excepted.
             model_name: The model's name at the provider.
-            capabilities: What the model can do, where the form of the request depends on it.
+            capabilities: The capabilities of the model, where the form of the request depends on them.
 
         Raises:
             ConfigurationError: The protocol cannot carry the request.
@@ -129,7 +129,7 @@ class DemandsMaxTokens(Protocol):
 
         Args:
             settings: The settings of the request.
-            capabilities: What the model can do.
+            capabilities: The capabilities of the model.
 
         Raises:
             ConfigurationError: A setting is bad.

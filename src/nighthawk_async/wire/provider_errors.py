@@ -135,7 +135,7 @@ def find_bare_error(content: bytes, secrets: Sequence[str] = ()) -> ProviderMess
     """The message of an error object that stands where a response should; None when there is no such object.
 
     Args:
-        content: What arrived, or its beginning.
+        content: The bytes that arrived, or their beginning.
         secrets: Texts that must not appear in the message.
     """
     try:

@@ -32,9 +32,9 @@ class RateLimit(Struct, frozen=True, kw_only=True):
     """One rate limit as the provider sees it.
 
     Args:
-        kind: What it counts.
-        remaining: How many may still be taken.
-        limit: How many there are when all are there; None when the provider did not say.
+        kind: The counted thing.
+        remaining: The number that is left.
+        limit: The greatest number; None when the provider did not say.
         reset_seconds: Seconds until all are there again; None when the provider did not say.
     """
 

@@ -100,7 +100,7 @@ def excerpt(text: str | bytes, secrets: Sequence[str] = (), *, limit: int = MAX_
     Args:
         text: Any text, or bytes that may be text.
         secrets: The secrets that are known.
-        limit: How many characters to keep.
+        limit: The number of characters to keep.
     """
     if isinstance(text, bytes):
         text = text.decode(errors="replace")

@@ -23,7 +23,7 @@ def new_call_id(prefix: str = "call") -> str:
     """An id that no other call has, in this conversation or any other.
 
     Args:
-        prefix: What the ids of the protocol begin with.
+        prefix: The beginning of the ids of the protocol.
     """
     return f"{prefix}_{uuid4().hex}"
 
@@ -132,7 +132,7 @@ def describe_not_json(error: Exception, text: str) -> str:
     """Describe the fault of a text that is no JSON, with the reason where Python's own parser gives one.
 
     Args:
-        error: What reading it raised, one of `NOT_JSON`.
+        error: The error of reading it, one of `NOT_JSON`.
         text: The text.
     """
     return f"{error}; JSON has no NaN and no Infinity" if _NOT_A_NUMBER.search(text) else str(error)
@@ -143,7 +143,7 @@ def check_response(data: bytes, *, complaint: str) -> None:
 
     Args:
         data: The document.
-        complaint: What the protocol says of documents that it does not know.
+        complaint: The protocol's complaint about documents that it does not know.
 
     Raises:
         ModelProtocolError: It is.

@@ -28,7 +28,7 @@ class SchemaRules(Protocol):
 
         Args:
             schema: A whole JSON Schema, compact.
-            place: What it is the schema of.
+            place: The place of the schema.
         """
         ...
 

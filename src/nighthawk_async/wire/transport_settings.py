@@ -104,7 +104,7 @@ def refuse_settings(settings: Mapping[str, Any], names: frozenset[str], *, proto
     Args:
         settings: Settings of a request.
         names: The settings that the protocol lacks.
-        protocol: What to call the protocol.
+        protocol: The name of the protocol.
 
     Raises:
         ConfigurationError: One of them is set.

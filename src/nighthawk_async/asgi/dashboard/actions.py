@@ -55,7 +55,7 @@ async def carry_out(
     Args:
         action: One of `ACTIONS`.
         node_id: To which node.
-        actor: Who does it.
+        actor: The person who does it.
         tree: The tree that has the node.
         handler: Holds what waits for an answer.
         asgi_scope: The request.

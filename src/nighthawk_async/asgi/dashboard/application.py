@@ -78,7 +78,7 @@ class Beside:
         """Serve a connection, or go through the lifespan of the application.
 
         Args:
-            scope: What ASGI calls a scope.
+            scope: The scope of ASGI.
             receive: Gives the next event of the server.
             send: Takes the events for the server.
         """
@@ -168,7 +168,7 @@ def whole_number(
     Args:
         query: The query.
         name: The name of the number.
-        default: What holds when it is not there.
+        default: The value when it is not there.
         least: The least that makes sense.
         most: The most that is given; more is taken for this.
 
@@ -224,12 +224,12 @@ class Dashboard:
 
     Args:
         tree: The task tree to show; None for the one into which is recorded where the dashboard is served.
-        token: What people have to know to change anything: a text of at least 16 characters, or one for each
+        token: The secret of those who may change anything: a text of at least 16 characters, or one for each
             name, where it matters who approves. None for a dashboard that is read-only.
         protect_reading: Whether the token is needed to see anything, too.
         allowed_hosts: The names of the hosts under which the dashboard is served, without ports; None for
             any. Where reading is not protected they keep pages of other sites from reading it.
-        title: What the page is called.
+        title: The title of the page.
         heartbeat_seconds: After how many seconds without anything new a sign of life is sent.
 
     Raises:
@@ -296,7 +296,7 @@ class Dashboard:
         """Serve a request.
 
         Args:
-            scope: What ASGI calls a scope: the connection, or the lifespan.
+            scope: The scope of ASGI: the connection, or the lifespan.
             receive: Gives the next event of the server.
             send: Takes the events for the server.
         """

@@ -32,10 +32,10 @@ class AnswerBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The answer to a question or to a request for approval. A question is answered in one of four forms.
 
     Args:
-        stream: What identifies the tree in which the node was seen.
+        stream: The identity of the tree in which the node was seen.
         answer: The answer itself; `approve` or `deny` for a request.
-        text: What a person typed: it is read as the type of the question has it, with every digit.
-        choice: Which of the choices, from 0.
+        text: The text that a person typed: it is read as the type of the question has it, with every digit.
+        choice: The index of the choice, from 0.
         default: Whether the question's default is taken.
         digest: The digest of the action that the person saw, for an approval.
         reason: Why it is denied.
@@ -224,7 +224,7 @@ class DashboardHandler:
         Args:
             node_id: The id of the node.
             body: The answer.
-            actor: Who answers.
+            actor: The person who answers.
 
         Raises:
             RefusalError: Nothing is asked there any more, the answer does not fit, or somebody else is asked.
@@ -243,8 +243,8 @@ class DashboardHandler:
         """Let the node in force be answered.
 
         Args:
-            asked: What is asked at which node.
-            pending: What is asked at this one.
+            asked: The pending requests by node.
+            pending: The pending request at this one.
         """
         node_id, writer = self._find_place(), find_node_writer()
         asked[node_id] = pending
@@ -273,7 +273,7 @@ class _Pending(Generic[Subject, Answer]):
 
     Args:
         subject: The question, or the request.
-        expires_at: When it ends, in Unix seconds; None when nobody said.
+        expires_at: The time of its end, in Unix seconds; None when it is unknown.
     """
 
     def __init__(self, subject: Subject, expires_at: float | None = None) -> None:

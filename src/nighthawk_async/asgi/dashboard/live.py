@@ -31,7 +31,7 @@ def node_details(view: NodeView, question: Brief | None) -> Brief:
 
     Args:
         view: The node.
-        question: What can be answered here; None for nothing.
+        question: The question that can be answered here; None for none.
     """
     details: Brief = view_as_json(view, depth=0)
     attributes = cast("dict[str, JsonableValue]", details["attributes"])
@@ -151,7 +151,7 @@ async def tree_changes(
     Args:
         tree: The tree.
         since: The id of the event that was seen last.
-        greeting: What `reset` tells besides.
+        greeting: The further data of `reset`.
         heartbeat_seconds: After how many seconds without anything new something is sent nevertheless.
     """
     known: NodeView | None = None

@@ -21,8 +21,8 @@ class RefusalError(NighthawkError):
     """A request is refused.
 
     Args:
-        problem: What the client is told.
-        headers: What else the headers of the response say.
+        problem: The problem that the client is told.
+        headers: The further headers of the response.
     """
 
     def __init__(self, problem: Problem, headers: Mapping[str, str] | None = None) -> None:
@@ -122,7 +122,7 @@ async def read_body(asgi_scope: AsgiScope, receive: Receive, form: type[Body]) -
     Args:
         asgi_scope: The connection.
         receive: Gives its messages.
-        form: What the body must be; no body at all counts as an empty object.
+        form: The form of the body; no body at all counts as an empty object.
 
     Raises:
         RefusalError: It is no JSON, too long, or not of the form.
@@ -166,7 +166,7 @@ def check_stream(seen: str, tree: TaskTree) -> None:
     """Refuse what was meant for a node of another tree.
 
     Args:
-        seen: What identifies the tree in which the node was seen.
+        seen: The identity of the tree in which the node was seen.
         tree: The tree.
 
     Raises:

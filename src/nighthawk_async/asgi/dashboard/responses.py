@@ -63,7 +63,7 @@ def problem_response(problem: Problem, headers: Mapping[str, str]) -> Response:
 
     Args:
         problem: The problem.
-        headers: What else its headers say.
+        headers: Its further headers.
     """
     return Response(
         status=problem.status,

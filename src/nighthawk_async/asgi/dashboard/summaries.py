@@ -65,8 +65,8 @@ def brief_tree(view: NodeView, *, depth: int | None, max_nodes: int) -> tuple[Br
 
     Args:
         view: The node at the top.
-        depth: How many levels below it are included; None for all.
-        max_nodes: How many nodes are included at most.
+        depth: The number of levels below it that are included; None for all.
+        max_nodes: The greatest number of nodes that are included.
 
     Returns:
         The tree, and whether nodes were left out for being too many.

@@ -189,7 +189,7 @@ def charge_usage(entries: Sequence[Entry], model_name: str, usage: Usage) -> Non
     Args:
         entries: What each account is charged.
         model_name: The model id.
-        usage: What was consumed.
+        usage: The usage.
     """
     with ACCOUNTS_LOCK:
         for entry in entries:

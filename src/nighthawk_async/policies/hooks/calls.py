@@ -179,7 +179,7 @@ async def notify(hooks: Sequence[Hooks], event: object) -> None:
 
     Args:
         hooks: The active hooks.
-        event: What has happened.
+        event: The event.
 
     Raises:
         HookError: Hooks failed: the first one, with notes on the others.

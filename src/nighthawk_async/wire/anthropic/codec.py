@@ -55,7 +55,7 @@ def mark_breakpoints(
     Args:
         body: The body with its `tools`, `system` and `messages`, whose lists change.
         wanted: The setting `prompt_caching`.
-        capabilities: What the model can do, which decides when nothing is set.
+        capabilities: The capabilities of the model, which decide when nothing is set.
     """
     if not (capabilities.prompt_caching if wanted is None else wanted):
         return
@@ -110,7 +110,7 @@ def encode_body(request: ModelRequest, *, model_name: str, capabilities: ModelCa
     Args:
         request: The request.
         model_name: The model's name at the endpoint.
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
 
     Raises:
         ConfigurationError: A setting is bad, not JSON, or has a name that only the library writes; the tool

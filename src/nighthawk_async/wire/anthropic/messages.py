@@ -216,7 +216,7 @@ def plan_thinking(settings: Mapping[str, Any], capabilities: ModelCapabilities) 
 
     Args:
         settings: The checked settings.
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
 
     Raises:
         ConfigurationError: The budget and `max_tokens` do not fit together, or the model is told a word.

@@ -245,7 +245,7 @@ def encode_body(request: ModelRequest, *, capabilities: ModelCapabilities) -> by
 
     Args:
         request: The request.
-        capabilities: What the model can do.
+        capabilities: The capabilities of the model.
 
     Raises:
         ConfigurationError: A setting has a bad value or no place in the protocol, the request demands a tool

@@ -167,7 +167,7 @@ def failed_response(reason: str, message: str | None) -> ResponseFailed | None:
 
     Args:
         reason: The provider's word.
-        message: What the provider says about it.
+        message: The provider's text about it.
     """
     if reason not in _FAILURES:
         return None
@@ -183,7 +183,7 @@ def blocked_prompt(reason: str, message: str | None) -> ResponseFailed:
 
     Args:
         reason: The provider's word.
-        message: What the provider says about it.
+        message: The provider's text about it.
     """
     said = _explained(f"The provider blocked the prompt: {excerpt(reason, limit=100)}", message)
     return ResponseFailed(message=said, error_type=excerpt(reason, limit=100))

@@ -41,7 +41,7 @@ class ToolCallFragment(Struct, frozen=True, kw_only=True):
         id: The identifier of the call.
         name: The name of the tool.
         arguments: More of the arguments.
-        extra: What the provider hangs on the call and wants back with it.
+        extra: The data that the provider hangs on the call and wants back with it.
     """
 
     index: int | None = None

@@ -92,7 +92,7 @@ class ResponseOutput:
             event: The event.
 
         Raises:
-            ModelProtocolError: What the event holds is not what its type promises.
+            ModelProtocolError: The data of the event is not what its type promises.
         """
         stem, _, ending = name.rpartition(".")
         if stem in _TEXTS and ending in ("delta", "done"):

@@ -57,7 +57,7 @@ class UnpicklableError(PicklableError):
 
     Args:
         type_name: The qualified name of its type.
-        text: What it says.
+        text: The text of the error.
     """
 
     def __init__(self, type_name: str, text: str) -> None:
@@ -71,7 +71,7 @@ def checked_picklable(value: Value, advice: str) -> Value:
 
     Args:
         value: The value.
-        advice: What cannot be pickled, and what to send instead.
+        advice: The part that cannot be pickled, and a remedy.
 
     Raises:
         TypeError: It cannot be pickled, or not be rebuilt from its pickle.

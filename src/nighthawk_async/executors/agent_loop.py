@@ -163,7 +163,7 @@ class AgentLoop:
         """The usage of the present turn's request; marked incomplete when the provider told none.
 
         Args:
-            error: How the request failed, if it did.
+            error: The error of the request; None when it did not fail.
         """
         return self._turn.usage or unreported_usage(error)
 
@@ -235,7 +235,7 @@ class AgentLoop:
         """Tell the model what a check finds missing; no correction, because nothing was malformed.
 
         Args:
-            feedback: What is missing.
+            feedback: The missing things.
         """
         self._answer_outcome(
             f"not accepted yet: {feedback}", kind="oversight", guidance="Go on, then end the block again."
@@ -246,7 +246,7 @@ class AgentLoop:
         """Tell the model that its outcome does not count yet, because messages for it arrived meanwhile.
 
         Args:
-            note: What else it is to know of the outcome.
+            note: A further note on the outcome.
         """
         self._answer_outcome(
             f"not accepted yet: a message for you arrived meanwhile; heed it, then end the block again{note}",

@@ -38,12 +38,12 @@ class AgentTask:
     """One step, as an agent sees it.
 
     Args:
-        step_id: Which block this is.
+        step_id: The block.
         system_prompt: The rendered system prompt.
         user_prompt: The rendered user prompt, text and media in order.
         tools: The tools on offer, without the one that delivers the outcome.
         begin_tool_call: Begins a tool call, in order; await what it returns for the result.
-        outcome_transport: How the outcome travels.
+        outcome_transport: The transport of the outcome.
         allowed_kinds: The outcome kinds the block may end with.
         raise_error_types: The names a `raise` outcome may give as `raise_error_type`.
         conclude: Validates an outcome, and has checks, hooks and oversight look at it; raises

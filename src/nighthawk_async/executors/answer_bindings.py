@@ -31,8 +31,8 @@ class AnswerBindings:
 
     Args:
         actor: The actor of the step.
-        environment: What is in force in the step.
-        policy: How hooks are shown what became of a value.
+        environment: The environment of the step.
+        policy: The form in which hooks are shown a value's outcome.
         refusals: Words what is told of values that are refused.
     """
 

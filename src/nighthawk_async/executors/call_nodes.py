@@ -31,7 +31,7 @@ def begin_with_node(
     A call whose result nobody awaits ends with its step.
 
     Args:
-        around: What the call is below.
+        around: The parent node.
         actor: The actor of the step.
         call: The call.
         begin: Begins it.

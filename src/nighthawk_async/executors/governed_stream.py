@@ -197,7 +197,7 @@ class GovernedStream(ForwardedStream):
         """Charge the request. That it cannot be priced takes the place of nothing that leaves.
 
         Args:
-            leaving: What leaves the stream.
+            leaving: The error or cancellation that leaves the stream.
         """
         charges, self._call.charges = self._call.charges, None
         if charges is None:
@@ -229,8 +229,9 @@ class GovernedStream(ForwardedStream):
         """Let every policy see how the request has ended, unless it was cancelled.
 
         Args:
-            ending: What leaves the stream; it stays the primary error when a hook fails as well.
-            failure: What the request failed with.
+            ending: The error or cancellation that leaves the stream; it stays the primary error when a hook
+                fails as well.
+            failure: The error of the request.
 
         Raises:
             Exception: A policy raised it: the innermost one, with notes on the others.
@@ -261,7 +262,7 @@ class GovernedStream(ForwardedStream):
         """End the node.
 
         Args:
-            leaving: What leaves the stream.
+            leaving: The error or cancellation that leaves the stream.
             has_failed: Whether the request has failed with it, and not the caller.
         """
         if self._node is None:

@@ -24,7 +24,7 @@ class Repetition(Struct, frozen=True, kw_only=True):
     """The decision about a call.
 
     Args:
-        key: Which call it is: its name and its arguments, however they were written.
+        key: The call: its name and its arguments, however they were written.
         count: In how many turns it was made with the same result, this one included.
         action: Carry it out, refuse it, or fail the step.
     """
@@ -40,7 +40,7 @@ class _Streak(Struct, kw_only=True):
     Args:
         content: The result.
         turn: The last of these turns.
-        count: How many they are.
+        count: The number of them.
         is_new: Whether the result was there for the first time in that turn.
     """
 
@@ -54,7 +54,7 @@ class RepeatedCalls:
     """Counts the repetitions of one step.
 
     Args:
-        guard: When to warn, to refuse and to fail.
+        guard: The limits for warning, refusing and failing.
     """
 
     def __init__(self, guard: LoopGuard) -> None:
@@ -85,8 +85,8 @@ class RepeatedCalls:
         """Take in the result of a call that was carried out.
 
         Args:
-            repetition: What `begin` said of the call.
-            content: What the model is about to see.
+            repetition: The answer of `begin` about the call.
+            content: The content that the model is about to see.
 
         Returns:
             Whether to warn the model.
@@ -130,8 +130,8 @@ class GuardedCalls:
     """The loop guard of one step.
 
     Args:
-        environment: What is in force in the step.
-        guard: When to warn, to refuse and to fail.
+        environment: The environment of the step.
+        guard: The limits for warning, refusing and failing.
     """
 
     def __init__(self, environment: Environment, guard: LoopGuard) -> None:

@@ -39,7 +39,7 @@ class Answer(Struct, frozen=True, kw_only=True, eq=False):
     """The answer of a model.
 
     Args:
-        outcome: How the block ends; a value to return is validated.
+        outcome: The outcome of the block; a value to return is validated.
         bindings: The values of write bindings as data, not yet validated.
     """
 

@@ -46,8 +46,8 @@ class JsonSoFar(Struct, frozen=True, kw_only=True):
     Args:
         data: The object. A number at the end of the text is left out, because a digit may follow; so are
             `true`, `false` and `null`.
-        open_levels: How many objects and lists go on, the object itself included: it, the last value in it,
-            the last value in that.
+        open_levels: The number of objects and lists that go on, the object itself included: it, the last
+            value in it, the last value in that.
         is_text_open: Whether the last value of the innermost of them is a text that goes on.
     """
 
@@ -186,7 +186,7 @@ class GrowingType:
 
         Args:
             value: The value as it was decoded so far.
-            open_levels: How many objects and lists in it go on, itself included.
+            open_levels: The number of objects and lists in it that go on, itself included.
             is_text_open: Whether the last value of the innermost one, or the value itself, is a text that
                 goes on.
         """
@@ -308,7 +308,7 @@ class _Shown(Struct, frozen=True, kw_only=True):
     Args:
         part: The data that it was made of.
         is_whole: Whether that is all of it.
-        value: What was shown; UNSET for nothing.
+        value: The value that was shown; UNSET for none.
     """
 
     part: object

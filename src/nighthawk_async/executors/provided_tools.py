@@ -95,7 +95,7 @@ def describe_reply(command: Command, value: object, *, hides: Callable[[str, obj
 
     Args:
         command: The command.
-        value: What it gave.
+        value: The reply of the tool.
         hides: Whether what a name holds is not shown, for an expression that only reads it.
     """
     shown = value

@@ -44,7 +44,7 @@ def find_host_error(error: BaseException) -> NighthawkError | None:
     failed: no model can fix these, so none is told. They leave the step bare.
 
     Args:
-        error: What a step, or code that was called from a step, raised.
+        error: An error of a step, or of code that was called from a step.
     """
     interception = find_interception_error(error)
     if interception is not None:
@@ -88,7 +88,7 @@ async def shown_result(policies: Policies, result: ToolResult) -> ToolResult:
 
     Args:
         policies: The policies of the step.
-        result: What the call gave, or how it failed.
+        result: The result of the call, or its failure.
 
     Raises:
         HookError: A hook failed, or a policy gave something else.
@@ -163,7 +163,7 @@ class Refusals:
         """Return the outcome of a failed tool call; see `outcome_of_failure`.
 
         Args:
-            error: What the step actor replied with.
+            error: The error with which the step actor replied.
         """
         outcome, stub = outcome_of_failure(error), self.stub(error)
         if outcome.error is None or not stub:

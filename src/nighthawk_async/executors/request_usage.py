@@ -10,7 +10,7 @@ def usage_so_far(stream: object) -> Usage | None:
     """The usage of a request, as far as its stream knows.
 
     Args:
-        stream: What `open_stream`, or the model, returned; None when there is none.
+        stream: The stream of `open_stream` or of the model; None when there is none.
     """
     usage = stream.usage if isinstance(stream, ResponseStream) else None
     return None if usage is None else usage.credible()
@@ -21,9 +21,9 @@ def usage_of_request(model: Model, stream: object, reported: Usage) -> Usage:
 
     Args:
         model: The model that was asked.
-        stream: What `open_stream` returned; it knows about attempts and answers that were cancelled. None
+        stream: The stream of `open_stream`; it knows about attempts and answers that were cancelled. None
             when there is none.
-        reported: What the events told, or `unreported_usage`.
+        reported: The usage of the events, or `unreported_usage`.
     """
     return priced(usage_so_far(stream) or reported, model.capabilities.price)
 
@@ -32,6 +32,6 @@ def unreported_usage(error: ModelError | None = None) -> Usage:
     """The usage of one request whose response told none.
 
     Args:
-        error: How the request failed, if it did; it knows how often the request was sent again.
+        error: The error of the request, if any; it knows how often the request was sent again.
     """
     return Usage(requests=1, retries=0 if error is None else error.retries, is_complete=False)

@@ -75,7 +75,7 @@ def answer_instructions(
 
     Args:
         transport: The transport of the answer.
-        form: What it may be.
+        form: The form of the answer.
         binding_types: The types of the write bindings, as the model writes them.
         return_type: That of the return value.
         provided_tools: The names of the provided tools on offer.
@@ -259,7 +259,7 @@ class StepPrompt:
         """One section of the user prompt.
 
         Args:
-            name: Which section.
+            name: The section.
             only: The names to show; None for all.
         """
         entries = self.context.step_locals if name == "locals" else self.context.referenced_globals

@@ -37,7 +37,7 @@ class ResultRoom:
     estimated by its characters.
 
     Args:
-        policy: How results are rendered, and how long they may be at most.
+        policy: The form of results, and their greatest length.
         context_window: The size of the model's context in tokens; None when it is not known, which leaves
             every result as much as the policy says.
     """
@@ -83,7 +83,7 @@ class Toolbox:
 
     Args:
         actor: The actor of the step.
-        environment: What is in force in the step.
+        environment: The environment of the step.
         provided: Names of the provided tools on offer.
         functions: The user's tools.
         room: Renders results, within what the model's context has left.

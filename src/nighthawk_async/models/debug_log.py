@@ -85,7 +85,7 @@ class RequestLog:
     """Logs one request at level debug. Made by `begin`, and only when somebody listens.
 
     Args:
-        endpoint: Where the request goes; its secrets are redacted.
+        endpoint: The endpoint of the request; its secrets are redacted.
         shows_bodies: Whether bodies and the content of events are shown.
     """
 
@@ -100,7 +100,7 @@ class RequestLog:
         """The log of a request; None when nobody listens.
 
         Args:
-            endpoint: Where the request goes.
+            endpoint: The endpoint of the request.
         """
         if not LOGGER.isEnabledFor(logging.DEBUG):
             return None
@@ -110,9 +110,9 @@ class RequestLog:
         """Log that a request is sent.
 
         Args:
-            url: Where it goes.
+            url: The endpoint of the request.
             body: Its body.
-            attempt: Which try it is, from 1.
+            attempt: The number of the attempt, from 1.
         """
         self._log(f"POST {_shown_url(url, self._endpoint.base_url)}, {len(body):,} bytes, attempt {attempt}")
         if self._shows_bodies:

@@ -30,7 +30,7 @@ class Proxy:
     Args:
         url: Its URL, credentials included.
         place: Its host and port.
-        source: What names it, for errors.
+        source: The source of the address, for errors.
     """
 
     url: str = field(repr=False)
@@ -163,7 +163,8 @@ class Endpoint:
         """The same endpoint with more texts that must appear in no message.
 
         Args:
-            secrets: What requests hold beside the headers, for example keys of other services in their body.
+            secrets: The secrets of requests beside the headers, for example keys of other services in their
+                body.
         """
         more = dict.fromkeys((*self.more_secrets, *secrets))
         return self if len(more) == len(self.more_secrets) else replace(self, more_secrets=tuple(more))

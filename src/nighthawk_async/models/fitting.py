@@ -208,7 +208,7 @@ def fit_request(
         request: The request, with all settings that are in force.
         capabilities: The capabilities of the model.
         model_id: The model's id, for errors.
-        find_refusal: What the protocol cannot carry.
+        find_refusal: The check of what the protocol cannot carry.
 
     Raises:
         ConfigurationError: It asks for what the model lacks.

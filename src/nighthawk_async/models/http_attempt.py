@@ -98,13 +98,13 @@ class HttpRequestPlan:
     """One request: what is sent, where to, and under which rules.
 
     Args:
-        endpoint: Where it goes.
+        endpoint: The endpoint of the request.
         codec: Speaks the endpoint's protocol.
-        encoded: What is sent.
+        encoded: The encoded request.
         settings: Time limits and retries.
-        retry_rules: When the provider wants it to be sent again.
-        price: What the model costs; None when that is unknown.
-        demand: What it needs before it may be sent.
+        retry_rules: The provider's rules of retries.
+        price: The price of the model; None when it is unknown.
+        demand: The demand on the limits.
         pacing_key: Tells the requests that share limits from others.
     """
 
@@ -161,7 +161,7 @@ class HttpAttempt:
 
     Args:
         plan: The request.
-        pool: Where the connection comes from.
+        pool: The pool of the connection.
         turns: Knows when other tasks are due a turn.
     """
 
@@ -322,7 +322,7 @@ class HttpAttempt:
         """Decode what was read, until other tasks are due a turn.
 
         Args:
-            events: Where to put the events.
+            events: The list of events.
 
         Raises:
             ModelProtocolError: The response is not what the protocol promises.

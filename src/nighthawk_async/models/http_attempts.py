@@ -43,8 +43,8 @@ def retry_delay(
 
     Args:
         error: Why the request failed.
-        retries: How often it was sent again already.
-        max_retries: How often it may be sent again.
+        retries: The number of retries so far.
+        max_retries: The greatest number of retries.
         rules: The rules of the provider.
         draw: Draws a number from 0 to 1.
     """
@@ -115,7 +115,7 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
 
     Args:
         plan: The request.
-        pool: Where connections come from.
+        pool: The pool of connections.
         pacer: Says when an attempt may begin.
         limits: The time limits.
         resend_check: Asked before the request is sent again; None for nobody.

@@ -155,10 +155,10 @@ class PreparedSettings:
 
     Args:
         merged: All settings.
-        endpoint: Where requests go, with the headers that the settings add.
-        transport: How requests are sent.
+        endpoint: The endpoint of requests, with the headers that the settings add.
+        transport: The transport of requests.
         for_codec: All settings, as the endpoint calls them.
-        pacing_limits: What the settings limit.
+        pacing_limits: The limits of the settings.
         pacing_key: Tells the endpoint and its credentials from others.
         response_tokens: The tokens that a response may hold; 0 when the settings do not say.
         idempotency_header: The header that carries the key of a request.
@@ -257,12 +257,12 @@ class HttpModel:
 
     Args:
         codec: Speaks the endpoint's protocol.
-        endpoint: Where requests go, credentials included.
+        endpoint: The endpoint of requests, credentials included.
         model_name: The model's name at the endpoint.
         capabilities: The capabilities of the model.
         settings: Settings of every request; those of a request itself have the last word.
         setting_names: The endpoint's names of settings, by the names that others use.
-        retry_rules: When the provider wants a failed request to be sent again.
+        retry_rules: The provider's rules of retries.
         idempotency_header: The header in which the provider takes a key that is the same for all attempts.
         pool_source: Gives the pool for a request. Without one, each request opens a connection of its own.
         pacer_source: Gives the pacer for a request. Without one, no request waits for another.

@@ -245,7 +245,7 @@ class HttpExchange:
         """The rest of the response's body.
 
         Args:
-            max_bytes: How much it may hold; None for no limit.
+            max_bytes: The greatest number of bytes that it holds; None for no limit.
 
         Raises:
             ModelConnectionError: The connection broke.
@@ -308,7 +308,7 @@ class PacerShelf:
     """Keeps pacers by key. Belongs to one event loop.
 
     Args:
-        most_idle: How many are kept that nobody uses; those that were used last.
+        most_idle: The number of idle ones that are kept; those that were used last.
     """
 
     def __init__(self, *, most_idle: int = 100) -> None:
@@ -324,7 +324,7 @@ class PacerShelf:
         """The pacer of that key; it stays until everybody who took it has given it back.
 
         Args:
-            key: What tells the endpoint and the key from others.
+            key: The identity of the endpoint and the key.
         """
         shelved = self._used.get(key) or self._idle.pop(key, None) or _Shelved()
         self._used[key] = shelved
@@ -335,7 +335,7 @@ class PacerShelf:
         """Say that the pacer of that key has one user fewer.
 
         Args:
-            key: What it was taken for.
+            key: The key of the endpoint that it was taken for.
         """
         shelved = self._used[key]
         shelved.users -= 1
@@ -354,7 +354,7 @@ def pacer_of_run(key: Hashable) -> AbstractAsyncContextManager[Pacer]:
     """The pacer that the run in force keeps for an endpoint and a key; without a run, one for the request.
 
     Args:
-        key: What tells the endpoint and the key from others.
+        key: The identity of the endpoint and the key.
     """
     return _PacerOfRun(key)
 

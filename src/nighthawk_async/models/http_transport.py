@@ -40,8 +40,8 @@ class SingleConnectionTransport(httpx.AsyncBaseTransport):
     raises are httpx's errors.
 
     Args:
-        ssl_context: What the server is verified with; None for a plain connection.
-        connecting: How many connections may be on their way at once; a request waits for it before its
+        ssl_context: The context that verifies the server; None for a plain connection.
+        connecting: The limit of connections that are being opened; a request waits for it before its
             timeout `connect` begins.
     """
 
@@ -278,8 +278,8 @@ class HttpConnection:
 
     Args:
         url: Any URL of the origin to connect to.
-        connecting: How many connections may be on their way at once; each waits for its turn.
-        keepalive_seconds: How long it may be idle and still be used again.
+        connecting: The limit of connections that are being opened; each waits for its turn.
+        keepalive_seconds: The longest idle time after which it is still used again, in seconds.
 
     Raises:
         ConfigurationError: The machine's settings name a proxy that cannot be used.

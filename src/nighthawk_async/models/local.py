@@ -142,7 +142,7 @@ async def open_local_server(
     """A server for the extent of a `with` block; nothing is started before somebody asks for it.
 
     Args:
-        launch: How to start the server.
+        launch: The way to start the server.
         program: The program that the child runs.
     """
     if not launch.gguf.is_file():
@@ -223,7 +223,7 @@ def server_of_run(launch: LocalServerLaunch) -> AbstractAsyncContextManager[Loca
     """The server that the run in force shares among its steps; without a run, one for the block alone.
 
     Args:
-        launch: How to start it.
+        launch: The way to start it.
     """
     return shared_in_run(launch, lambda: open_local_server(launch))
 
@@ -235,8 +235,8 @@ class LocalModel:
 
     Args:
         name: The model's name, without the provider.
-        launch: How to start its server.
-        capabilities: What it can do.
+        launch: The way to start its server.
+        capabilities: Its capabilities.
         settings: Settings of every request.
         pool_source: Gives the connection pool for a request.
         server_source: Gives the server for a request.

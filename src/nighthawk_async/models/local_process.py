@@ -54,7 +54,7 @@ class ServerAccess:
 
     Args:
         address: The URL below which it answers.
-        key: What every request must carry as its bearer token.
+        key: The bearer token that every request must carry.
     """
 
     address: str
@@ -102,7 +102,7 @@ class ServerProcess:
         """Start the child. Never cancelled halfway: there is a process afterwards, or an error.
 
         Args:
-            launch: What to start.
+            launch: The program to start.
             program: The program that the child runs.
 
         Raises:

@@ -36,7 +36,7 @@ class PacingDecision(Struct, frozen=True, kw_only=True):
     Args:
         admitted: Requests that may be sent now, in order.
         first: The oldest request that still waits; None when none does.
-        wake_at: When to decide again though nothing happened; infinity for never.
+        wake_at: The time to decide again though nothing happened; infinity for never.
     """
 
     admitted: list[Ticket] = field(default_factory=list[Ticket])
@@ -63,7 +63,7 @@ class PacingState:
         """Let a request wait for its turn.
 
         Args:
-            demand: What it needs.
+            demand: The demand of the request.
             turn: The turn that it had already; None when it comes for the first time.
         """
         ticket = Ticket(next(self._turns) if turn is None else turn, demand)
@@ -109,7 +109,7 @@ class PacingState:
 
         Args:
             ticket: The request's ticket.
-            rate_limits: What the head says.
+            rate_limits: The rate limits that the head says.
             now: The present time, in seconds.
         """
         if ticket.is_in_flight and not ticket.is_answered:
@@ -197,7 +197,7 @@ async def pacer_of_request(key: Hashable) -> AsyncGenerator["Pacer", None]:
     """A pacer for one request alone, which waits for nobody else.
 
     Args:
-        key: What tells the endpoint and the key from others.
+        key: The identity of the endpoint and the key.
     """
     yield Pacer()
 
@@ -230,7 +230,7 @@ class Permit:
         """Let nobody send a request for a while, and fewer at once afterwards, because the server wants it.
 
         Args:
-            seconds: How long, in seconds.
+            seconds: The wait, in seconds.
         """
         self._pacer.refused(self._ticket, seconds)
 
@@ -264,7 +264,7 @@ class Pacer:
         """A permit for a request that may be sent at once; None when it would have to wait.
 
         Args:
-            demand: What it needs.
+            demand: The demand of the request.
             turn: The turn of the permit it had before, when it is sent again.
         """
         ticket = self._state.join(demand, turn=turn)
@@ -281,7 +281,7 @@ class Pacer:
         Whoever is cancelled while waiting leaves the queue and takes nothing.
 
         Args:
-            demand: What it needs.
+            demand: The demand of the request.
             turn: The turn of the permit it had before, when it is sent again.
         """
         ticket = self._state.join(demand, turn=turn)

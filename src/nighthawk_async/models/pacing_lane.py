@@ -84,7 +84,7 @@ class Demand(Struct, frozen=True, kw_only=True):
         lane: The model it goes to.
         input_tokens: An estimate of the tokens it holds.
         output_tokens: The tokens its response may hold, when it says so.
-        limits: What the configuration of this request limits.
+        limits: The limits of the configuration of this request.
     """
 
     lane: str
@@ -101,7 +101,7 @@ class Demand(Struct, frozen=True, kw_only=True):
         """Return its share of a rate limit.
 
         Args:
-            kind: What the limit counts.
+            kind: The kind of the limit.
         """
         match kind:
             case "requests":
@@ -119,7 +119,7 @@ class Ticket(Struct, eq=False):
 
     Args:
         turn: Its place: a lower number goes first.
-        demand: What it needs.
+        demand: The demand of the request.
         is_waiting: Whether it waits for its turn.
         is_in_flight: Whether it had its turn and is not over.
         is_answered: Whether its response has begun, or never will.
@@ -148,8 +148,8 @@ class _Allowance(Struct):
         """Return the time at which enough is left; None for now.
 
         Args:
-            needed: How much is needed.
-            unanswered: How much those took whose responses have not begun.
+            needed: The needed amount.
+            unanswered: The amount taken by requests whose responses have not begun.
             now: The present time.
         """
         if self.reset_at is not None and now >= self.reset_at:
@@ -200,7 +200,7 @@ class Lane:
         """Return the time at which a request may go; infinity for after another event, None for now.
 
         Args:
-            demand: What the request needs.
+            demand: The demand of the request.
             now: The present time, in seconds.
         """
         if self._ramp.is_full(self._in_flight):
@@ -215,7 +215,7 @@ class Lane:
         """Count a request whose response has not begun.
 
         Args:
-            demand: What it needs.
+            demand: The demand of the request.
         """
         self._in_flight += 1
         for kind in self._unanswered:
@@ -239,8 +239,8 @@ class Lane:
         """Take note of what the head of a response says, if there was one.
 
         Args:
-            demand: What the request needed.
-            rate_limits: What the head says.
+            demand: The demand of the request.
+            rate_limits: The rate limits that the head says.
             now: The present time, in seconds.
         """
         for kind in self._unanswered:
@@ -267,9 +267,9 @@ class Start(Struct, eq=False):
     """A request that began.
 
     Args:
-        at: When it began, in seconds.
+        at: The time of its beginning, in seconds.
         tokens: The tokens it takes.
-        limits: What its configuration limits.
+        limits: The limits of its configuration.
         is_recent: Whether it began within the last minute.
     """
 
@@ -293,7 +293,7 @@ class LimitCounts:
         """Count a request that begins.
 
         Args:
-            demand: What it needs.
+            demand: The demand of the request.
             now: The present time, in seconds.
         """
         limits = demand.limits
@@ -312,7 +312,7 @@ class LimitCounts:
         """Take note that a request is over.
 
         Args:
-            start: What `begin` gave.
+            start: The start that `begin` gave.
         """
         if start.limits.max_concurrent_requests is not None:
             self._in_flight -= 1
@@ -321,7 +321,7 @@ class LimitCounts:
         """Count what a request really took in place of the estimate.
 
         Args:
-            start: What `begin` gave.
+            start: The start that `begin` gave.
             tokens: All tokens it took.
         """
         if start.is_recent and start.limits.tokens_per_minute is not None:
@@ -349,7 +349,7 @@ class LimitCounts:
         That moment is infinity where another request must end first.
 
         Args:
-            demand: What the request needs.
+            demand: The demand of the request.
         """
         limits = demand.limits
         found: dict[LimitName, float] = {}
@@ -384,7 +384,7 @@ def names_of_limits(limits: PacingLimits) -> frozenset[LimitName]:
     """The limits that are set.
 
     Args:
-        limits: What the configuration limits.
+        limits: The limits of the configuration.
     """
     values: Mapping[LimitName, int | None] = {
         "max_concurrent_requests": limits.max_concurrent_requests,

@@ -52,7 +52,7 @@ class UsageTally:
         """The usage of the whole request, as of a report of the present attempt.
 
         Args:
-            usage: What the attempt consumed so far; it replaces what the attempt reported before.
+            usage: The usage of the attempt so far; it replaces earlier reports of the attempt.
         """
         self._reported = usage
         return self._total(usage)

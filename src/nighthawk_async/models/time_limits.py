@@ -41,7 +41,7 @@ def overridden_capabilities(
     """Return the capabilities of a model: the catalog's, corrected by the setting.
 
     Args:
-        capabilities: What the catalog says.
+        capabilities: The capabilities of the catalog.
         overrides: Fields of `ModelCapabilities` and their values; a price is a mapping of fields of
             `ModelPrice`, in US dollars per million tokens.
 
@@ -115,7 +115,7 @@ class TransportSettings(BaseModel):
         api_key: The API key; None takes the environment's.
         extra_headers: More headers.
         extra_body: More fields of the request's body, with the last word.
-        capabilities: What the model can do, where the catalog does not know or is wrong.
+        capabilities: The capabilities of the model, where the catalog does not know or is wrong.
         timeout_seconds: Seconds a request may take in all from its first turn on, its retries included; None
             for no limit.
         queue_timeout_seconds: Seconds a request may wait for a turn to be sent; None for no limit.
@@ -125,7 +125,8 @@ class TransportSettings(BaseModel):
         idle_timeout_seconds: Seconds without a sign of life from then on; None for no limit.
         max_response_bytes: Bytes that the body of a response may have, everything in it counted; None for no
             limit. Holds for each attempt.
-        max_retries: How often a request that failed before its first output event is sent again.
+        max_retries: The number of times that a request is sent again that failed before its first output
+            event.
         max_concurrent_requests: Requests in flight at once with the same key at the same endpoint, within a
             run and on one event loop; None for no limit.
         requests_per_minute: Requests that may begin within a minute, likewise.
@@ -179,7 +180,7 @@ class TimeLimits:
 
     Args:
         settings: The limits.
-        place: What to call the endpoint in errors.
+        place: The name of the endpoint in errors.
     """
 
     def __init__(self, settings: TransportSettings, place: str) -> None:

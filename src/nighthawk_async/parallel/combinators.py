@@ -64,7 +64,7 @@ async def gather(*awaitables: Awaitable[Any], return_exceptions: bool = False) -
 
     Raises:
         TypeError: Something cannot be awaited. Nothing was started.
-        Exception: What the first to fail raised; a group when several had failed before they were cancelled.
+        Exception: The error of the first to fail; a group when several had failed before they were cancelled.
     """
     different = list({id(awaitable): awaitable for awaitable in awaitables}.values())
     results: dict[int, object] = {}
@@ -137,7 +137,7 @@ async def map(
         function: An async function, natural or not, or a synchronous one, which runs in worker threads: as
             many as `max_concurrent` says, or 40. A running thread cannot be interrupted, so the end of a
             cancelled call waits for it.
-        items: What to call it with, from an iterable or an async iterable. Each is taken when there is room
+        items: The items, from an iterable or an async iterable. Each is taken when there is room
             for its call, so a million items do not become a million tasks. An async generator is closed in
             the end.
         max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
@@ -154,7 +154,7 @@ async def map(
     Raises:
         InvalidLimitError: A limit makes no sense. Nothing was started.
         DeadlineExceededError: The calls did not end in time.
-        Exception: What the first failing call raised, or what the iterable raised.
+        Exception: The error of the first failing call, or of the iterable.
     """
     results: dict[int, Any] = {}
 
@@ -206,7 +206,7 @@ async def settle(
 
     Args:
         function: The function; see `map`.
-        items: What to call it with; see `map`.
+        items: The items; see `map`.
         max_concurrent: The greatest number of calls in flight at once; None for as many as there are items.
         deadline: The time for everything together, in seconds; None for no limit. Its end leaves no result:
             to keep what is there by then, use `stream`, or limit each call: `nh.deadline(5)(function)`.

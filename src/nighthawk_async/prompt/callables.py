@@ -99,7 +99,7 @@ def find_signature(value: Callable[..., object], depth: int = 0) -> inspect.Sign
 
     Args:
         value: The callable.
-        depth: How many wrappers have been taken off already.
+        depth: The number of wrappers that have been taken off already.
     """
     kind = type(value)
     if depth > _MAX_WRAPPERS:
@@ -271,7 +271,7 @@ def callable_line(path: str, description: CallableDescription, *, is_ambiguous: 
 
     Args:
         path: The name, or `object.method`.
-        description: What to say.
+        description: The text.
         is_ambiguous: Whether another callable of the section has the same signature text.
 
     Source: specification 8.2.2, callable values.

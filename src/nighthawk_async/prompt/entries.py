@@ -83,7 +83,7 @@ def classify_entry(
     Args:
         name: The top-level name.
         value: The value.
-        limits: How many members of an object count.
+        limits: The number of members of an object that count.
         names: The names by which the block writes types; None for their own names.
     """
     return Entry(name=name, value=value, kind=_kind_of(name, value, limits, names))

@@ -153,9 +153,9 @@ class ObjectMembers(Struct, frozen=True, kw_only=True):
 
     Args:
         methods: Names and descriptions of the methods shown.
-        omitted_methods: How many more there are.
+        omitted_methods: The number of further ones.
         fields: Names and values of the fields shown.
-        omitted_fields: How many more there are.
+        omitted_fields: The number of further ones.
     """
 
     methods: tuple[tuple[str, CallableDescription], ...]
@@ -183,7 +183,7 @@ def find_members(
 
     Args:
         value: The object. No code of it runs; properties and other descriptors are left out.
-        limits: How many methods and fields to show.
+        limits: The numbers of methods and fields to show.
         names: The names by which the block writes types; None for their own names.
     """
     fields = sorted(readable_fields(value).items(), key=_by_name)
@@ -214,7 +214,7 @@ def object_lines(
     Args:
         name: The object's top-level name.
         value: The object.
-        members: What `find_members` found.
+        members: The members that `find_members` found.
         ambiguous_signatures: Signature texts that occur more than once in the section.
         hoisted_fields: Fields that stand elsewhere in the section as inline content; they keep their slot
             here.
@@ -246,7 +246,7 @@ def find_functions(
 
     Args:
         module: The module. No code of it runs. Models know those of libraries, of which none are found.
-        limits: How many functions to show.
+        limits: The number of functions to show.
         names: The names by which the block writes types; None for their own names.
     """
     held = cast("dict[str, Any]", {} if is_library_module(module) else instance_dictionary(module))
@@ -281,7 +281,7 @@ def method_lines(
 
     Args:
         name: The top-level name.
-        members: What was found.
+        members: The found members.
         ambiguous_signatures: Signature texts that occur more than once in the section.
     """
     for method, description in members.methods:

@@ -27,7 +27,7 @@ class ValueLine(Struct, frozen=True, kw_only=True, eq=False):
     Args:
         name: The name or the path.
         start: The line up to the value.
-        value: What is shown.
+        value: The value that is shown.
         share: Tokens set aside for it at first.
         max_tokens: The most tokens that it may have; None for what the section has left.
         is_named: Whether the program names it itself, so that the block reads all of it.
@@ -68,8 +68,8 @@ class Parts(Struct, frozen=True, kw_only=True):
         values: Its first items.
         keys: The key of each, for a mapping or an object.
         length: The number of items of the whole.
-        noun: What its items are called.
-        heading: What stands before the first: the shape of an array.
+        noun: The word for its items.
+        heading: The heading before the first: the shape of an array.
     """
 
     values: "list[Part]"
@@ -104,8 +104,8 @@ def fair_level(demands: list[int], room: int) -> int:
     """Find what each may have at most, so that all demands together fit and no room is wasted.
 
     Args:
-        demands: What each would like to have.
-        room: What there is.
+        demands: The demands of each.
+        room: The available tokens.
     """
     ascending = sorted(demands)
     for index, demand in enumerate(ascending):

@@ -42,7 +42,7 @@ class Layout:
     """Lays out one value in more or less room.
 
     Args:
-        style: How to say what is left out.
+        style: The style of what is left out.
     """
 
     __slots__ = ("_narrow_tables", "_sizes", "_style")
@@ -56,7 +56,7 @@ class Layout:
         """Write all of a part.
 
         Args:
-            part: What `whole_value` gave.
+            part: The part that `whole_value` gave.
         """
         if isinstance(part, Table):
             rows = (", ".join(map(self.write, row)) for row in part.rows)
@@ -270,7 +270,7 @@ def render_preview(
     Args:
         value: Any Python value.
         max_tokens: The most tokens the result may have, at least 1.
-        style: How to show what is left out: `default` by `… 12 of 340 items`; `detailed` by comments,
+        style: The style of what is left out: `default` by `… 12 of 340 items`; `detailed` by comments,
             `/* 12 of 340 items */`; `strict` only inside texts, so that the result is valid JSON.
         counter: Counts the tokens.
         show_secrets: Whether to show what stands under names of secrets, at any depth.

@@ -30,7 +30,7 @@ class Frame(Struct, frozen=True, kw_only=True):
         items: Its rows or items, lazily.
         columns: The names of the columns at hand, for a table.
         width: The number of columns of the whole.
-        heading: What an array says of itself: its shape and the type of its items.
+        heading: The heading of an array: its shape and the type of its items.
     """
 
     length: int
@@ -214,7 +214,7 @@ def table_heading(table: Table, mark: str = "") -> str:
 
     Args:
         table: The table.
-        mark: What says that there are more columns.
+        mark: The mark of further columns.
     """
     row_type = f" of {table.row_type}" if table.row_type else ""
     columns = ", ".join(map(_encode, table.columns))

@@ -69,12 +69,12 @@ def render_section(
 
     Args:
         entries: The names and their values; dunder names are left out.
-        section: Which section this is; chooses the limits.
+        section: The section, which chooses the limits.
         limits: The limits, in tokens and in numbers of items.
         references: Names and dotted paths that the program mentions, in order, each as often as it is
             mentioned. What is mentioned most, and then first, gets room first; paths to multimodal values get
             a line of their own.
-        style: How previews show what they leave out.
+        style: The style of what previews leave out.
         counter: Counts tokens.
         show_secrets: Whether to show what stands under names of secrets that the program does not mention.
         names: The names by which the block writes types; None for their own names.
@@ -170,8 +170,8 @@ def render_system_prompt(
 
     Args:
         template: The template, with `$types`, `$tools`, `$outcome` and `$tool_result_max_tokens`.
-        tools: What the model needs to know of the step's tools.
-        outcome: What the model needs to know of the step's outcome.
+        tools: The instructions on the step's tools.
+        outcome: The instructions on the step's outcome.
         types: The stubs of types.
         tool_result_max_tokens: The limit of a tool result.
     """

@@ -40,7 +40,7 @@ class StepAdmission:
     """Admits steps in the order of their asking.
 
     Args:
-        max_concurrent_steps: How many places there are.
+        max_concurrent_steps: The number of places.
     """
 
     def __init__(self, max_concurrent_steps: int) -> None:

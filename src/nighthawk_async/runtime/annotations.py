@@ -38,7 +38,7 @@ def resolve_annotation(annotation: object, context: StepContext, *, subject: str
             parameter. A text stands in the function's signature, so it means names from around the function;
             an expression stands in the function's body.
         context: The step whose names it may use.
-        subject: What is annotated, for the error.
+        subject: The annotated thing, for the error.
 
     Raises:
         AnnotationError: It cannot be resolved.

@@ -65,7 +65,7 @@ def assign(context: StepContext, target: AssignmentTarget, value: object, *, is_
 
     Args:
         context: The state of the step.
-        target: Where to.
+        target: The target.
         value: The value, not yet validated.
         is_data: Whether the value is decoded JSON, and not a Python object.
 

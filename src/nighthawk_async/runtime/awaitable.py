@@ -23,7 +23,7 @@ async def await_value(awaitable: Awaitable[object]) -> object:
     is not the step's. A task group takes that for the end of its task, while the step's own goes on.
 
     Raises:
-        RuntimeError: What was awaited had been cancelled by somebody else.
+        RuntimeError: The awaited task had been cancelled by somebody else.
         Exception: Whatever awaiting raised.
     """
     values: list[object] = []

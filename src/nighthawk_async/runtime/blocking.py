@@ -42,7 +42,7 @@ class SlowCall(Struct, frozen=True):
 
     Args:
         title: Its name.
-        kind: What it is, for the advice.
+        kind: The kind of code, for the advice.
     """
 
     title: str

@@ -82,7 +82,7 @@ class _Returning:
     """Validates what a call returns.
 
     Args:
-        return_check: What validates it; None for nothing.
+        return_check: The check that validates it; None for none.
     """
 
     __slots__ = ("_return_check",)
@@ -131,7 +131,7 @@ class _ObservedCall(_CallExtent):
     """The same, of a call that whoever watches is told of.
 
     Args:
-        door: What it goes through.
+        door: The entry of the call.
         arguments: Its arguments, among other variables.
         return_check: Validates what it returns; None for nothing.
     """

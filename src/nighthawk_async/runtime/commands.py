@@ -94,7 +94,7 @@ class Awaited(Struct, frozen=True, kw_only=True, eq=False):
     """The reply to a command whose value has to be awaited first.
 
     Args:
-        awaitable: What to await, outside of the actor.
+        awaitable: The awaitable to await outside of the actor.
         describe: Says what went wrong when awaiting raises.
         continuation: Makes the reply of the value, in the actor's turn; None when the value is the reply.
         claims: Names that others must not use meanwhile, beside those that the command claims.
@@ -177,7 +177,7 @@ class Assign(Struct, frozen=True, kw_only=True):
     """Store a value that was given as data, or that of an expression, which may have to be awaited first.
 
     Args:
-        target: Where to.
+        target: The target.
         expression: The expression; empty where there is data.
         data: A decoded JSON value; UNSET where there is an expression.
     """

@@ -61,7 +61,7 @@ class StepResult(Struct, frozen=True, kw_only=True):
         bindings: The validated values to commit to Python locals.
         return_value: The validated value to return; UNSET while its expression is not evaluated.
         exception: The exception to raise.
-        rewriter: What gave the bindings, hooks or oversight; None when the model did.
+        rewriter: The origin of the bindings, hooks or oversight; None for the model.
     """
 
     kind: OutcomeKind
@@ -109,9 +109,9 @@ def rewritten(
 
     Args:
         context: The state of the step.
-        outcome: How the step ends.
-        result: What it comes to.
-        rewriter: What gives the others.
+        outcome: The outcome of the step.
+        result: The result of the step.
+        rewriter: The origin of the others.
         bindings: The bindings to commit instead; None for the same.
         return_value: The value to return instead.
 
@@ -200,7 +200,7 @@ def _validate_bindings(
 
     Args:
         context: The state of the step.
-        outcome: How the step ends. After `pass`, every write binding must have a value.
+        outcome: The outcome of the step. After `pass`, every write binding must have a value.
         bindings: The values.
 
     Raises:
@@ -237,8 +237,8 @@ def _check_changed_objects(context: StepContext, bindings: Mapping[str, object],
 
     Args:
         context: The state of the step.
-        bindings: What is committed, and was validated for that.
-        note: What the error says besides.
+        bindings: The bindings that are committed, validated for that.
+        note: A note for the error.
 
     Raises:
         ExecutionError: One does not; names the write binding.

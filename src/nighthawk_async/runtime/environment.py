@@ -24,8 +24,8 @@ class Environment:
 
     Args:
         execution_ref: The identity of what is running.
-        step_executor: What carries steps out.
-        run_state: What the run owns.
+        step_executor: The executor of steps.
+        run_state: The state of the run.
         tool_scope: The innermost extent for tools.
         usage_meter: The meter of the innermost run or scope.
         system_prompt_suffix_fragments: Texts appended to system prompts in this extent.
@@ -35,7 +35,7 @@ class Environment:
         partial_sinks: The receivers of the values of steps while answers stream.
         step: The step in progress; None between steps.
         step_path: The addresses of the blocks in progress in this run, outermost first.
-        max_depth: How many steps may be within each other, those around this extent included.
+        max_depth: The greatest depth of steps within steps, those around this extent included.
     """
 
     execution_ref: ExecutionRef

@@ -36,7 +36,7 @@ def describe_error(error: BaseException) -> str:
     """The type and the message of an error; of one that is meant for the model, the message. Never raises.
 
     Args:
-        error: What the program's or the model's code raised.
+        error: An error of the program's or the model's code.
     """
     if isinstance(error, ToolBoundaryError):
         return error.message

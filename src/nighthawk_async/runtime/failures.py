@@ -29,7 +29,7 @@ def failing_as_hook(who: str, *, hook: str) -> Generator[None, None, None]:
     """Raise what the block raises as the failure of code that was to decide, so that no model is told of it.
 
     Args:
-        who: Who decides, for the message.
+        who: The name of the one that decides, for the message.
         hook: The name of the function that is asked.
 
     Raises:
@@ -57,7 +57,7 @@ def failing_as_rewriter(rewriter: Rewriter) -> AbstractContextManager[None]:
     """Raise what the block raises as the failure of who changed a commit; see `failing_as_hook`.
 
     Args:
-        rewriter: What changed it.
+        rewriter: The rewriter that changed it.
     """
     return failing_as_hook(_CHANGED.get(rewriter, f"the commit as {rewriter} changed it"), hook=rewriter)
 

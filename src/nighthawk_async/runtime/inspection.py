@@ -120,7 +120,7 @@ class DecidedOnce(ABC):
 
         Args:
             commit: The commit as it is shown.
-            result: What the step comes to.
+            result: The result of the step.
 
         Returns:
             What to commit; None when it wants the return value, which there is not yet.

@@ -34,8 +34,8 @@ class _Progress:
     """The instances that the validation in progress met.
 
     Attributes:
-        results: What came of each, so that cycles end.
-        depth: How many checks are going on within each other.
+        results: The result of each, so that cycles end.
+        depth: The depth of checks within each other.
         postponed: The checks that come after, with their instances.
     """
 
@@ -50,7 +50,7 @@ class _Progress:
         """Carry out the checks that were postponed.
 
         Raises:
-            Exception: What they raise; ValueError when an instance would have to be replaced.
+            Exception: An error of a check; ValueError when an instance would have to be replaced.
         """
         while self.postponed:
             check, value = self.postponed.pop()
@@ -202,7 +202,7 @@ class _InstanceCheck:
     """Checks instances of one class; everything else goes on to the schema of the class.
 
     Args:
-        schemas: What the schema of the class belongs to.
+        schemas: The schemas to which that of the class belongs.
         schema: The schema of the class.
         layers: The validators of the class around it, outermost first.
     """
@@ -275,7 +275,7 @@ class _Fields:
     Defaults that were never replaced are not validated, as pydantic does not validate them.
 
     Args:
-        schemas: What the schema of the class belongs to.
+        schemas: The schemas to which that of the class belongs.
         schema: The schema of the class.
     """
 

@@ -100,7 +100,7 @@ class _Question:
     """One question about a commit, and whether who was asked has read the value that it does not have.
 
     Args:
-        subject: What was shown.
+        subject: The object that was shown.
         outer: The question during which this one is asked; None for none.
     """
 
@@ -132,7 +132,7 @@ def reveal(subjects: Iterable[object], return_value: object) -> None:
     """Give what was shown without a return value the one that there is now.
 
     Args:
-        subjects: What was shown; what has a value keeps it.
+        subjects: The objects that were shown; those that have a value keep it.
         return_value: The value.
     """
     for subject in subjects:
@@ -191,14 +191,14 @@ async def ask_early(subject: object, ask: Callable[[], Awaitable[Answer]]) -> An
     """Ask about a commit that may have no return value yet.
 
     Args:
-        subject: What is shown.
+        subject: The value that is shown.
         ask: Asks.
 
     Returns:
         The answer; UNSET when it has to be asked again, because the value was wanted.
 
     Raises:
-        Exception: What asking raises, unless the value was wanted.
+        Exception: An error of asking, unless the value was wanted.
     """
     question = _Question(subject, _question.get())
     token = _question.set(question)

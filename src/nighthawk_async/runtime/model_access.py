@@ -84,7 +84,7 @@ def find_interception_error(error: BaseException) -> InterceptionError | None:
     """The failed interception that an error came from, however it was wrapped; None when there is none.
 
     Args:
-        error: What a step, or code that was called from a step, raised.
+        error: An error of a step, or of code that was called from a step.
     """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, InterceptionError):

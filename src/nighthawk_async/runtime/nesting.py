@@ -41,7 +41,7 @@ def inner_max_depth(outer: int | None, given: object) -> int:
 
     Args:
         outer: The limit around it; None for none.
-        given: How many may be within each other inside it.
+        given: The greatest depth inside it.
 
     Raises:
         NighthawkError: That is no positive integer.
@@ -56,8 +56,8 @@ def too_deep(depth: int, max_depth: int, *, step_id: str) -> NestedStepLimitErro
     """The refusal of a step that would be within too many others.
 
     Args:
-        depth: How many steps are around it.
-        max_depth: How many may be within each other, itself included.
+        depth: The number of steps around it.
+        max_depth: The greatest depth, itself included.
         step_id: The step.
     """
     return NestedStepLimitError(
@@ -70,7 +70,7 @@ def begins_stretch(depth: int) -> bool:
     """Whether a step begins a stretch of levels, and so needs a task of its own; see `in_own_task`.
 
     Args:
-        depth: How many steps are around it.
+        depth: The number of steps around it.
     """
     return depth > 0 and depth % _STRETCH == 0
 
@@ -81,10 +81,10 @@ async def in_own_task(work: Callable[[], Awaitable[Result]]) -> Result:
     The context variables of the caller flow in. A cancellation of the caller is handed on.
 
     Args:
-        work: What to carry out.
+        work: The work.
 
     Raises:
-        BaseException: What it raises, as it is.
+        BaseException: Its error, as it is.
     """
     hosted = _Hosted(work)
     try:

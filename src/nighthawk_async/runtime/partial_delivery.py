@@ -36,9 +36,9 @@ class PartialDelivery:
     Listeners are told in a task of their own, one at a time.
 
     Args:
-        environment: What is in force in the step.
+        environment: The environment of the step.
         step: The step.
-        on_partial: Who is told for the function; None for nobody.
+        on_partial: The listener of the function; None for none.
     """
 
     __slots__ = (
@@ -160,9 +160,9 @@ def delivery_of(environment: Environment, step: Step, on_partial: Listener | Non
     """The delivery of the values of a step; None when nobody can want them.
 
     Args:
-        environment: What is active in the step.
+        environment: The environment of the step.
         step: The step.
-        on_partial: Who is told for the function; None for nobody.
+        on_partial: The listener of the function; None for none.
     """
     is_wanted = on_partial is not None or step.actor.node is not None or environment.partial_sinks
     if not (is_wanted or environment.policies.listeners):

@@ -254,7 +254,7 @@ def validate_data(value: object, annotation: object, *, subject: str, is_whole: 
     Args:
         value: The value as it was decoded: dict, list, str, int, float, bool or None.
         annotation: The type.
-        subject: What the value is, for the error: "write binding 'x'".
+        subject: The name of the value in the error: "write binding 'x'".
         is_whole: Whether the data is whole. Of a beginning, what comes last and does not match is left out.
 
     Returns:

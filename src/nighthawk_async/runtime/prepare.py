@@ -28,7 +28,7 @@ class NaturalSite(Struct, frozen=True, kw_only=True, eq=False):
         captured: Values of enclosing variables that only block texts mention, seen at decoration.
         policies: The function's own policies, for its steps alone and not for what they bring about.
         return_check: Knows what the function may return; None when anything.
-        on_partial: Who is told the values of the function's steps while answers stream; None for nobody.
+        on_partial: The listener to the values of the function's steps while answers stream; None for none.
     """
 
     module_globals: dict[str, object]
@@ -61,7 +61,7 @@ def prepare_step(
         block: The block.
         program: Its program.
         site: The place where it stands.
-        python_locals: What `locals()` gave at the block.
+        python_locals: The `locals()` at the block.
         parent: The state of the step that called the function, when one did.
         implicit_references: Names the scope makes available.
         execution_ref: The identity of the step.

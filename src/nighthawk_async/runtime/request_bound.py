@@ -93,7 +93,7 @@ class TokenMeasure:
 
         Args:
             request: The request.
-            text: What `request_text` gave of it.
+            text: The text that `request_text` gave of it.
         """
         tokens = self.most_tokens(text)
         tokens += sum(_tokens_of_medium(item) for item in _media(request))

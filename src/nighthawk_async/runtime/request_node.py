@@ -36,7 +36,7 @@ class RequestNode:
 
     Args:
         model: The model.
-        request: What it is asked.
+        request: The request.
         parent: The node around it.
         step: The step in progress; None outside a step. The text of a request right below its node is part of
             the transcript of the step.
@@ -93,9 +93,9 @@ class RequestNode:
         """End it: what its caller broke off was cancelled.
 
         Args:
-            failure: What the request failed with; None when it did not.
-            leaving: What leaves the stream.
-            usage: What the request used; None when nobody knows better than its events.
+            failure: The error of the request; None when it did not fail.
+            leaving: The error or cancellation that leaves the stream.
+            usage: The usage of the request; None when nobody knows better than its events.
         """
         self._node.set_usage(priced(usage or self._reported or _unreported(failure), self._price))
         if failure is not None:

@@ -28,7 +28,7 @@ class RunResources:
     of the step that needs it first, and closed in the task of its last user.
 
     Attributes:
-        users: How many use the resources at present.
+        users: The number of present users of the resources.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class RunResources:
         When opening fails or is cancelled, the next one who asks opens it anew.
 
         Args:
-            key: What identifies the resource within a run.
+            key: The identity of the resource within a run.
             opener: Gives the context manager to enter.
         """
         if key in self._opened:
@@ -70,7 +70,7 @@ class RunState:
 
     Args:
         sync_backend: The AnyIO backend of the portal threads that carry out synchronous natural functions.
-        max_concurrent_steps: How many steps may be in flight at once; None for any number.
+        max_concurrent_steps: The greatest number of steps in flight at once; None for any number.
     """
 
     def __init__(

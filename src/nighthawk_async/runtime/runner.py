@@ -60,7 +60,7 @@ async def run_step(
     Args:
         block: The block.
         site: The place where it stands.
-        python_locals: What `locals()` gave at the block.
+        python_locals: The `locals()` at the block.
         literal: The rendered literal of an f-string block; None for a plain literal.
 
     Returns:
@@ -280,7 +280,7 @@ class _Proceed:
 
     Attributes:
         begun: The policies that were called before it.
-        end: How the step ended; None when it did not.
+        end: The end of the step; None when it did not end.
         may_begin: Whether it can be called.
     """
 

@@ -17,7 +17,7 @@ def shared_in_run(
     """The resource that the run in force keeps on this event loop; without a run, one for the block alone.
 
     Args:
-        key: What identifies the resource within a run.
+        key: The identity of the resource within a run.
         opener: Gives the context manager to enter when nobody has opened it yet.
     """
     environment = find_environment()

@@ -106,14 +106,14 @@ class Step:
         actor: The actor that owns the step's state.
         program: The program text as the model sees it.
         is_interpolated: Whether the program text holds rendered values, as that of an f-string does.
-        verify: What the outcome must pass; None for nothing.
+        verify: The check that the outcome must pass; None for none.
         execution: This execution of it.
 
     Attributes:
         context: The state of the step.
-        inspect: What the commit must pass, and may be changed by; None for nothing.
-        rejections_left: How many commits may still be rejected before the step fails. An executor that can
-            send a rejection back to its model sets it.
+        inspect: The inspection that the commit must pass, and may be changed by; None for none.
+        rejections_left: The number of commits that may still be rejected before the step fails. An executor
+            that can send a rejection back to its model sets it.
         partial_listeners: Those who want its values while the model's answer streams; None for nobody.
     """
 

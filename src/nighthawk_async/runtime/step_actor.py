@@ -136,14 +136,14 @@ class StepActor(Steering):
 
     Args:
         context: The state to own.
-        guard: What carries the commands out; None for nothing in particular.
-        call_guard: What decides about the calls of the step's code; None for nothing.
+        guard: The guard that carries the commands out; None for none in particular.
+        call_guard: The guard of the calls of the step's code; None for none.
         outer: The actor of the step around it; None for none.
 
     Attributes:
         context: The state. Read it between messages only.
-        progress: How far the step has come.
-        place: Where it was admitted to the run; None before, and in a run without a limit.
+        progress: The progress of the step.
+        place: The slot at which it was admitted to the run; None before, and in a run without a limit.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class StepActor(Steering):
         context is the present one, whoever sends the first message.
 
         Args:
-            task_group: Where the task is started.
+            task_group: The task group of the task.
         """
         self._start = task_group, copy_context()
         if "_mailbox" in vars(self):
@@ -236,7 +236,7 @@ class StepActor(Steering):
         """Ask for an assignment; the reply is the value as it was stored.
 
         Args:
-            target_path: Where to.
+            target_path: The target.
             expression: The expression whose value is assigned.
             data: A decoded JSON value to assign instead.
 
@@ -257,11 +257,11 @@ class StepActor(Steering):
         """Wait for a reply, and for its value when that is awaitable.
 
         Args:
-            pending: What a `post_…` method gave.
+            pending: The reply of a `post_…` method.
             may_await: Whether the value may be awaitable; a `BlockingCall` always may.
 
         Raises:
-            ToolEvaluationError: What was evaluated is not Python, or raised.
+            ToolEvaluationError: The code is not Python, or raised.
             ToolValidationError: The value does not match the type of the binding or field it was assigned to.
             ToolBoundaryError: The target cannot be assigned.
             ExecutionError: The value is awaitable and must not be.

@@ -28,13 +28,13 @@ class StepAttempt:
     """One of the attempts at a step.
 
     Args:
-        number: Which it is, from 1.
-        begins_at: When it may begin, by the clock of the event loop.
-        before: Who was steered in the attempt before; None for nobody.
+        number: Its number, from 1.
+        begins_at: The earliest time of its beginning, by the clock of the event loop.
+        before: The steering of the attempt before; None for none.
 
     Attributes:
         execution_id: The id of its execution; None before it was prepared.
-        steered: Who was steered last.
+        steered: The last steering.
     """
 
     __slots__ = ("_before", "_begins_at", "execution_id", "number", "steered")
@@ -84,7 +84,7 @@ class CarryOutAttempt(Protocol):
         """Carry it out.
 
         Args:
-            attempt: Which of several attempts it is; None for the only one.
+            attempt: The attempt, of several; None for the only one.
         """
         ...
 
@@ -150,7 +150,7 @@ class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a
 
     Args:
         actor: The actor of the step.
-        admission: What gives places; None when any number of steps may be in flight.
+        admission: The admission of the run; None when any number of steps may be in flight.
         around: The place of the step that brought this one about; None for none.
 
     Raises (on entering):

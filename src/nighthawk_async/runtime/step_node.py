@@ -114,7 +114,7 @@ class StepNode:
 
         Args:
             step: The step.
-            attempt: Which of several attempts it is; None for the only one.
+            attempt: The attempt, of several; None for the only one.
         """
         if self._around is None:
             return
@@ -146,7 +146,7 @@ class StepNode:
             work: Carries it out.
 
         Raises:
-            TaskCancelledError: Whoever watches has cancelled it.
+            TaskCancelledError: An observer has cancelled it.
         """
         return work if self._control is None else self._control.carry_out(work)
 
@@ -155,7 +155,7 @@ class StepNode:
 
         Args:
             outcome: How.
-            result: What the generated code commits and acts on.
+            result: The result that the generated code commits and acts on.
         """
         node = self._node
         if node is None:

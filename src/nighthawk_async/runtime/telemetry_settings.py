@@ -64,11 +64,12 @@ def configure_telemetry(
             of OpenTelemetry's conventions for generative AI, `latest` what the conventions' own repository
             says since. None for what `OTEL_SEMCONV_STABILITY_OPT_IN` says: `latest` when
             `gen_ai_latest_experimental` is among its values, else `baseline`.
-        capture_content: Where messages, system instructions, tool definitions, the arguments and results of
-            tool calls, and what errors quote of them are shown: on spans (`span_only`), in the event of each
-            request that `latest` knows (`event_only`), in both (`span_and_event`, or True), or nowhere
-            (`no_content`, or False). They are whatever users and data say; keys of providers are redacted.
-            None for what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; without it, nowhere.
+        capture_content: The places that show messages, system instructions, tool definitions, the arguments
+            and results of tool calls, and what errors quote of them: spans (`span_only`), the event of each
+            request that `latest` knows (`event_only`), both (`span_and_event`, or True), or none
+            (`no_content`, or False). They are whatever users and data say; keys of providers are
+            redacted. None for what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says; without it,
+            nowhere.
         propagate_context: Whether requests to providers carry the header `traceparent` where there is a
             trace, so that a gateway or a server of your own can continue it.
 

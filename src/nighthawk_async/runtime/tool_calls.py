@@ -141,7 +141,7 @@ def excess_of(text: str, max_bytes: int) -> str | None:
     """Describe the excess of a text over its bound; None for none.
 
     Args:
-        text: What the model wrote.
+        text: The text that the model wrote.
         max_bytes: The number of bytes that it may have in UTF-8.
     """
     if len(text) * 4 <= max_bytes:  # a character has at most four bytes
@@ -185,7 +185,7 @@ def with_arguments(call: ToolCall, arguments: Mapping[str, Any], *, author: str)
     Args:
         call: The call.
         arguments: The arguments, of what JSON can hold.
-        author: Who wrote them, for the error.
+        author: The author of them, for the error.
 
     Raises:
         HookError: They hold what JSON cannot.
@@ -234,7 +234,7 @@ class ToolError(Struct, frozen=True, kw_only=True):
     Args:
         kind: The category.
         message: The failure.
-        guidance: What the model may do about it, when there is something.
+        guidance: Advice for the model, when there is any.
     """
 
     kind: ErrorKind
@@ -260,7 +260,7 @@ class ToolResultRenderingPolicy(Struct, frozen=True, kw_only=True):
     Args:
         counter: Counts tokens.
         tool_result_max_tokens: Tokens of one result's preview.
-        json_renderer_style: How the preview shows what it leaves out.
+        json_renderer_style: The style of what the preview leaves out.
         show_secrets: Whether it shows what stands under names of secrets.
     """
 
@@ -279,7 +279,7 @@ def outcome_of_failure(error: NighthawkError) -> ToolOutcome:
     """The outcome that tells the model what went wrong, with a hint where one helps.
 
     Args:
-        error: What the step actor replied with.
+        error: The error with which the step actor replied.
     """
     match error:
         case ToolBoundaryError():

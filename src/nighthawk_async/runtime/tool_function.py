@@ -42,7 +42,7 @@ class Documentation(Struct, frozen=True, kw_only=True):
 
     Args:
         description: The docstring without what it says of single parameters.
-        parameters: What it says of each parameter.
+        parameters: The description of each parameter.
     """
 
     description: str
@@ -104,11 +104,11 @@ class ToolFunction:
 
     Args:
         name: The name the model uses.
-        description: What the model reads about it.
+        description: The description that the model reads.
         function: The callable.
         takes_run_context: Whether the first parameter receives a `RunContext`.
         metadata: Anything the host attached.
-        parameter_descriptions: What the docstring says of the parameters.
+        parameter_descriptions: The descriptions of the parameters in the docstring.
     """
 
     name: str

@@ -36,7 +36,7 @@ def error_type_of(error: BaseException | None) -> str | None:
     """The class of an error, for `error.type`; `cancelled` for what is no error; None for None.
 
     Args:
-        error: What ended it.
+        error: The error or cancellation that ended it.
     """
     if error is None:
         return None
@@ -123,9 +123,9 @@ def start_span(name: str, *, kind: SpanKind, attributes: Mapping[str, AttributeV
     """Begin a span below the current one, which stays the current one. Whoever begins it ends it.
 
     Args:
-        name: What the span is called.
-        kind: What it is to others.
-        attributes: What it begins with, which samplers may decide by.
+        name: The name of the span.
+        kind: The kind of span.
+        attributes: The first attributes, by which samplers may decide.
     """
     return _TRACER.start_span(name, kind=kind, attributes=attributes)
 
@@ -163,8 +163,8 @@ class span:  # noqa: N801  (a context manager that reads as a function at its ca
     current.
 
     Args:
-        name: What the span is called.
-        attributes: What it begins with.
+        name: The name of the span.
+        attributes: The first attributes.
         has_own_status: Whether somebody else gives it its status, as `record_failed` does.
     """
 

@@ -34,8 +34,8 @@ def kept(value: object, validated: object) -> object:
     iterable that pydantic would validate item by item, when somebody iterates over it.
 
     Args:
-        value: What was validated.
-        validated: What came of it.
+        value: The validated value.
+        validated: The result of it.
     """
     try:
         return value if _is_same(value, validated) else validated

@@ -51,7 +51,7 @@ class ItemsAnnotation(Struct, frozen=True, kw_only=True):
         """The type of all arguments together.
 
         Args:
-            resolved: What `resolvable` means.
+            resolved: The meaning of `resolvable`.
         """
         if self.resolvable is not self.annotation:
             return with_unpacked(resolved)
@@ -145,7 +145,7 @@ def positional_types(item: object, count: int) -> list[object] | None:
 
     Args:
         item: The annotation of the parameter.
-        count: How many arguments there are.
+        count: The number of arguments.
     """
     unpacked = _unpacked(item)
     if unpacked is None:
@@ -269,7 +269,7 @@ def check_type(annotation: object, *, subject: str) -> None:
 
     Args:
         annotation: The type.
-        subject: What is annotated, for the error: "write binding 'x'".
+        subject: The annotated thing, for the error: "write binding 'x'".
 
     Raises:
         AnnotationError: They cannot.
@@ -312,7 +312,7 @@ def validate_value(value: object, annotation: object, *, subject: str) -> object
     Args:
         value: The value.
         annotation: The type; `object` accepts everything.
-        subject: What the value is, for the error: "write binding 'x'".
+        subject: The name of the value in the error: "write binding 'x'".
 
     Raises:
         ToolValidationError: The value does not match.
@@ -346,7 +346,7 @@ def reason_without_schema(error: Exception) -> str:
     """Return the reason why a type has no validator or no JSON Schema, as one sentence.
 
     Args:
-        error: What pydantic, or code of the user's types, raised.
+        error: An error of pydantic, or of code of the user's types.
     """
     is_pydantic = isinstance(error, PydanticUserError | PydanticUndefinedAnnotation)
     text = error.message if is_pydantic else describe_error(error)

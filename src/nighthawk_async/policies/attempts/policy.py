@@ -42,14 +42,14 @@ async def carry_out_attempts(
 
     Args:
         step_id: The step.
-        resilience: What says how often, and with which models.
+        resilience: The number of attempts, and their models.
         carry_out: Carries out one attempt.
         adapt: Gives the environment for attempts with another model.
 
     Raises:
         HookError: A hook failed that was told of a retry.
         TaskCancelledError: There would be another attempt, but the task of the step was asked to end.
-        Exception: What the last attempt raised, with a note that tells of those before.
+        Exception: The error of the last attempt, with a note on those before.
     """
     attempts = _Attempts(step_id, resilience, adapt)
     try:
@@ -69,8 +69,8 @@ async def within_timeout(seconds: float, work: Callable[[], Awaitable[Result]]) 
     """Carry out one attempt at a step that was admitted, in the time that it has.
 
     Args:
-        seconds: How long it may take.
-        work: What carries it out.
+        seconds: The time limit, in seconds.
+        work: The work.
 
     Raises:
         StepLimitError: The time is over.
@@ -189,7 +189,7 @@ class AttemptsPolicy(Policy):
     """Gives each step another chance.
 
     Args:
-        resilience: How often, with which models, and how long each attempt may take.
+        resilience: The number of attempts, their models, and their time limit.
     """
 
     resilience: StepResilience
@@ -216,7 +216,7 @@ def with_resilience(policies: Policies, given: StepBaseline | Unset | None, exte
 
     Args:
         policies: The policies without.
-        given: What they were told; None for nothing, unset for no change besides the executor.
+        given: The given baseline; None for none, unset for no change besides the executor.
         extent: The run or scope.
 
     Raises:

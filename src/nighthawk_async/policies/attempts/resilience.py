@@ -46,7 +46,7 @@ def note_earlier_errors(error: BaseException, title: str, earlier: Sequence[str]
 
     Args:
         error: The error.
-        title: What happened.
+        title: The title of the note.
         earlier: The errors before it, as texts; the last few are told, each on one line.
     """
     lines = [f"{title}; errors before this one:"]
@@ -135,8 +135,8 @@ class ExponentialWait:
     Args:
         first: The first wait, in seconds.
         most: The longest wait, in seconds.
-        jitter: How much of a wait chance may take away, from 0 to 1, so that many that failed together do not
-            come back together.
+        jitter: The part of a wait that chance may take away, from 0 to 1, so that many that failed together
+            do not come back together.
         draw: Draws a number from 0 to 1; `random.Random(seed).random` makes the waits repeatable.
 
     Raises:
@@ -304,8 +304,8 @@ class StepBaseline:
     """The baseline given to a run or scope; `resilience.Baseline` checks it. None means that of the parent.
 
     Args:
-        timeout: How long one attempt at a step may take, in seconds.
-        retries: How often to try again, or what says when.
+        timeout: The time limit of one attempt at a step, in seconds.
+        retries: The number of further tries, or their policy.
         fallback_models: The models to try after that.
     """
 
@@ -320,7 +320,7 @@ class FallbackModel:
 
     Args:
         model: Its id.
-        executor: What carries steps out with it.
+        executor: The executor of steps with it.
     """
 
     model: str
@@ -333,8 +333,8 @@ class StepResilience:
 
     Args:
         executor: The executor that the other models are to stand in for.
-        timeout: How long one attempt at a step may take, in seconds; None for as long as it likes.
-        policy: When to try again with the same model.
+        timeout: The time limit of one attempt at a step, in seconds; None for no limit.
+        policy: The policy of further tries with the same model.
         on_retry: Is told before each wait; None for nobody.
         fallbacks: The models to try after that, in order.
     """
@@ -367,8 +367,8 @@ def resilience_in_force(
     """Return the baseline inside a scope. The executors of all models are made; nothing is sent.
 
     Args:
-        outer: What is in force around it.
-        given: What it is told; None for nothing in force, unset for no change.
+        outer: The baseline around it.
+        given: The given baseline; None for none, unset for no change.
         executor: The executor inside.
         is_added: Whether what holds around it counts where the extent is told nothing, and the shorter
             timeout of both.

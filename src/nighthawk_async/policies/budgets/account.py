@@ -31,10 +31,10 @@ class PassedThreshold(NamedTuple):
     """A part of a limit that is spent.
 
     Args:
-        resource: What is limited.
+        resource: The limited resource.
         part: The part, between 0 and 1.
         spent: The amount spent.
-        limit: How much is allowed.
+        limit: The amount allowed.
     """
 
     resource: Resource
@@ -60,7 +60,7 @@ class BudgetAccount:
     """One account. Methods whose name ends with `_locked` are called with the lock held.
 
     Args:
-        terms: What the budget allows.
+        terms: The terms of the budget.
 
     Attributes:
         meter: Adds up the usage of the model requests that are charged.
@@ -147,7 +147,7 @@ class BudgetAccount:
         """Return the reason why there is no room for an amount; None when there is room.
 
         Args:
-            asked: How much.
+            asked: The amount.
         """
         for resource, amount in asked.items():
             limit = self._limit(resource)
@@ -161,8 +161,8 @@ class BudgetAccount:
         """Return the reason why there is no room even without others' reservations; None when there may be.
 
         Args:
-            asked: How much.
-            kept: What is set aside for whoever asks, and stays.
+            asked: The amount.
+            kept: The amounts that stay set aside for the one who asks.
         """
         for resource, amount in asked.items():
             limit = self._limit(resource)
@@ -210,7 +210,7 @@ class BudgetAccount:
         """A threshold that was passed, and that somebody was not told of yet; None when there is none.
 
         Args:
-            listener: Who is about to be told.
+            listener: The listener that is about to be notified.
         """
         seconds = self.watch.elapsed_seconds
         with ACCOUNTS_LOCK:
@@ -228,7 +228,7 @@ class BudgetAccount:
         """Note that somebody was not told of a threshold after all.
 
         Args:
-            listener: Who was to be told.
+            listener: The listener that was to be notified.
             threshold: The threshold.
         """
         with ACCOUNTS_LOCK:

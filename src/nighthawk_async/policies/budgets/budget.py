@@ -161,12 +161,12 @@ def budget(
         tool_calls: Tool calls carried out.
         seconds: Seconds for which the budget is in force. Steps inside are cancelled when they are over;
             plain Python code between them is not interrupted (`nighthawk_async.deadline` does that).
-        name: What the budget is called in errors and traces; its limits when None.
+        name: The name of the budget in errors and traces; its limits when None.
         max_output_tokens: The most tokens of a response, for requests whose settings do not limit it.
-        prices: What models cost: a mapping of model ids to prices, or a function from a model id and a usage
-            to US dollars, or None for unknown. Holds in budgets inside as well, and goes before the prices
-            that the library knows.
-        on_exceeded: What happens before the budget runs out: `fail` lets what finds no room fail; `conclude`
+        prices: The prices of models: a mapping of model ids to prices, or a function from a model id and a
+            usage to US dollars, or None for unknown. Holds in budgets inside as well, and goes before the
+            prices that the library knows.
+        on_exceeded: The end before the budget runs out: `fail` lets what finds no room fail; `conclude`
             tells the model before, with the last request that fits, to end the block. It needs another limit
             than `steps` and `seconds`, which fail in any case.
         thresholds: Parts of each limit, between 0 and 1; hooks and traces are told when they are spent.
@@ -207,7 +207,7 @@ class Budget:
     it has an account of its own, of which this one learns nothing.
 
     Args:
-        terms: What it allows.
+        terms: The terms.
     """
 
     __slots__ = ("account",)

@@ -31,7 +31,7 @@ class BudgetPolicy(Policy):
 
     Args:
         accounts: The accounts that everything is charged to, outermost first.
-        step_terms: What each step may spend, by an account of its own.
+        step_terms: The terms of each step, by an account of its own.
         payers: The steps in progress that are charged, outermost first.
     """
 

@@ -57,7 +57,7 @@ class BudgetedRequest:
         accounts: The accounts, outermost first.
         measure: Measures texts.
         bound: The upper bound; None when no account limits tokens or money.
-        reservation: What is set aside.
+        reservation: The reservation.
     """
 
     model: Model
@@ -117,7 +117,7 @@ class BudgetedRequest:
         What cannot be priced is charged what was set aside; see `pricing_error`.
 
         Args:
-            told: What was told; None when nothing was.
+            told: The reported usage; None when there was none.
             may_have_consumed: Whether it may have consumed what was not told.
 
         Returns:
@@ -193,8 +193,8 @@ class BudgetedRequest:
         """The usage, with an estimate in the place of what was not told.
 
         Args:
-            told: What was told.
-            text: What has arrived.
+            told: The reported usage.
+            text: The text that has arrived.
         """
         if told.is_complete or self.bound is None:
             return told
@@ -255,7 +255,7 @@ def charge_foreign_usage(accounts: tuple[BudgetAccount, ...], model_name: str, u
     Args:
         accounts: The accounts, outermost first.
         model_name: The model id.
-        usage: What was consumed; what cannot be true of it is left out.
+        usage: The usage; what cannot be true of it is left out.
 
     Returns:
         The usage, with the cost that the nearest account was charged.

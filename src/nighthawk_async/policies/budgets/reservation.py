@@ -19,7 +19,7 @@ class Entry(NamedTuple):
 
     Args:
         account: The account.
-        amounts: How much; money may differ between accounts, whose prices differ.
+        amounts: The amounts; money may differ between accounts, whose prices differ.
     """
 
     account: BudgetAccount
@@ -30,7 +30,7 @@ class Reservation:
     """Reservations of accounts for one model request. Made by `reserve`, ended by `settle`.
 
     Args:
-        entries: What was set aside.
+        entries: The amounts that were set aside.
         payer: The step that it is set aside for; None for none.
         concludes: Whether an account that wants steps to be concluded has no room for another such request.
     """
@@ -53,8 +53,8 @@ class Reservation:
         It does not wait in line: others may be waiting for what it keeps.
 
         Args:
-            kept: What was consumed, for each account in the order of the entries.
-            added: What is to be set aside as well, likewise.
+            kept: The consumed amounts, for each account in the order of the entries.
+            added: The amounts to set aside as well, likewise.
 
         Returns:
             Whether there was room; False when only what others have set aside is in the way. Then what was
@@ -91,7 +91,7 @@ class Reservation:
         """Charge what was spent and return the rest. To be done once.
 
         Args:
-            spent: What each account is charged, in the order of the entries.
+            spent: The charges of the accounts, in the order of the entries.
             model_name: The model id.
             usage: The usage of the request.
         """
@@ -125,7 +125,7 @@ def reserve(entries: Sequence[Entry], *, payers: Sequence[Payer] = ()) -> Reserv
     """Set something aside in all accounts, or in none, at once.
 
     Args:
-        entries: What to set aside, outermost account first.
+        entries: The amounts to set aside, outermost account first.
         payers: The steps in progress, outermost first; the last one pays.
 
     Raises:
@@ -142,7 +142,7 @@ async def reserve_in_turn(entries: Sequence[Entry], *, payers: Sequence[Payer]) 
     something aside already, in this step or in one around it, does not wait: others may be waiting for that.
 
     Args:
-        entries: What to set aside, outermost account first.
+        entries: The amounts to set aside, outermost account first.
         payers: The steps in progress, outermost first; the last one pays.
 
     Raises:
@@ -171,7 +171,7 @@ def charge(accounts: Sequence[BudgetAccount], resource: Resource, amount: Amount
     Args:
         accounts: The accounts, outermost first.
         resource: What.
-        amount: How much.
+        amount: The amount.
 
     Raises:
         BudgetExceededError: An account has no room for it. Nothing has changed.
@@ -187,7 +187,7 @@ def charge_usage(entries: Sequence[Entry], model_name: str, usage: Usage) -> Non
     """Charge what has been consumed already, whether there is room or not.
 
     Args:
-        entries: What each account is charged.
+        entries: The charges of the accounts.
         model_name: The model id.
         usage: The usage.
     """
@@ -204,7 +204,7 @@ def find_full(accounts: Sequence[BudgetAccount], least: Amounts) -> BudgetExceed
 
     Args:
         accounts: The accounts, outermost first.
-        least: How much is needed at least.
+        least: The least amounts that are needed.
     """
     with ACCOUNTS_LOCK:
         return _find_lasting_breach_locked([Entry(account, least) for account in accounts])

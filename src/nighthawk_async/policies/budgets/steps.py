@@ -30,7 +30,7 @@ def begin_in_time(
 
     Args:
         accounts: The accounts.
-        work: What to carry out. It is given a function to call when it begins; then time limits it no more.
+        work: The work. It is given a function to call when it begins; then time limits it no more.
         begin: The function to call then.
 
     Raises:
@@ -71,7 +71,7 @@ def carry_out_in_time(
 
     Args:
         accounts: The accounts.
-        work: What to carry out.
+        work: The work.
 
     Raises:
         BudgetExceededError: The time of a budget is over.

@@ -80,11 +80,11 @@ class BudgetTerms:
     """The terms of a budget, without an account. Made by `checked_terms`.
 
     Args:
-        name: What the budget is called in errors and traces.
-        limits: What it allows.
+        name: The name of the budget in errors and traces.
+        limits: The terms.
         max_output_tokens: The most tokens of a response where nothing else says so.
-        prices: What models cost that the library has no price for; None for nothing to say.
-        on_exceeded: What becomes of a step whose budget runs out.
+        prices: The prices of models that the library has no price for; None for none.
+        on_exceeded: The end of a step whose budget runs out.
         thresholds: The parts of each limit, between 0 and 1, that are told when they are spent.
     """
 

@@ -38,7 +38,7 @@ def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
     """Do what a hook answered.
 
     Args:
-        event: What happens.
+        event: The event.
         function: The hook.
         answer: Its answer.
 
@@ -106,7 +106,7 @@ def record_hook(verb: str, function: HookFunction[Any], event_type: type, detail
     """Tell the current span what a hook did, if it is recorded.
 
     Args:
-        verb: What it did: `answered` or `failed`.
+        verb: The verb: `answered` or `failed`.
         function: The hook.
         event_type: The type of the event.
         details: Further attributes.
@@ -128,7 +128,7 @@ async def emit(hooks: Sequence[Hooks], event: Event) -> Event:
 
     Args:
         hooks: The active hooks.
-        event: What happens.
+        event: The event.
 
     Returns:
         The event, as hooks have modified it.
@@ -157,7 +157,7 @@ async def emit_early(
         hooks: The active hooks.
         event: The commit.
         among: The hooks to call; None for those in force.
-        shown: Where to note what they were shown.
+        shown: The list of what they were shown.
 
     Returns:
         The event, as hooks have modified it, and the hooks that want the return value, so that they have not
@@ -218,7 +218,7 @@ async def emit_finished(hooks: Sequence[Hooks], event: FinishedEvent) -> None:
 
     Args:
         hooks: The active hooks.
-        event: What has ended, and with which error.
+        event: The event of the end, with its error.
 
     Raises:
         HookError: All went well before, and a hook failed.
@@ -243,8 +243,8 @@ def emit_finished_sync(hooks: Sequence[Hooks], event: object, error: BaseExcepti
 
     Args:
         hooks: The active hooks.
-        event: What has ended.
-        error: What ended it, a cancellation too; None when all went well.
+        event: The event of the end.
+        error: The error or cancellation that ended it; None when all went well.
 
     Raises:
         HookError: All went well before, and a hook failed, or is async.

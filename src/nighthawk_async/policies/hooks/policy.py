@@ -307,7 +307,7 @@ class _CommitHooks:
         hooks: The hooks.
         step: The step.
         outcome: The outcome of the step.
-        shown: Where to note what hooks were shown.
+        shown: The list of what hooks were shown.
     """
 
     __slots__ = ("_hooks", "_outcome", "_shown", "_step", "_undecided")
@@ -344,7 +344,7 @@ def with_hooks(policies: Policies, hooks: Hooks | Sequence[Hooks] | None, extent
 
     Args:
         policies: The policies without.
-        hooks: What they were told; None for no change.
+        hooks: The given objects; None for no change.
         extent: The run or scope.
 
     Raises:

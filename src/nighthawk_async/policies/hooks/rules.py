@@ -61,7 +61,7 @@ class Veto:
     Args:
         reason: Why. Reaches the model for a tool call; else it is the message of the `StepRejectedError` with
             which the step fails.
-        guidance: What to do instead.
+        guidance: The remedy.
     """
 
     reason: str
@@ -73,7 +73,7 @@ class Modify:
     """Let something else happen. The hooks that come later see the event with the new value.
 
     Args:
-        value: What to put in the place of the field that the event's docstring names.
+        value: The new value of the field that the event's docstring names.
     """
 
     value: object
@@ -90,7 +90,7 @@ class EventRule(Struct, frozen=True, kw_only=True):
     """Answers that an event allows. To let it happen is always allowed.
 
     Args:
-        deed: What `Veto` and `Abort` prevent; None when neither is allowed.
+        deed: The deed that `Veto` and `Abort` prevent; None when neither is allowed.
         modified_field: The field whose value `Modify` replaces; None when it is not allowed.
         checked_value: Gives the value as the field takes it, or raises `TypeError`.
         is_synchronous: Whether it happens where nothing can be awaited, so that its hooks must be `def`.

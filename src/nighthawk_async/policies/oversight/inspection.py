@@ -40,7 +40,7 @@ class Continue:
     """The answer of a check when the step is not done.
 
     Args:
-        feedback: What is missing; the model sees it in its next turn.
+        feedback: The missing things; the model sees them in its next turn.
     """
 
     feedback: str
@@ -71,7 +71,8 @@ def verification(check: Check, *, max_refusals: int = 3) -> Verification:
     Args:
         check: Sees a `Proposal` and says done, or what is missing. A synchronous check is called in a worker
             thread.
-        max_refusals: How many outcomes of one step it may refuse; with the last of them the step fails.
+        max_refusals: The greatest number of outcomes of one step that it refuses; with the last of them the
+            step fails.
 
     Raises:
         NighthawkError: The check cannot be called, or the number is not positive.
@@ -122,7 +123,7 @@ class Reject:
 
     Args:
         reason: Why; reaches the model, and the caller when the model cannot answer again.
-        guidance: What to do instead.
+        guidance: The remedy.
     """
 
     reason: str

@@ -111,7 +111,7 @@ async def overseen_arguments(
     """Have a tool call inspected.
 
     Args:
-        oversight: What inspects.
+        oversight: The oversight object.
         within: The environment in which it is asked.
         tool_name: The tool.
         arguments: The arguments as the model gave them, parsed.
@@ -150,12 +150,12 @@ async def overseen_commit(
     """Have a commit inspected.
 
     Args:
-        oversight: What inspects.
+        oversight: The oversight object.
         within: The environment in which it is asked.
         step: The step.
-        outcome: How the step ends.
-        commit: What oversight is shown.
-        result: What is about to be committed.
+        outcome: The outcome of the step.
+        commit: The commit as oversight is shown it.
+        result: The result that is about to be committed.
 
     Returns:
         What is committed; None when oversight wants the return value, which there is not yet.
@@ -282,7 +282,7 @@ def with_oversight(policies: Policies, oversight: Oversight | None, extent: Inne
 
     Args:
         policies: The policies without.
-        oversight: What inspects; None for nothing.
+        oversight: The oversight object; None for none.
         extent: The scope.
 
     Raises:
@@ -301,7 +301,7 @@ def with_verify(policies: Policies, verify: Verify | None, extent: InnerExtent) 
 
     Args:
         policies: The policies without.
-        verify: What they were told; None for no change.
+        verify: The given objects; None for no change.
         extent: The run or scope.
 
     Raises:
@@ -318,7 +318,7 @@ def policies_of_function(verify: Verify) -> tuple[VerificationPolicy, ...]:
     """The policies of a function with checks; none without.
 
     Args:
-        verify: What the decorator was told.
+        verify: The argument of the decorator.
 
     Raises:
         NighthawkError: It is no check.

@@ -48,7 +48,7 @@ class Verifier:
 
         Args:
             outcome: The outcome.
-            result: What it comes to.
+            result: The result of the step.
             is_last: Whether the step cannot propose another one.
 
         Raises:

@@ -99,7 +99,7 @@ def report_human_event(event: HumanEvent, observer: HumanObserver | None) -> Non
 
     Args:
         event: The event.
-        observer: Who looks on; None for nobody.
+        observer: The observer; None for none.
     """
     _record(event)
     if observer is not None:
@@ -113,8 +113,8 @@ def report_human_end(event: HumanEvent, observer: HumanObserver | None, error: B
 
     Args:
         event: The event.
-        observer: Who looks on; None for nobody.
-        error: What ends it, a cancellation too; None when all went well.
+        observer: The observer; None for none.
+        error: The error or cancellation that ends it; None when all went well.
 
     Raises:
         HookError: All went well before, and a hook failed.

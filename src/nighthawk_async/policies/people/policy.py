@@ -18,7 +18,7 @@ class PeoplePolicy(Policy):
     """Says who asks people.
 
     Args:
-        handler: What asks them.
+        handler: The handler that asks them.
     """
 
     handler: HumanHandler
@@ -31,7 +31,7 @@ def with_human(policies: Policies, human: HumanHandler | None, extent: InnerExte
 
     Args:
         policies: The policies without.
-        human: What asks people; None for nobody.
+        human: The handler that asks people; None for none.
         extent: The run or scope.
 
     Raises:

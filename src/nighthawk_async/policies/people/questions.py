@@ -71,8 +71,8 @@ async def ask_user(
         prompt: The question.
         schema: The type of the answer, which is validated and coerced as pydantic does. A handler that gives
             an answer of another type is asked again, three times in all.
-        timeout: How long to wait, in seconds; None for as long as it takes.
-        default: What to go on with when no answer comes in time, or nobody is there to be asked. It is not
+        timeout: The longest wait, in seconds; None for as long as it takes.
+        default: The answer when none comes in time, or nobody is there to be asked. It is not
             validated.
 
     Returns:

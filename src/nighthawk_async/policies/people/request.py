@@ -24,13 +24,13 @@ class Question:
     """A question to a person. `ask_user` makes it.
 
     Args:
-        id: What identifies the question.
+        id: The identity of the question.
         prompt: The text of the question. A model may have written it: show it as text, not as markup.
         schema: The type of the answer; `str` for any text.
         default: The value that stands for the answer when none comes in time; see `has_default`.
         attempt: The how manieth time it is asked, from 1.
         error: Why the last answer was refused; None when it is asked for the first time.
-        execution_ref: Which run, scope and step asks; None outside a run.
+        execution_ref: The run, scope and step that ask; None outside a run.
     """
 
     id: str
@@ -63,8 +63,8 @@ def typed_answer(typed: str, question: Question) -> object:
     Numbers are as exact as they were typed. What fits in no way is handed on, for the error that tells why.
 
     Args:
-        typed: What was typed.
-        question: What was asked.
+        typed: The typed text.
+        question: The question.
     """
     if question.schema is str:
         return typed
@@ -93,14 +93,14 @@ class ApprovalRequest:
     without an event loop.
 
     Args:
-        id: What identifies the request.
-        action: What is to be approved. A model may have written it: show it as text, not as markup.
+        id: The identity of the request.
+        action: The action to approve. A model may have written it: show it as text, not as markup.
         arguments: With which arguments, in the JSON form that the digest is made of.
         digest: The digest of the action and its arguments, which an approval has to name.
         quorum: The number of different people who have to approve.
         approvers: The people who may answer; None for everybody.
-        created_at: When the request was made, in UTC.
-        execution_ref: Which run, scope and step asks; None outside a run.
+        created_at: The time of the request, in UTC.
+        execution_ref: The run, scope and step that ask; None outside a run.
         ballot: Takes the answers; for whoever made the request.
     """
 
@@ -153,7 +153,7 @@ class ApprovalRequest:
         """Approve. The second approval of the same person changes nothing.
 
         Args:
-            approver: Who approves. Whether it is really them, the host has to know.
+            approver: The person who approves. The host has to know that it is really them.
             digest: The digest of what that person saw.
 
         Raises:
@@ -171,7 +171,7 @@ class ApprovalRequest:
         """Say no: takes back that person's approval; if they gave none, the request is denied.
 
         Args:
-            approver: Who denies.
+            approver: The person who denies.
             reason: Why.
 
         Raises:

@@ -185,7 +185,7 @@ class TerminalHandler:
 
     Args:
         approver: The name under which that person approves.
-        console: Where to show questions; None for standard error.
+        console: The console that shows questions; None for standard error.
         input: Gives a line instead of standard input; for other terminals and for tests.
     """
 

@@ -41,10 +41,10 @@ class PermissionCall:
     """A call about to be made.
 
     Args:
-        name: What is called: the name of a tool, or of a function, `send_mail` or `Mailer.send`.
+        name: The name of the called tool or function, `send_mail` or `Mailer.send`.
         kind: Whether it is a tool or a function.
         arguments: The arguments by the names of the parameters, defaults included.
-        callable: What is called; None for a tool of the runtime.
+        callable: The object that is called; None for a tool of the runtime.
         names: The names that the tool or function has by itself; one without a module or class only when it
             means the function in the program.
         other_names: Other names by which a function is reached: of variables, of modules that export it, and
@@ -55,9 +55,9 @@ class PermissionCall:
         receiver: The object that it is a method of, or that is called, as people are told; None when that
             says nothing.
         unclear_receiver: That object, when what people are told may mean another one as well.
-        layers: What is called, and what it wraps.
-        declared: What an object or a class declares to be called by, and what the call comes to. The model
-            may have chosen it, so it counts for `ask` and `deny` only.
+        layers: The object that is called, and what it wraps.
+        declared: The methods by which an object or a class declares to be called, and the calls that this
+            comes to. The model may have chosen it, so it counts for `ask` and `deny` only.
         has_arguments: Whether the arguments are known; they are not of what is handed over.
         method: The name of the method of an object that is not known; None for what is none.
     """
@@ -102,7 +102,7 @@ def describe_call(
         tool_name: The name of the tool.
         other_names: Other names by which code reaches it.
         is_own_name: Whether a name without a module or class means it in the program; None for always.
-        comes_to: What the call comes to; see `equivalents`.
+        comes_to: The calls that the call comes to; see `equivalents`.
     """
     names = names_of(function)
     if is_own_name is not None:

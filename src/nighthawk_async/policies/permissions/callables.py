@@ -88,7 +88,7 @@ def other_names_of(function: object, written: str, *scopes: Mapping[str, object]
 
     Args:
         function: The callable.
-        written: How the call is written.
+        written: The call as it is written.
         scopes: Variables and tools by their names.
     """
     names = {written: None} if written else {}

@@ -24,7 +24,7 @@ def exported_names(function: object) -> list[str]:
     Only modules that export it, or the class around it, by its own name are found.
 
     Args:
-        function: What is looked for; nothing is found for what has no name of its own.
+        function: The function that is looked for; nothing is found for what has no name of its own.
     """
     if not isinstance(function, type | types.FunctionType | types.BuiltinFunctionType):
         return []
@@ -156,7 +156,7 @@ def _is_method_of(function: object, owners: set[str], names: Collection[str] = _
     Args:
         function: The function.
         owners: The names of the classes.
-        names: What the method may be called; empty for anything, and for one of no class one of the usual.
+        names: The names that the method may have; empty for any, and for one of no class one of the usual.
     """
     name = getattr(function, "__name__", None)
     if names and name not in names:

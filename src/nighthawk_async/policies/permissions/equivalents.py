@@ -68,7 +68,7 @@ def equivalents(
     """Return the equivalents of a call: classes that make objects, and methods of objects.
 
     Args:
-        function: What is called, `functools.partial` taken away.
+        function: The called function, `functools.partial` taken away.
         args: The positional arguments, as far as they are known.
         kwargs: The keyword arguments, as far as they are known.
     """

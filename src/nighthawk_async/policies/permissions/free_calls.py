@@ -136,7 +136,7 @@ def called_by_name(
         function: The builtin.
         args: The positional arguments.
         kwargs: The keyword arguments.
-        output: Where the program itself shows what is printed.
+        output: The stream where the program itself shows what is printed.
     """
     if called_function(function) is print:
         file = kwargs.get("file")

@@ -290,7 +290,7 @@ class CallGuard(CallChecks):
         """Admit a call where nothing can wait.
 
         Args:
-            written: How the call is written; empty for what is no name.
+            written: The call as it is written; empty for what is no name.
             function: The function that is called.
             args: The positional arguments.
             kwargs: The keyword arguments.

@@ -27,7 +27,7 @@ class PermissionDecision:
     """The decision about a call.
 
     Args:
-        verdict: What is to be done.
+        verdict: The verdict.
         rule: The rule that said so, as text; None for a default.
     """
 
@@ -46,7 +46,7 @@ class Permissions:
         allow: The calls that are made.
         ask: The calls that people are asked about first.
         deny: The calls that are not made.
-        default: What happens to all others.
+        default: The verdict for all others.
     """
 
     allow: tuple[PermissionRule, ...] = ()
@@ -81,7 +81,7 @@ class Permissions:
 
         Args:
             call: The call.
-            default: What happens when no rule is about it; None for the default of the set.
+            default: The verdict when no rule is about it; None for the default of the set.
 
         Raises:
             HookError: A predicate raised, or is async.
@@ -99,7 +99,7 @@ class Permissions:
 
         Args:
             call: The call.
-            default: What happens when no rule is about it; None for the default of the set.
+            default: The verdict when no rule is about it; None for the default of the set.
         """
         return _strictest(self._possible(call, default or self.default))
 
@@ -136,7 +136,7 @@ def permissions(
         allow: The calls that are made.
         ask: The calls that people are asked about first, each time, with all arguments.
         deny: The calls that are not made; the model is told.
-        default: What happens to all others. The tools of the runtime, `nh_eval` and its like, are always
+        default: The verdict for all others. The tools of the runtime, `nh_eval` and its like, are always
             allowed by default: what they call is decided about by itself. `eval`, `exec` and `compile` are
             denied by default, because nothing sees what their code calls.
 
@@ -176,7 +176,7 @@ def decide(
     Args:
         sets: The sets in force, at least one.
         call: The call.
-        default: What happens when no rule is about it; None for the default of each set.
+        default: The verdict when no rule is about it; None for the default of each set.
 
     Raises:
         HookError: A predicate raised, or is async.

@@ -232,7 +232,7 @@ def with_permissions(policies: Policies, permissions: Permissions | None, extent
 
     Args:
         policies: The policies without; their permissions hold as well.
-        permissions: What is permitted; None for no change.
+        permissions: The permissions; None for no change.
         extent: The run or scope.
 
     Raises:

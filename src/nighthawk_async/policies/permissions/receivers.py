@@ -163,7 +163,7 @@ class StepNames:
 
         Args:
             function: The function.
-            written: How the call is written.
+            written: The call as it is written.
             tools: The tools of the step.
         """
         if not self._are_sought:

@@ -43,7 +43,7 @@ def may_be(targets: tuple[object, ...], call: PermissionCall) -> bool:
     """Whether a call may run one of these.
 
     Args:
-        targets: What a rule is about.
+        targets: The targets of a rule.
         call: The call.
     """
     layers = (*call.layers, *call.declared)
@@ -101,7 +101,7 @@ class PermissionRule:
 
     Args:
         target: A name or a pattern of names, or what is called.
-        patterns: What arguments have to look like, by their names.
+        patterns: The patterns of arguments, by their names.
         when: Looks at the call; None for every call.
     """
 
@@ -215,7 +215,7 @@ def rule(
         target: A name, in which `*`, `?` and `[…]` stand for others: `send_mail`, `Mailer.*`,
             `shop.orders.*`; or what is called.
         when: Looks at the call, after everything else fits.
-        arguments: What arguments have to look like. A text is a pattern for the argument as text, upper and
+        arguments: The patterns of arguments. A text is a pattern for the argument as text, upper and
             lower case being different; of several values in a list, `allow` needs all to fit, `ask` and
             `deny` one. A function is asked about the argument. Anything else has to be equal to it. A value
             that may be other data than it shows, a subclass of `int` that compares itself for example, does
@@ -234,7 +234,7 @@ def checked_rules(name: str, rules: RuleSource | Iterable[RuleSource]) -> tuple[
 
     Args:
         name: The name of the argument, for the error.
-        rules: What was given.
+        rules: The given rules.
 
     Raises:
         NighthawkError: One of them is none.

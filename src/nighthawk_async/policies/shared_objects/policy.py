@@ -26,7 +26,7 @@ class MutationGuard(CommandGuard):
 
     Args:
         context: The state of the step.
-        mode: What to do about a change.
+        mode: The reaction to a change.
         filename: The source file of the block, where warnings point to.
         line: The line of the block in that file.
     """
@@ -71,7 +71,8 @@ class MutationGuard(CommandGuard):
         """Await what a command gave, for this step alone; see `awaitable.await_value`.
 
         Raises:
-            ConcurrentMutationError: What was awaited changed what another step has bound, and must not.
+            ConcurrentMutationError: The awaited code changed an object that another step has bound, and must
+                not.
             ConcurrentMutationWarning: It did, and Python was told to make errors of warnings.
         """
         if self._mode == "ignore":
@@ -173,7 +174,7 @@ class _WatchedAwaitable:
     its own. A failure is kept for the end: what is suspended must not be interrupted from outside.
 
     Args:
-        awaitable: What to await.
+        awaitable: The awaitable.
         guard: The guard of the step.
     """
 
@@ -238,7 +239,7 @@ class SharedObjectsPolicy(Policy):
     """Notices when a step changes what another step in flight has bound.
 
     Args:
-        mode: What happens then.
+        mode: The reaction to a change.
     """
 
     mode: ConcurrentMutation
@@ -255,7 +256,7 @@ def with_concurrent_mutation(policies: Policies, mode: ConcurrentMutation, exten
 
     Args:
         policies: The policies without.
-        mode: What happens when a step changes what another one has bound.
+        mode: The reaction when a step changes an object that another one has bound.
         extent: The run or scope.
 
     Raises:

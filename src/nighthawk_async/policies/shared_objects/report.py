@@ -104,7 +104,7 @@ class ConcurrentMutationWarning(PicklableError, RuntimeWarning):  # noqa: N818  
     """A step changed an object that another step in flight has bound.
 
     Args:
-        report: Who changed what under whom.
+        report: The report of the change.
     """
 
     def __init__(self, report: MutationReport) -> None:
@@ -118,7 +118,7 @@ class ConcurrentMutationError(ToolBoundaryError):
     """The same in a run with `concurrent_mutation="error"`: what the model sees.
 
     Args:
-        report: Who changed what under whom.
+        report: The report of the change.
         is_restored: Whether the object is as it was.
     """
 
@@ -134,7 +134,7 @@ def report_of(step: BoundObjects, mutation: Mutation) -> MutationReport:
 
     Args:
         step: The step whose watch it is.
-        mutation: What it found.
+        mutation: The change that it found.
     """
     kind = type(mutation.value)
     return MutationReport(
@@ -152,7 +152,7 @@ def warn_of(report: MutationReport, *, filename: str, line: int) -> None:
     """Give the warning at the block whose step made the change.
 
     Args:
-        report: What to warn of.
+        report: The report to warn of.
         filename: The source file of the block.
         line: The line of the block in that file.
 

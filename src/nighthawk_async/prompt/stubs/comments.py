@@ -78,7 +78,7 @@ def comment_of(annotation: object, metadata: Iterable[object], names: TypeNames)
 
     Args:
         annotation: The type.
-        metadata: What belongs to this use of it: the constraints of a field for example.
+        metadata: The metadata of this use of it: the constraints of a field for example.
         names: The names by which the block writes types.
     """
     facts = _Facts()
@@ -95,7 +95,7 @@ def _constraints_of(annotation: object, names: TypeNames, depth: int = 0) -> Ite
     Args:
         annotation: The type.
         names: The names by which the block writes types.
-        depth: How deep it stands inside another.
+        depth: The depth at which it stands inside another.
     """
     if depth > _MAX_DEPTH or _is_literal(annotation):
         return

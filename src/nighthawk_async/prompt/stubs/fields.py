@@ -57,7 +57,7 @@ class Records(Struct, frozen=True, kw_only=True):
 
     Args:
         fields: The fields in order.
-        base: What stands in the place of a base class; empty for a class that is called with its fields.
+        base: The text in the place of a base class; empty for a class that is called with its fields.
         namespace: The values of names in annotations that are texts.
     """
 

@@ -19,10 +19,10 @@ from .mailbox import Mailbox
 from .message_queue import QueueStatistics
 from .nodes import LivesNode
 from .queue_state import SendWait, wait_for_first
-from .wait_graph import Waiter, begin_wait, leave_context
+from .wait_graph import Holder, begin_wait
 
 
-class _ActorWaiter(Waiter):
+class _ActorHolder(Holder):
     """An actor, as far as it waits for others, and others wait for what it can do after its present handler.
 
     Args:
@@ -51,8 +51,7 @@ class _ActorWaiter(Waiter):
         try:
             yield
         finally:
-            leave_context(token)
-            self.leave()
+            self.leave(token)
 
     @contextmanager
     def awaited(self, is_over: Callable[[], bool]) -> Generator[None, None, None]:
@@ -117,7 +116,7 @@ class ActorCore:
         self._is_living = False
         self._has_ended = anyio.Event()
         self._cause: Exception | None = None
-        self._waits = _ActorWaiter(name)
+        self._waits = _ActorHolder(name)
         self._told = LivesNode("actor", name, self.stop_now)
         self.when_closed: Callable[[], object] | None = None  # told when it is closed between two lives
 
@@ -234,7 +233,7 @@ class ActorCore:
         """End for good: what waits is refused. Ending again changes nothing.
 
         Args:
-            cause: Why; None for nothing special.
+            cause: The cause of the end; None when there is none to tell.
         """
         if self._has_ended.is_set():
             return

@@ -22,7 +22,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from ..observation import NodeWriter
 from .errors import JobCancelledError, JobRejectedError, PoolDeadlockError
 from .nodes import end_job
-from .wait_graph import Wait, Waiter, begin_wait, task_parents, waiters
+from .wait_graph import Holder, Wait, begin_wait, holders, task_parents
 
 _logger = logging.getLogger("nighthawk")
 
@@ -98,7 +98,7 @@ class JobOwner(Protocol):
         ...
 
 
-class Job(Waiter, Generic[Result]):
+class Job(Holder, Generic[Result]):
     """The state of one job. Not for several threads.
 
     Args:
@@ -112,13 +112,13 @@ class Job(Waiter, Generic[Result]):
     """
 
     __slots__ = (
+        "_awaited_by",
         "_ended",
         "_is_abandoned",
         "_is_claimed",
         "_reason",
         "_result",
         "_traceback",
-        "_waits",
         "admission",
         "args",
         "context",
@@ -175,7 +175,7 @@ class Job(Waiter, Generic[Result]):
         self._is_claimed = False
         self._is_abandoned = False
         self._ended: anyio.Event | None = None
-        self._waits: list[Wait] | None = None
+        self._awaited_by: list[Wait] | None = None
 
     @property
     def id(self) -> str:
@@ -261,9 +261,9 @@ class Job(Waiter, Generic[Result]):
             self._ended = anyio.Event()
         wait = self.owner.waits.begin(self)
         if wait is not None:
-            if self._waits is None:
-                self._waits = []
-            self._waits.append(wait)
+            if self._awaited_by is None:
+                self._awaited_by = []
+            self._awaited_by.append(wait)
         try:
             await self._ended.wait()
         finally:
@@ -295,9 +295,9 @@ class Job(Waiter, Generic[Result]):
         self.function, self.args, self.context, self.scope = None, (), None, None
         if self._ended is not None:
             self._ended.set()
-        for wait in self._waits or ():
+        for wait in self._awaited_by or ():
             wait.end()  # at once: whoever waited goes on, though it has not run yet
-        self._waits = None
+        self._awaited_by = None
         self._warn_of_lost_failure()
 
     def _warn_of_lost_failure(self) -> None:
@@ -321,13 +321,13 @@ class PoolWaits:
 
     def __init__(self, max_concurrent: int) -> None:
         self._max_concurrent = max_concurrent
-        self._waits: dict[Job[Any], list[Wait]] = {}
+        self._waiting: set[Job[Any]] = set()  # those that have waited for the pool
 
     def find_worker(self) -> "Job[Any] | None":
         """The running job of this pool in which the caller runs; None when it runs in none."""
-        for waiter in waiters():
-            if isinstance(waiter, Job):
-                job = cast("Job[Any]", waiter)
+        for holder in holders():
+            if isinstance(holder, Job):
+                job = cast("Job[Any]", holder)
                 return job if job.owner.waits is self and job.phase == "running" else None
         return None
 
@@ -342,9 +342,9 @@ class PoolWaits:
         """
         wait = begin_wait(target, error_type=PoolDeadlockError)
         worker = self.find_worker()
-        if wait is None or worker is None or worker.is_limited():
+        if wait is None or worker is None or wait not in worker.waits:
             return wait
-        wait.hold(self._waits.setdefault(worker, []))
+        self._waiting.add(worker)
         if self._is_stuck():
             wait.end()
             raise PoolDeadlockError(
@@ -355,17 +355,23 @@ class PoolWaits:
 
     def forget(self, worker: "Job[Any]") -> None:
         """A job has ended. What its tasks wait for, if some live on, holds no worker."""
-        self._waits.pop(worker, None)
+        self._waiting.discard(worker)
         worker.leave()
 
     def _is_stuck(self) -> bool:
-        if len(self._waits) < self._max_concurrent or not self._all_held(Wait.may_hold):
+        if len(self._waiting) < self._max_concurrent or not self._all_held(Wait.may_hold):
             return False
         parents = task_parents()
         return self._all_held(lambda wait, job: wait.holds(job, parents))
 
     def _all_held(self, counts: "Callable[[Wait, Job[Any]], bool]") -> bool:
-        return all(any(counts(wait, job) for wait in waits) for job, waits in self._waits.items())
+        return all(
+            any(self._is_for_pool(wait) and counts(wait, job) for wait in job.waits) for job in self._waiting
+        )
+
+    def _is_for_pool(self, wait: Wait) -> bool:
+        target = wait.target
+        return isinstance(target, Job) and cast("Job[Any]", target).owner.waits is self
 
 
 class JobHandle(Generic[Result_co]):
@@ -452,7 +458,7 @@ class JobHandle(Generic[Result_co]):
         completed or failed.
 
         Args:
-            reason: Why; told to those who await the job. The first reason counts.
+            reason: The reason, for those who await the job. The first reason counts.
 
         Returns:
             Whether it was in time: False when the job had ended.

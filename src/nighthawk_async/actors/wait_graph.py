@@ -21,14 +21,15 @@ from anyio import TaskInfo
 from .errors import ActorDeadlockError, ActorError
 
 
-class Waiter(ABC):
-    """An actor in one of its lives, or a running job: others wait for it, and it may wait itself.
+class Holder(ABC):
+    """An actor in one of its lives, or a running job: what others wait for, and what a wait of its own holds.
 
     Attributes:
-        waits: Its waits that count.
+        waits: The waits that hold it.
+        parent: The holder in which it runs; None for none, and while it does not run.
     """
 
-    __slots__ = ("_around", "_deadline", "_task", "waits")
+    __slots__ = ("_deadline", "_task", "parent", "waits")
 
     kind: ClassVar[str]
     """The plural of what it is, for errors."""
@@ -39,30 +40,32 @@ class Waiter(ABC):
 
     def __init__(self) -> None:
         self.waits: list[Wait] = []
+        self.parent: Holder | None = None
         self._task: TaskInfo | None = None
         self._deadline = math.inf
-        self._around: Waiter | None = None
 
     @property
     @abstractmethod
     def label(self) -> str:
         """The name of it in errors."""
 
-    def enter(self) -> "Token[Waiter | None]":
+    def enter(self) -> "Token[Holder | None]":
         """The current task runs it from now on."""
         self._task = anyio.get_current_task()
         self._deadline = anyio.current_effective_deadline()
-        self._around = _innermost.get()
+        self.parent = _innermost.get()
         return _innermost.set(self)
 
-    def leave(self) -> None:
-        """It has ended. What tasks of it wait for, if some live on, holds it no more."""
-        self._task = None
-        self.waits.clear()
+    def leave(self, token: "Token[Holder | None] | None" = None) -> None:
+        """It has ended. What tasks of it wait for, if some live on, holds it no more.
 
-    def find_around(self) -> "Waiter | None":
-        """The waiter in which it runs; None for none."""
-        return self._around
+        Args:
+            token: What `enter` gave, to be taken back; None where the context ends as well.
+        """
+        self._task = self.parent = None  # else each job would keep the one that submitted it
+        self.waits.clear()
+        if token is not None:
+            _innermost.reset(token)
 
     def is_held_by(self, task: TaskInfo) -> bool:
         """Whether a task that waits here may hold it: surely so when it is its own."""
@@ -87,72 +90,67 @@ class Waiter(ABC):
         return task_id is not None
 
 
-_innermost: ContextVar[Waiter | None] = ContextVar("nighthawk_async_waiter", default=None)
+_innermost: ContextVar[Holder | None] = ContextVar("nighthawk_async_holder", default=None)
 
 
-def leave_context(token: "Token[Waiter | None]") -> None:
-    """Take back what `Waiter.enter` has done to the context."""
-    _innermost.reset(token)
-
-
-def waiters() -> Iterator[Waiter]:
-    """The waiters in which the caller runs, in tasks that they started too; innermost first."""
-    waiter = _innermost.get()
-    while waiter is not None:
-        yield waiter
-        waiter = waiter.find_around()
+def holders() -> Iterator[Holder]:
+    """The holders in which the caller runs, in tasks that they started too; innermost first."""
+    holder = _innermost.get()
+    while holder is not None:
+        yield holder
+        holder = holder.parent
 
 
 class Wait:
-    """A task waits for a waiter. Ending it twice is fine.
+    """A wait of the current task for a holder.
 
     Args:
-        target: The waiter that is waited for.
+        target: The holder that is waited for.
         is_over: Whether what is waited for has come, although the task may not have run since. It changes
             nothing, and may be called at any time.
     """
 
-    __slots__ = ("_is_over", "_lists", "_task", "target")
+    __slots__ = ("_held", "_is_over", "_task", "target")
 
-    def __init__(self, target: Waiter, is_over: Callable[[], bool]) -> None:
+    def __init__(self, target: Holder, is_over: Callable[[], bool]) -> None:
         self.target = target
         self._is_over = is_over
         self._task = anyio.get_current_task()
-        self._lists: list[list[Wait]] = []
+        self._held: list[Holder] = []
 
-    def hold(self, waits: "list[Wait]") -> None:
-        """Join a list of waits, until it ends."""
-        waits.append(self)
-        self._lists.append(waits)
+    def hold(self, holder: Holder) -> None:
+        """Hold a holder, until it ends."""
+        holder.waits.append(self)
+        self._held.append(holder)
 
-    def release(self, waits: "list[Wait]") -> None:
-        """Leave a list of waits."""
-        waits.remove(self)
-        self._lists.remove(waits)
+    def release(self, holder: Holder) -> None:
+        """Hold a holder no longer."""
+        holder.waits.remove(self)
+        self._held.remove(holder)
 
     def end(self) -> None:
-        """End it: what is waited for is there, or the wait was cancelled."""
-        for waits in self._lists:
-            if self in waits:
-                waits.remove(self)
-        self._lists.clear()
+        """End it: what is waited for is there, or the wait was cancelled. Ending it twice is fine."""
+        for holder in self._held:
+            if self in holder.waits:
+                holder.waits.remove(self)
+        self._held.clear()
 
-    def may_hold(self, waiter: Waiter) -> bool:
-        """Whether a waiter may be unable to end before it: a task that is being cancelled goes on anyway."""
+    def may_hold(self, holder: Holder) -> bool:
+        """Whether a holder may be unable to end before it: a task that is being cancelled goes on anyway."""
         return (
-            waiter.is_held_by(self._task)
+            holder.is_held_by(self._task)
             and not self._is_over()
             and not self._task.has_pending_cancellation()
         )
 
-    def holds(self, waiter: Waiter, parents: Mapping[int, int | None]) -> bool:
-        """Whether a waiter cannot end before it.
+    def holds(self, holder: Holder, parents: Mapping[int, int | None]) -> bool:
+        """Whether a holder cannot end before it.
 
         Args:
-            waiter: The waiter.
-            parents: As for `Waiter.contains`.
+            holder: The holder.
+            parents: As for `Holder.contains`.
         """
-        return self.may_hold(waiter) and waiter.contains(self._task, parents)
+        return self.may_hold(holder) and holder.contains(self._task, parents)
 
 
 def task_parents() -> Mapping[int, int | None]:
@@ -161,15 +159,15 @@ def task_parents() -> Mapping[int, int | None]:
 
 
 def begin_wait(
-    target: Waiter,
+    target: Holder,
     *,
     is_over: Callable[[], bool] = lambda: False,
     error_type: type[ActorError] = ActorDeadlockError,
 ) -> Wait | None:
-    """Register that the caller waits for a waiter; to be ended. None when the caller is in none itself.
+    """Register that the caller waits for a holder; to be ended. None when the caller runs in none.
 
     Args:
-        target: The waiter.
+        target: The holder.
         is_over: As for `Wait`.
         error_type: The error to raise.
 
@@ -179,44 +177,44 @@ def begin_wait(
     if _innermost.get() is None:
         return None
     wait = Wait(target, is_over)
-    innermost: dict[type[Waiter], Waiter] = {}  # of each kind
-    for waiter in waiters():
-        innermost.setdefault(type(waiter), waiter)
-    for waiter in innermost.values():
-        is_limited = waiter.is_limited()
-        if not wait.may_hold(waiter) or (is_limited and not waiter.checks_limited):
+    innermost: dict[type[Holder], Holder] = {}  # of each kind
+    for holder in holders():
+        innermost.setdefault(type(holder), holder)
+    for holder in innermost.values():
+        is_limited = holder.is_limited()
+        if not wait.may_hold(holder) or (is_limited and not holder.checks_limited):
             continue
-        wait.hold(waiter.waits)
-        if circle := _find_circle(waiter):
+        wait.hold(holder)
+        if circle := _find_circle(holder):
             wait.end()
             kinds = " and ".join(sorted({each.kind for each in circle}))
             way = " -> ".join(each.label for each in circle)
             raise error_type(f"{kinds} would wait for each other for ever: {way}")
         if is_limited:
-            wait.release(waiter.waits)
+            wait.release(holder)
     return wait
 
 
-def _find_circle(waiter: Waiter) -> list[Waiter]:
-    """The waiters from one to itself of which each waits for the next; empty when there are none."""
-    if not _circle(waiter, Wait.may_hold):
+def _find_circle(holder: Holder) -> list[Holder]:
+    """The holders from one to itself of which each waits for the next; empty when there are none."""
+    if not _circle(holder, Wait.may_hold):
         return []
     parents = task_parents()
-    return _circle(waiter, lambda wait, each: wait.holds(each, parents))
+    return _circle(holder, lambda wait, each: wait.holds(each, parents))
 
 
-def _circle(waiter: Waiter, counts: Callable[[Wait, Waiter], bool]) -> list[Waiter]:
-    reached_from: dict[Waiter, Waiter] = {}
-    unseen = [waiter]
-    while unseen and waiter not in reached_from:
+def _circle(holder: Holder, counts: Callable[[Wait, Holder], bool]) -> list[Holder]:
+    reached_from: dict[Holder, Holder] = {}
+    unseen = [holder]
+    while unseen and holder not in reached_from:
         each = unseen.pop()
         for wait in each.waits:
             if wait.target not in reached_from and counts(wait, each):
                 reached_from[wait.target] = each
                 unseen.append(wait.target)
-    if waiter not in reached_from:
+    if holder not in reached_from:
         return []
-    circle = [waiter, reached_from[waiter]]
-    while circle[-1] is not waiter:
+    circle = [holder, reached_from[holder]]
+    while circle[-1] is not holder:
         circle.append(reached_from[circle[-1]])
     return circle[::-1]

@@ -1,9 +1,12 @@
 """Circles of waits that lead through actors and pools."""
 
+import gc
+import weakref
 from functools import partial
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from nighthawk_async.actors import (
     Actor,
@@ -104,3 +107,30 @@ async def test_a_deadline_inside_the_job_ends_its_wait() -> None:
     with anyio.fail_after(240):
         async with Pool(max_concurrent=2) as pool, open_actor(partial(Patient, pool), name="desk") as desk:
             assert await desk.ask(Patient.submit, desk) == "went on"
+
+
+async def test_jobs_that_submit_the_next_one_are_not_kept() -> None:
+    class Result:
+        """Something that can be referred to weakly."""
+
+    results: list[weakref.ref[Result]] = []
+
+    async def submit_next(left: int) -> Result:
+        if left:
+            pool.submit_nowait(submit_next, left - 1)
+        result = Result()
+        results.append(weakref.ref(result))
+        return result
+
+    async def count_kept() -> None:
+        with anyio.fail_after(240):
+            while len(results) < 50:
+                await checkpoint()
+        gc.collect()
+        kept.append(sum(result() is not None for result in results))
+
+    kept: list[int] = []
+    async with Pool(max_concurrent=2) as pool, anyio.create_task_group() as task_group:
+        pool.submit_nowait(submit_next, 49)
+        task_group.start_soon(count_kept)
+    assert kept[0] <= 4

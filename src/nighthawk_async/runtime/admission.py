@@ -1,17 +1,17 @@
 """Admission of a run's steps: the number in flight at once, and their order.
 
 Steps are admitted in the order in which they ask, whichever event loop of the run they are on. A step that a
-step in flight brings about is not asked to wait: it joins the place of that one, which would otherwise wait
-for it while holding what it waits for. So what is limited is the number of places: any number of steps may be
-at one, and it becomes free when the last of them has ended. A task that a step leaves behind asks like
-everybody else once its place is free.
+step in flight brings about is not asked to wait: it joins the slot of that one, which would otherwise wait
+for it while holding what it waits for. So what is limited is the number of slots: any number of steps may be
+in one, and it becomes free when the last of them has ended. A task that a step leaves behind asks like
+everybody else once its slot is free.
 """
 
 import threading
 from typing import cast
 
 from ..errors import NighthawkError
-from ..parallel.waiting_line import WaitingLine, wake
+from ..parallel.fair_queue import FairQueue, wake
 
 
 def checked_max_concurrent_steps(value: object) -> int | None:
@@ -26,52 +26,52 @@ def checked_max_concurrent_steps(value: object) -> int | None:
     raise NighthawkError(f"max_concurrent_steps must be a positive integer or None, not {value!r}")
 
 
-class Place:
+class Slot:
     """The slot of a step in flight and of the steps that it causes. `StepAdmission` gives it."""
 
     __slots__ = ("steps",)
 
     def __init__(self) -> None:
         self.steps = 1
-        """How many steps are in flight at it."""
+        """How many steps are in flight in it."""
 
 
 class StepAdmission:
     """Admits steps in the order of their asking.
 
     Args:
-        max_concurrent_steps: The number of places.
+        max_concurrent_steps: The number of slots.
     """
 
     def __init__(self, max_concurrent_steps: int) -> None:
         self._free = max_concurrent_steps
         self._lock = threading.Lock()  # the event loops of portal threads share the run
-        self._line = WaitingLine[Place](self._lock)
+        self._queue = FairQueue[Slot](self._lock)
 
-    async def enter(self, around: Place | None = None) -> Place:
-        """Take a place for a step, waiting until one is free.
+    async def enter(self, around: Slot | None = None) -> Slot:
+        """Take a slot for a step, waiting until one is free.
 
         Args:
-            around: The place of the step around this one, which is joined while a step is in flight at it;
+            around: The slot of the step around this one, which is joined while a step is in flight in it;
                 None for none.
         """
         with self._lock:
             if around is not None and around.steps:  # otherwise it has another owner by now, or none
                 around.steps += 1
                 return around
-            waiter = self._line.join(self._take)
-        return waiter.grant or await self._line.wait(waiter, self.leave)
+            turn = self._queue.join(self._take)
+        return await self._queue.wait(turn, self.leave)
 
-    def leave(self, place: Place) -> None:
-        """A step at a place has ended; the last one lets the next step in."""
+    def leave(self, slot: Slot) -> None:
+        """A step in a slot has ended; the last one lets the next step in."""
         with self._lock:
-            place.steps -= 1
-            self._free += not place.steps
-            served = self._line.move()
+            slot.steps -= 1
+            self._free += not slot.steps
+            served = self._queue.move()
         wake(served)
 
-    def _take(self) -> Place | None:
+    def _take(self) -> Slot | None:
         if not self._free:
             return None
         self._free -= 1
-        return Place()
+        return Slot()

@@ -216,7 +216,7 @@ async def _run_in_task_group(
 ) -> _StepEnd:
     """Once the step is admitted, and so begins, serve the actor while the executor works."""
     run_state, actor = outer.run_state, step.actor
-    around = None if outer.step is None else outer.step.actor.place
+    around = None if outer.step is None else outer.step.actor.slot
     environment = replace(
         outer,
         execution_ref=step.context.execution_ref,

@@ -27,7 +27,7 @@ from ..parallel import TaskEndedError
 from ..trace_context import find_trace_context, using_trace_context
 from ..types.messages import UserContent
 from ..types.unset import UNSET
-from .admission import Place
+from .admission import Slot
 from .assignment import parse_target_path
 from .blocking import BlockingCall, PausedCode
 from .commands import (
@@ -143,7 +143,7 @@ class StepActor(Steering):
     Attributes:
         context: The state. Read it between messages only.
         progress: The progress of the step.
-        place: The slot at which it was admitted to the run; None before, and in a run without a limit.
+        slot: The slot in which it was admitted to the run; None before, and in a run without a limit.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class StepActor(Steering):
         self._claimed: dict[Pending[object], frozenset[str]] = {}
         self._deferred: list[_Envelope] = []
         self.progress: StepProgress = StepProgress(None if outer is None else outer.progress)
-        self.place: Place | None = None
+        self.slot: Slot | None = None
         self._has_begun = False
         self._start: tuple[TaskGroup, Context] | None = None
 

@@ -18,7 +18,7 @@ from opentelemetry import trace
 from ..parallel.task_current import find_node
 from ..parallel.task_node import TaskNode
 from ..types.messages import UserContent
-from .admission import Place, StepAdmission
+from .admission import Slot, StepAdmission
 from .conclude import StepResult
 from .steering import Steering, UndeliveredSteeringWarning
 from .step_actor import StepActor
@@ -145,26 +145,26 @@ class SteerableStep:
 class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a function at its call)
     """Wait until a step may begin, and let the next one in when it has ended.
 
-    A step that waits for a place can be steered like one in flight: it obeys at once. While it is suspended
-    it does not wait for a place; when it is resumed, it asks anew.
+    A step that waits for a slot can be steered like one in flight: it obeys at once. While it is suspended
+    it does not wait for a slot; when it is resumed, it asks anew.
 
     Args:
         actor: The actor of the step.
         admission: The admission of the run; None when any number of steps may be in flight.
-        around: The place of the step that brought this one about; None for none.
+        around: The slot of the step that brought this one about; None for none.
 
     Raises (on entering):
         ExecutionError: The step was stopped before it began.
         TaskCancelledError: The task of the step was asked to end.
     """
 
-    __slots__ = ("_actor", "_admission", "_around", "_place")
+    __slots__ = ("_actor", "_admission", "_around", "_slot")
 
-    def __init__(self, actor: StepActor, admission: StepAdmission | None, around: Place | None) -> None:
+    def __init__(self, actor: StepActor, admission: StepAdmission | None, around: Slot | None) -> None:
         self._actor = actor
         self._admission = admission
         self._around = around
-        self._place: Place | None = None
+        self._slot: Slot | None = None
 
     async def __aenter__(self) -> None:
         await self._actor.begin()
@@ -173,18 +173,18 @@ class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a
 
     async def _enter(self, admission: StepAdmission) -> None:
         actor = self._actor
-        while (place := await actor.interruptible(admission.enter(self._around))) is None:
+        while (slot := await actor.interruptible(admission.enter(self._around))) is None:
             await actor.begin()
         try:
             await actor.begin()  # it may have been admitted in the moment in which somebody wanted otherwise
         except BaseException:
-            admission.leave(place)
+            admission.leave(slot)
             raise
-        actor.place = self._place = place
+        actor.slot = self._slot = slot
 
     async def __aexit__(self, *exc_details: object) -> None:
-        if self._admission is not None and self._place is not None:
-            self._admission.leave(self._place)
+        if self._admission is not None and self._slot is not None:
+            self._admission.leave(self._slot)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from ...errors import BudgetExceededError
-from ...parallel.waiting_line import WaitingLine, wake
+from ...parallel.fair_queue import FairQueue, wake
 from ...types.usage import Usage
 from .account import ACCOUNTS_LOCK, Amounts, BudgetAccount, Payer
 from .terms import Amount, Resource
@@ -71,7 +71,7 @@ class Reservation:
             has_room = _find_breach_locked(entries) is None
             if has_room:
                 self._replace_locked([_sum(*both) for both in zip(kept, added, strict=True)])
-            answered = _LINE.move()
+            answered = _QUEUE.move()
         wake(answered)
         if lasting is not None:
             raise lasting
@@ -100,14 +100,14 @@ class Reservation:
             for entry, amounts in zip(self._entries, spent, strict=True):
                 entry.account.spend_locked(amounts)
                 entry.account.meter.add(model_name, usage)
-            answered = _LINE.move()
+            answered = _QUEUE.move()
         wake(answered)
 
     def cancel(self) -> None:
         """Return everything, because nothing is sent. To be done once, instead of `settle`."""
         with ACCOUNTS_LOCK:
             self._release_locked()
-            answered = _LINE.move()
+            answered = _QUEUE.move()
         wake(answered)
 
     def _release_locked(self) -> None:
@@ -118,7 +118,7 @@ class Reservation:
 
 
 _Answer: TypeAlias = Reservation | BudgetExceededError
-_LINE = WaitingLine[_Answer](ACCOUNTS_LOCK)
+_QUEUE = FairQueue[_Answer](ACCOUNTS_LOCK)
 
 
 def reserve(entries: Sequence[Entry], *, payers: Sequence[Payer] = ()) -> Reservation:
@@ -152,8 +152,8 @@ async def reserve_in_turn(entries: Sequence[Entry], *, payers: Sequence[Payer]) 
         if any(payer.requests for payer in payers):
             return _reserve_locked(entries, payers)
         accounts = [entry.account for entry in entries]
-        waiter = _LINE.join(partial(_decide_locked, entries, payers), needs=accounts)
-    answer = await _LINE.wait(waiter, _give_back)
+        turn = _QUEUE.join(partial(_decide_locked, entries, payers), needs=accounts)
+    answer = await _QUEUE.wait(turn, _give_back)
     if isinstance(answer, BudgetExceededError):
         raise answer
     return answer
@@ -170,7 +170,7 @@ def charge(accounts: Sequence[BudgetAccount], resource: Resource, amount: Amount
 
     Args:
         accounts: The accounts, outermost first.
-        resource: What.
+        resource: The resource.
         amount: The amount.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Waiting lines: order, overtaking, and giving up at the moment of being served."""
+"""Fair queues: order, overtaking, and giving up at the moment of being served."""
 
 import threading
 from collections.abc import Collection, Hashable
@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable
 import anyio
 import pytest
 
-from nighthawk_async.parallel.waiting_line import WaitingLine, wake
+from nighthawk_async.parallel.fair_queue import FairQueue, wake
 
 pytestmark = pytest.mark.anyio
 
@@ -18,7 +18,7 @@ class Shelf:
         self.things = things
         self.log: list[str] = []
         self._lock = threading.Lock()
-        self._line = WaitingLine[tuple[str, ...]](self._lock)
+        self._queue = FairQueue[tuple[str, ...]](self._lock)
 
     async def take(self, name: str, *things: str, needs: Collection[Hashable] | None = None) -> None:
         """Wait for things, and note the name."""
@@ -31,8 +31,8 @@ class Shelf:
             return things
 
         with self._lock:
-            joined = self._line.join(decide) if needs is None else self._line.join(decide, needs=needs)
-        await self._line.wait(joined, self.put)
+            joined = self._queue.join(decide) if needs is None else self._queue.join(decide, needs=needs)
+        await self._queue.wait(joined, self.put)
         self.log.append(name)
 
     def put(self, things: tuple[str, ...]) -> None:
@@ -40,7 +40,7 @@ class Shelf:
         with self._lock:
             for thing in things:
                 self.things[thing] += 1
-            served = self._line.move()
+            served = self._queue.move()
         wake(served)
 
 

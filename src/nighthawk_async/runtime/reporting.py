@@ -23,7 +23,7 @@ from .events import (
     ToolLoopSuspected,
     VerificationRefused,
 )
-from .tracing import add_span_event, shows_content
+from .tracing import shows_content
 
 Event: TypeAlias = (
     BudgetThreshold | OversightDecided | PermissionDecided | Retry | ToolLoopSuspected | VerificationRefused
@@ -59,8 +59,10 @@ def report_at_once(event: Event) -> None:
 
 def record(event: Event) -> None:
     """Report an event to the current span alone."""
-    if trace.get_current_span().is_recording():
-        add_span_event(*_described(event))
+    span = trace.get_current_span()
+    if span.is_recording():
+        name, attributes = _described(event)
+        span.add_event(name, attributes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,7 +72,7 @@ class RetryScheduled:
     Args:
         name: The name of the function, or the id of the step or of the model, that is tried again.
         attempt: The number of the attempt that failed, from 1.
-        error: Why.
+        error: The error that it failed with.
         wait_seconds: Seconds until the next attempt.
         failed_execution_id: The id of the execution that failed; None when what is tried is no step.
     """

@@ -15,6 +15,9 @@ from .sse import ServerSentEvent
 MANY_WAITING_CALLS = 500
 """Calls that wait for an earlier one; when it lets go of so many of them at once, that takes milliseconds."""
 
+STREAM_HEADERS: Mapping[str, str] = {"accept": "text/event-stream", "content-type": "application/json"}
+"""The headers of a request with a JSON body that is answered by server-sent events."""
+
 UNKNOWN_CAPABILITIES = ModelCapabilities()
 """What is assumed of a model of which nothing is known."""
 

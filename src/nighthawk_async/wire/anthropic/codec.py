@@ -27,7 +27,7 @@ from ...types.model import (
     NamedToolChoice,
     ToolChoice,
 )
-from ..codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..request_json import check_tool_choice, request_json
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
 from .messages import (
@@ -213,11 +213,7 @@ def _refuse_unless_forced(
         )
 
 
-_HEADERS = {
-    "accept": "text/event-stream",
-    "content-type": "application/json",
-    "anthropic-version": "2023-06-01",
-}
+_HEADERS = {**STREAM_HEADERS, "anthropic-version": "2023-06-01"}
 _FILES_BETA = "files-api-2025-04-14"
 
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from ...errors import ConfigurationError
 from ...types.messages import MultimodalContent, ToolDefinition
 from ...types.model import GoogleSettings, ModelCapabilities, ModelEvent, ModelRequest, NamedToolChoice
-from ..codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..request_json import check_tool_choice, request_json
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings
 from .contents import PROTOCOL, encode_contents, find_refusal
@@ -409,7 +409,6 @@ def _resource_name(name: str) -> str:
     return name if "/" in name else f"cachedContents/{name}"
 
 
-_HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
 _WHOLE_HEADERS = {"accept": "application/json", "content-type": "application/json"}
 _COLLECTIONS = ("models", "tunedModels")
 
@@ -436,7 +435,7 @@ class GoogleCodec:
         if request.settings.get("stream") is False:
             return EncodedRequest(path=f"{path}:generateContent", headers=_WHOLE_HEADERS, body=body)
         # Without `alt=sse` the endpoint answers with a JSON array, which is complete at its end alone.
-        return EncodedRequest(path=f"{path}:streamGenerateContent?alt=sse", headers=_HEADERS, body=body)
+        return EncodedRequest(path=f"{path}:streamGenerateContent?alt=sse", headers=STREAM_HEADERS, body=body)
 
     def decoder(self) -> GoogleResponseDecoder:
         """A decoder for one streamed response."""

@@ -19,7 +19,7 @@ from ...types.model import (
     OpenAIChatSettings,
     ResponseFormat,
 )
-from ..codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..media import describe_media
 from ..request_json import check_tool_choice, request_json
 from ..strict_schema import is_strict_schema
@@ -134,9 +134,6 @@ def _project_item(item: UserContent, result: ToolResult, attachments: list[dict[
     return f"[{describe_media(item)}; shown in the next message]"
 
 
-_HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
-
-
 class OpenAIChatCodec:
     """Speaks Chat Completions. See `wire.codec.Codec`."""
 
@@ -155,7 +152,7 @@ class OpenAIChatCodec:
     ) -> EncodedRequest:
         """A request as HTTP parts; see `wire.codec.Codec`."""
         body = encode_body(request, model_name=model_name)
-        return EncodedRequest(path="/chat/completions", headers=_HEADERS, body=body)
+        return EncodedRequest(path="/chat/completions", headers=STREAM_HEADERS, body=body)
 
     def decoder(self) -> ChatResponseDecoder:
         """A decoder for one streamed response."""

@@ -18,7 +18,7 @@ from ...types.model import (
     ResponseFormat,
     ToolChoice,
 )
-from ..codec import UNKNOWN_CAPABILITIES, EncodedRequest
+from ..codec import STREAM_HEADERS, UNKNOWN_CAPABILITIES, EncodedRequest
 from ..request_json import check_tool_choice, request_json
 from ..strict_schema import is_strict_schema
 from ..transport_settings import checked_settings, merge_extra_body, refuse_reserved_settings, refuse_settings
@@ -146,9 +146,6 @@ def _encode_response_format(response_format: ResponseFormat) -> dict[str, Any]:
     }
 
 
-_HEADERS = {"accept": "text/event-stream", "content-type": "application/json"}
-
-
 class OpenAIResponsesCodec:
     """Speaks OpenAI Responses. See `wire.codec.Codec`."""
 
@@ -167,7 +164,7 @@ class OpenAIResponsesCodec:
     ) -> EncodedRequest:
         """A request as HTTP parts; see `wire.codec.Codec`."""
         body = encode_body(request, model_name=model_name, capabilities=capabilities)
-        return EncodedRequest(path="/responses", headers=_HEADERS, body=body)
+        return EncodedRequest(path="/responses", headers=STREAM_HEADERS, body=body)
 
     def decoder(self) -> ResponsesDecoder:
         """A decoder for one streamed response."""

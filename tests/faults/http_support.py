@@ -1,11 +1,15 @@
 """What the HTTP fault tests share: a model at a loopback server, and a server that speaks raw bytes."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import pytest
+import trio
 from anyio.abc import SocketAttribute, SocketStream
+from trio.testing import MockClock
 
 from nighthawk_async.catalog.providers import RetryRules
 from nighthawk_async.errors import ModelError
@@ -19,6 +23,27 @@ from nighthawk_async.types.model import ModelEvent, ModelRequest, TextDelta
 
 HELLO = ModelRequest(messages=(UserMessage(content=("hello",)),))
 SECRET = "sk-very-secret-key"
+STOPPED_CLOCKS = [
+    pytest.param(("asyncio", {}), id="asyncio"),
+    pytest.param(("trio", {"clock": MockClock()}), id="trio"),
+]
+
+
+def stop_clock(backend: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Stop the event loop's clock, so that a slow machine is late for nothing; what is returned moves it."""
+    if backend == "trio":
+        clock = trio.lowlevel.current_clock()
+        assert isinstance(clock, MockClock)
+        return clock.jump
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+
+    def jump(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr(loop, "time", lambda: now)
+    return jump
 
 
 def from_pool(pool: HttpPool) -> PoolSource:

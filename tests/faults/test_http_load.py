@@ -1,44 +1,18 @@
 """Hundreds of requests at once over one pool; `test_thousand_steps` has a thousand."""
 
-import asyncio
-from collections.abc import Callable
-
 import anyio
 import pytest
-import trio
-from trio.testing import MockClock
 
 from nighthawk_async.models.http_pool import open_http_pool
 from nighthawk_async.testing.model_reply import ModelReply, ReplyPacing
 from nighthawk_async.testing.model_server import ModelServer
 from nighthawk_async.types.model import ResponseFinished
 
-from .http_support import collect, model_at, wait_until_closed
+from .http_support import STOPPED_CLOCKS, collect, model_at, stop_clock, wait_until_closed
 
 pytestmark = pytest.mark.anyio
 
 REQUESTS = 300
-STOPPED_CLOCKS = [
-    pytest.param(("asyncio", {}), id="asyncio"),
-    pytest.param(("trio", {"clock": MockClock()}), id="trio"),
-]
-
-
-def stop_clock(backend: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
-    """Stop the event loop's clock, so that a slow machine is late for nothing; what is returned moves it."""
-    if backend == "trio":
-        clock = trio.lowlevel.current_clock()
-        assert isinstance(clock, MockClock)
-        return clock.jump
-    loop = asyncio.get_running_loop()
-    now = loop.time()
-
-    def jump(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    monkeypatch.setattr(loop, "time", lambda: now)
-    return jump
 
 
 async def test_concurrent_requests_complete_and_share_connections_with_the_next_ones() -> None:

@@ -4,7 +4,6 @@ import gzip
 import itertools
 import json
 import threading
-import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -28,7 +27,16 @@ from nighthawk_async.wire.openai_chat.codec import OpenAIChatCodec
 from nighthawk_async.wire.openai_chat.response import ChatResponseDecoder
 from nighthawk_async.wire.sse import ServerSentEvent
 
-from .http_support import HELLO, collect, model_at, raw_server, read_request, text_of
+from .http_support import (
+    HELLO,
+    STOPPED_CLOCKS,
+    collect,
+    model_at,
+    raw_server,
+    read_request,
+    stop_clock,
+    text_of,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -124,13 +132,22 @@ async def test_a_cancellation_ends_a_response_amid_a_burst() -> None:
     assert 0 < len(received) < 20
 
 
+@pytest.fixture
+def one_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns of the event loop by the clock that time limits go by."""
+    monkeypatch.setattr(http_attempts, "LoopTurns", partial(LoopTurns, now=anyio.current_time))
+
+
+@pytest.mark.usefixtures("one_clock")
+@pytest.mark.parametrize("anyio_backend", STOPPED_CLOCKS)
 async def test_the_time_limit_holds_while_events_that_came_at_once_are_decoded(
-    monkeypatch: pytest.MonkeyPatch,
+    anyio_backend_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pass_seconds = stop_clock(anyio_backend_name, monkeypatch)
     feed = ChatResponseDecoder.feed
 
     def feed_slowly(self: ChatResponseDecoder, event: ServerSentEvent) -> list[ModelEvent]:
-        time.sleep(0.002)
+        pass_seconds(0.002)
         return feed(self, event)
 
     monkeypatch.setattr(ChatResponseDecoder, "feed", feed_slowly)
@@ -139,15 +156,18 @@ async def test_the_time_limit_holds_while_events_that_came_at_once_are_decoded(
             await collect(model_at(url, timeout_seconds=0.3))
 
 
-async def test_a_complete_response_is_handed_on_although_its_reader_takes_longer_than_the_time_limit() -> (
-    None
-):
+@pytest.mark.usefixtures("one_clock")
+@pytest.mark.parametrize("anyio_backend", STOPPED_CLOCKS)
+async def test_a_complete_response_is_handed_on_although_its_reader_takes_longer_than_the_time_limit(
+    anyio_backend_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pass_seconds = stop_clock(anyio_backend_name, monkeypatch)
     async with raw_server(answering(head() + delta("x") * 3 + END)) as url:
         received: list[ModelEvent] = []
         async with model_at(url, timeout_seconds=5).stream(HELLO) as events:
             async for event in events:
                 received.append(event)
-                await anyio.sleep(2)
+                pass_seconds(2)
 
     assert text_of(received) == "xxx"
 

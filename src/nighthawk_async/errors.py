@@ -301,7 +301,7 @@ class StepAbortedError(NighthawkError):
     """Oversight, or a hook, ended a step. Nothing retries it.
 
     Args:
-        reason: Why, in the words of whoever ended it.
+        reason: The reason, in the words of whoever ended it.
         step_id: The block; None outside a step.
     """
 
@@ -343,7 +343,7 @@ class ApprovalDeniedError(HumanError):
     Args:
         action: The action that was to be approved.
         approver: The person who denied it; None when no person did.
-        reason: Why, when it was said.
+        reason: The reason, if one was given.
     """
 
     def __init__(self, action: str, *, approver: str | None = None, reason: str = "") -> None:

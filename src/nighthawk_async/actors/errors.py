@@ -117,7 +117,7 @@ class JobCancelledError(PoolError):
 
     Args:
         job_id: The job.
-        reason: Why; None when nobody said.
+        reason: The reason; None when nobody gave one.
     """
 
     def __init__(self, *, job_id: str, reason: str | None) -> None:

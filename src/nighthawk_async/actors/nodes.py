@@ -114,9 +114,9 @@ def end_job(node: NodeWriter, phase: str, result: object, error: BaseException |
 
     Args:
         node: Its node.
-        phase: How, in the words of `pool_job.JobStatus`.
+        phase: The status in which it ended, one of `pool_job.JobStatus`.
         result: The returned value.
-        error: Why it did not.
+        error: The error that it ended with; None when it returned.
     """
     if phase == "completed":
         node.end("completed", outputs={"return": result})

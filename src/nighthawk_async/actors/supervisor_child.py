@@ -364,8 +364,8 @@ class SupervisorEvent:
     """Something that happened.
 
     Args:
-        kind: What.
-        time: When, in seconds on the clock of the event loop (`anyio.current_time`).
+        kind: The kind of event.
+        time: The time, in seconds on the clock of the event loop (`anyio.current_time`).
         child: The name of the child; None when it is about the supervisor.
         error: The error that has to do with it, if any.
         restart_count: The number of restarts of the child.

@@ -1,4 +1,4 @@
-"""What a service receives and sends for one request.
+"""Messages that a service receives and sends for one request.
 
 Messages of the client are read ahead, to notice when it leaves. A server says that a client has left to
 whoever asks for its next message. Applications seldom do that while they work, so it is done here, and what

@@ -160,7 +160,7 @@ class Work:
         """Ask it to end; only the first reason counts.
 
         Args:
-            reason: Why.
+            reason: The reason.
         """
         if self.end_reason is not None or not self._can_end(reason):
             return

@@ -36,7 +36,7 @@ class ModelFacts(Struct, frozen=True, kw_only=True):
 
 
 class SchemaRuleFacts(Struct, frozen=True, kw_only=True):
-    """What is known of the rules of a model's endpoint for JSON Schemas.
+    """Known rules of a model's endpoint for JSON Schemas.
 
     Args:
         module: The module in `wire` that has them; empty where none are known.

@@ -104,7 +104,7 @@ class DemoView:
     """Shows the demonstration.
 
     Args:
-        console: Where.
+        console: The console to write to.
         model: The model's id.
     """
 

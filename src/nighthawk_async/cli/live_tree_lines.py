@@ -23,7 +23,7 @@ class JsonTree:
     """Writes each changed node as `observe.view_as_json` gives it, without what is below it.
 
     Args:
-        output: Where; it is closed at the end.
+        output: The file to write to; it is closed at the end.
     """
 
     def __init__(self, output: TextIO) -> None:
@@ -87,8 +87,8 @@ class PlainTree:
     """Writes a line when a function or a step begins and when it ends.
 
     Args:
-        descriptor: Where.
-        encoding: In which encoding; what it lacks becomes a question mark.
+        descriptor: The descriptor of the file to write to.
+        encoding: The encoding of the text; what it lacks becomes a question mark.
     """
 
     def __init__(self, descriptor: int, encoding: str) -> None:

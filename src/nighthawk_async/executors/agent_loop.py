@@ -207,7 +207,7 @@ class AgentLoop:
         """Tell the model why its outcome was refused.
 
         Args:
-            error: Why.
+            error: The error that refused it.
 
         Raises:
             ExecutionError: That happened too often.

@@ -289,7 +289,7 @@ class TaskTree:
 
         Args:
             node_id: The id of the node.
-            reason: Why; None for no reason.
+            reason: The reason; None for no reason.
 
         Raises:
             NodeNotFoundError: There is no such node, or no more.

@@ -82,7 +82,7 @@ class TaskCancelledError(TaskError):
 
     Args:
         task_id: The task.
-        reason: Why; None when nobody said.
+        reason: The reason; None when nobody gave one.
         forced: Whether it was asked to end by itself before and did not within its grace.
     """
 

@@ -82,7 +82,7 @@ class TaskState(Generic[Result]):
         """Cancel the task; one that has not begun never will. False when it has ended already.
 
         Args:
-            reason: Why. Only the first reason that somebody gives counts.
+            reason: The reason. Only the first one that somebody gives counts.
             forced: Whether the task had its time to end by itself.
         """
         if self.is_ended:
@@ -125,7 +125,7 @@ class TaskState(Generic[Result]):
         """The task has ended because it was cancelled, or never begins for that reason.
 
         Args:
-            reason: Why, when nobody who cancelled it has said.
+            reason: The reason, for when nobody who cancelled it has given one.
         """
         self.note_reason(reason)
         self._end("cancelled")
@@ -284,7 +284,7 @@ class TaskHandle(Generic[Result_co]):
         `cancel_requested`.
 
         Args:
-            reason: Why; told to those who await the task. The first reason counts.
+            reason: The reason, for those who await the task. The first reason counts.
 
         Returns:
             Whether it was in time: False when the task had ended.
@@ -300,7 +300,7 @@ class TaskHandle(Generic[Result_co]):
 
         Args:
             grace_seconds: The time that it has, in seconds.
-            reason: Why; told to those who await the task. The first reason counts.
+            reason: The reason, for those who await the task. The first reason counts.
 
         Returns:
             How the task has ended.

@@ -130,7 +130,7 @@ class CancelRequest:
     """A task was asked to end.
 
     Args:
-        reason: Why; None when nobody said.
+        reason: The reason; None when nobody gave one.
     """
 
     reason: str | None

@@ -198,7 +198,7 @@ class Tasks:
         """Cancel every task that has not ended. Further ones can be started.
 
         Args:
-            reason: Why; told to those who await the tasks.
+            reason: The reason, for those who await the tasks.
         """
         for state in tuple(self._live):
             state.cancel(reason)

@@ -234,7 +234,7 @@ class Retry(HookEvent):
     Args:
         name: The name of the function, or the id of the step or of the model, that is tried again.
         attempt: The number of the attempt that failed, from 1.
-        error: Why.
+        error: The error that it failed with.
         wait_seconds: Seconds until the next attempt.
         failed_execution_id: The `execution_id` of the attempt that failed, which has ended; None when what is
             tried is no step.
@@ -297,7 +297,7 @@ class OversightDecided(HookEvent):
         subject: The subject of the decision.
         decision: The decision.
         tool_name: The tool; None for a commit.
-        reason: Why, for a rejection or an abort.
+        reason: The reason of a rejection or an abort.
     """
 
     subject: OversightSubject

@@ -47,7 +47,7 @@ def write_retry(text: str) -> None:
     """Report a retry of the active work; the step in progress gets a note of it as well.
 
     Args:
-        text: Why, and when.
+        text: The cause of the retry, and its time.
     """
     node = find_node_writer()
     if node is None:
@@ -154,7 +154,7 @@ class StepNode:
         """It has come to its end.
 
         Args:
-            outcome: How.
+            outcome: The outcome that the model chose.
             result: The result that the generated code commits and acts on.
         """
         node = self._node

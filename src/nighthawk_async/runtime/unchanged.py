@@ -35,7 +35,7 @@ def kept(value: object, validated: object) -> object:
 
     Args:
         value: The validated value.
-        validated: The result of it.
+        validated: What its validation returned.
     """
     try:
         return value if _is_same(value, validated) else validated

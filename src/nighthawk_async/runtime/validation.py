@@ -51,7 +51,7 @@ class ItemsAnnotation(Struct, frozen=True, kw_only=True):
         """The type of all arguments together.
 
         Args:
-            resolved: The meaning of `resolvable`.
+            resolved: The type that `resolvable` stands for.
         """
         if self.resolvable is not self.annotation:
             return with_unpacked(resolved)

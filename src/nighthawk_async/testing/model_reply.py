@@ -222,7 +222,7 @@ def refusal(message: str, *, status: int = 400) -> ModelReply:
     """The reply to a request that a real endpoint would refuse.
 
     Args:
-        message: Why, much as the endpoint would say it.
+        message: The cause, much as the endpoint would say it.
         status: The HTTP status code.
     """
     return ModelReply(status=status, text=f"{message} (ModelServer(checks_requests=False) lets it pass.)")

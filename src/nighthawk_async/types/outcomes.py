@@ -92,7 +92,7 @@ class Abort:
     """End the step with `StepAbortedError`. Its model is not told, and nothing retries it.
 
     Args:
-        reason: Why, for whoever reads the error.
+        reason: The reason, for whoever reads the error.
     """
 
     reason: str

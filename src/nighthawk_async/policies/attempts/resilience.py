@@ -157,7 +157,7 @@ class ExponentialWait:
 
         Args:
             attempt: The number of the attempt that failed, from 1.
-            error: Why; makes no difference.
+            error: The error that it failed with; it makes no difference here.
         """
         longest = min(self.first * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS), self.most)
         return longest * (1 - self.jitter * self.draw())

@@ -59,8 +59,8 @@ class Veto:
     """Do not let it happen. The hooks that come later are not asked.
 
     Args:
-        reason: Why. Reaches the model for a tool call; else it is the message of the `StepRejectedError` with
-            which the step fails.
+        reason: The reason. It reaches the model for a tool call; else it is the message of the
+            `StepRejectedError` with which the step fails.
         guidance: The remedy.
     """
 

@@ -122,7 +122,7 @@ class Reject:
     """Do not let it happen.
 
     Args:
-        reason: Why; reaches the model, and the caller when the model cannot answer again.
+        reason: The reason. It reaches the model, and the caller when the model cannot answer again.
         guidance: The remedy.
     """
 

@@ -32,10 +32,10 @@ class Vote:
     """One person's answer.
 
     Args:
-        approver: Who.
-        answer: What: `withdrawn` takes back an approval that the same person gave.
-        given_at: When, in UTC.
-        reason: Why, when it was said.
+        approver: The person.
+        answer: The answer; `withdrawn` takes back an approval that the same person gave.
+        given_at: The time of the answer, in UTC.
+        reason: The reason, if one was given.
     """
 
     approver: str

@@ -172,7 +172,7 @@ class ApprovalRequest:
 
         Args:
             approver: The person who denies.
-            reason: Why.
+            reason: The reason.
 
         Raises:
             RequestClosedError: The request is not pending any more.

@@ -35,7 +35,8 @@ CODE = ["src", "tests", "benchmarks", "examples", "noxfile.py"]
 
 
 # Tests of what a Python can change: the language, annotations, tracebacks, threads and cancellation, signals,
-# the standard library's limits. The first Python found runs all tests, the others these.
+# the standard library's limits. The first Python found runs all tests, the others these, most of them on one
+# event loop.
 DEPENDS_ON_PYTHON = [
     "tests/docs",
     "tests/faults/test_bad_input.py",
@@ -56,20 +57,16 @@ DEPENDS_ON_PYTHON = [
     "tests/property/test_untrusted_numbers.py",
     "tests/specification",
     "tests/unit/actors",
-    "tests/unit/asgi",
     "tests/unit/cli/test_run.py",
     "tests/unit/cli/test_run_arguments.py",
     "tests/unit/executors",
     "tests/unit/natural",
-    "tests/unit/observe",
     "tests/unit/parallel",
     "tests/unit/prompt",
-    "tests/unit/resilience",
     "tests/unit/runtime",
     "tests/unit/test_configuration.py",
     "tests/unit/test_errors.py",
     "tests/unit/test_pickling.py",
-    "tests/unit/testing",
 ]
 PYTHONS_SEEN: list[str] = []
 
@@ -118,9 +115,9 @@ def tests(session: nox.Session) -> None:
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
-    paths = DEPENDS_ON_PYTHON if PYTHONS_SEEN else []
+    chosen = ["--one-backend", *DEPENDS_ON_PYTHON] if PYTHONS_SEEN else []
     PYTHONS_SEEN.append(str(session.python))
-    session.run("pytest", "--numprocesses=logical", "--dist=worksteal", "--durations=20", *paths)
+    session.run("pytest", "--numprocesses=logical", "--dist=worksteal", "--durations=20", *chosen)
 
 
 @nox.session

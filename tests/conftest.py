@@ -76,6 +76,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.definition.add_marker(backend)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option of later Pythons."""
+    text = "run each test but those of faults on one event loop, by turns"
+    parser.addoption("--one-backend", action="store_true", help=text)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Start watching."""
     _SESSION.enter_context(confined_to_loopback())

@@ -2,7 +2,7 @@
 
 The house, ground floor first; a room imports only from lower floors (`tests/architecture/test_floors.py`):
 
-    0  errors, pickling, types, secret_names, configuration, observation, executions, threads, trace_context,
+    0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, threads,
        lazy_exports
     1  natural, prompt, wire, catalog, actors, parallel
     2  ports
@@ -15,7 +15,8 @@ What is exported is loaded when it is first used: a program that defines no budg
 actor of its own does not wait for what does that. Type checkers read `__init__.pyi`, which says the same.
 """
 
-from .lazy_exports import attach_exports
+from .lazy_exports import LazyModule, attach_exports
+from .tracing import offer_tracing
 
 _load, __dir__, __all__ = attach_exports(
     __name__,
@@ -230,6 +231,10 @@ _load, __dir__, __all__ = attach_exports(
         "types.usage": ("Usage",),
     },
 )
+
+offer_tracing(
+    LazyModule(f"{__name__}.telemetry.tracing")
+)  # loaded where the program has loaded OpenTelemetry
 
 
 def __getattr__(name: str) -> object:

@@ -1,8 +1,8 @@
-"""Reports of a program's work to observers, node by node.
+"""Reports of a program's work to the live tree, node by node.
 
-A node is one thing that goes on: a run, a step, a tool call, a task. Whoever watches puts a node in force;
-what is begun below it tells it so. Nobody watches by default, and then telling costs one look at a context
-variable. Who watches, and how what is told becomes something to look at, is not known here (`observe`).
+A node is one thing that goes on: a run, a step, a tool call, a task. Whoever watches makes a node the current
+one, and what begins below it reports to it. Nobody watches by default, and then a report costs one look at a
+context variable. Who watches, and how a report becomes something to look at, is not known here (`observe`).
 """
 
 from collections.abc import Callable, Generator, Mapping

@@ -11,14 +11,15 @@ from typing import Literal, Unpack, cast
 from .configuration import StepExecutorConfiguration
 from .errors import NighthawkError
 from .policies.arguments import PolicyArguments, with_arguments
+from .runtime.activities import KernelActivity
 from .runtime.environment import Environment, get_environment, using_environment
 from .runtime.nesting import inner_max_depth
 from .runtime.policies import Policies, active_policies, extent_events
 from .runtime.policy import InnerExtent
 from .runtime.step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
 from .runtime.tool_function import ToolScope
-from .runtime.tracing import identity_attributes, span
 from .runtime.usage_meter import UsageMeter
+from .tracing import traced
 
 
 class Scope:
@@ -71,7 +72,8 @@ class Scope:
         outer = get_environment()
         if outer is not self._outer:  # what is in force counts when the scope is entered
             self._environment = self._resolve(outer)
-        stack.enter_context(span("nighthawk.scope", identity_attributes(self._environment.execution_ref)))
+        execution_ref = self._environment.execution_ref
+        stack.enter_context(traced(KernelActivity(name="scope", execution_ref=execution_ref)))
         stack.enter_context(using_environment(self._environment))
         stack.enter_context(active_policies(self._environment.policies))
 

@@ -20,6 +20,9 @@ PYTEST_PLUGIN = f"{PACKAGE}.testing.pytest_plugin"
 HTTP_MODULES = re.compile(rf"{PACKAGE}\.models\.http_\w+|{PACKAGE}\.cli\.(?:top_client|server_facts)")
 """The transport of models, and what reads a dashboard from elsewhere."""
 
+TRACING_MODULES = re.compile(rf"{PACKAGE}\.(?:telemetry\..*|tracing|models\.http_attempt|asgi\.serving)")
+"""What makes spans and metrics, and what takes the context of a trace from one place to another."""
+
 TEXTUAL_MODULES = re.compile(rf"{PACKAGE}\.cli\.top_(app|tree)")
 """The classes of the terminal view, which are imported when it is opened."""
 
@@ -86,6 +89,11 @@ def test_asyncio_is_imported_nowhere() -> None:
 
 def test_httpx_is_imported_by_http_clients_only() -> None:
     assert {name for name in _importers("httpx") if not HTTP_MODULES.fullmatch(name)} == set()
+
+
+def test_opentelemetry_is_imported_by_tracing_only() -> None:
+    """Everything else reports what happens, once; see `tracing`."""
+    assert {name for name in _importers("opentelemetry") if not TRACING_MODULES.fullmatch(name)} == set()
 
 
 def _importers(library: str) -> set[str]:

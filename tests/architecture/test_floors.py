@@ -17,7 +17,7 @@ FLOORS: Mapping[str, int] = {
     "observation": 0,
     "secret_names": 0,
     "threads": 0,
-    "trace_context": 0,
+    "tracing": 0,
     "executions": 0,
     "natural": 1,
     "prompt": 1,

@@ -65,7 +65,7 @@ print(json.dumps(sorted(sys.modules.keys() - before)))
 UNUSED_LIBRARIES = (
     *("rich", "pygments", "click", "typer", "httpx._main"),  # for command lines
     *("filelock", "platformdirs", "tenacity", "yaml", "xllamacpp", "bpe_openai"),
-    *("opentelemetry.sdk", "sqlite3", "multiprocessing"),
+    *("opentelemetry", "sqlite3", "multiprocessing"),
 )
 """What a step does without that calls no tool and has a small prompt, also when its request is sent again."""
 
@@ -94,9 +94,8 @@ UNUSED_MODULES = (
     *("nighthawk_async.policies.oversight.policy", "nighthawk_async.policies.oversight.inspection"),
     *("nighthawk_async.policies.permissions.policy", "nighthawk_async.policies.permissions.guarded_calls"),
     *("nighthawk_async.policies.permissions.permissions", "nighthawk_async.scopes"),
-    *("nighthawk_async.telemetry.agent", "nighthawk_async.telemetry.chat"),
-    *("nighthawk_async.telemetry.attributes", "nighthawk_async.telemetry.instruments"),
-    "nighthawk_async.runtime.request_node",
+    *("nighthawk_async.telemetry", "nighthawk_async.executors.observed_calls"),
+    "nighthawk_async.observe.request_node",
     "nighthawk_async.catalog.telemetry_names",
 )
 """Our own that such a step does without."""
@@ -138,7 +137,7 @@ def test_the_import_alone_loads_nothing_else_of_the_package(tmp_path: Path) -> N
     loaded = loaded_by(IMPORT_ALONE, folder=tmp_path)
     ours = {name for name in loaded if name.startswith("nighthawk_async")}
     others = {name.partition(".")[0] for name in loaded - ours} - sys.stdlib_module_names
-    assert ours == {"nighthawk_async", "nighthawk_async.lazy_exports"}
+    assert ours == {f"nighthawk_async{name}" for name in ("", ".lazy_exports", ".tracing")}
     assert others == {"lazy_loader"}
 
 

@@ -16,9 +16,9 @@ from opentelemetry import metrics, trace
 from opentelemetry.util._once import Once
 
 import nighthawk_async as nh
-from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest, ReplyHandler
 from nighthawk_async.types.messages import ToolCall
+from tests.tracing import trace_with
 
 Serve: TypeAlias = Callable[[Iterable[ModelReply] | ReplyHandler], ModelServer]
 
@@ -60,7 +60,7 @@ def telemetry_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(metrics._internal, "_METER_PROVIDER", None)
     monkeypatch.setattr(metrics._internal, "_METER_PROVIDER_SET_ONCE", Once())
     monkeypatch.setattr(metrics._internal, "_PROXY_METER_PROVIDER", metrics._internal._ProxyMeterProvider())
-    monkeypatch.setattr(tracing, "_TRACER", trace.get_tracer("nighthawk_async"))
+    trace_with(monkeypatch, trace.get_tracer_provider())
     yield
     metrics.get_meter_provider().shutdown()
     nh.configure_telemetry()

@@ -11,7 +11,6 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import nighthawk_async as nh
-from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -24,6 +23,7 @@ from nighthawk_async.testing import (
     return_response,
     tool_call,
 )
+from tests.tracing import trace_with
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +45,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("nighthawk_async"))
+    trace_with(monkeypatch, provider)
     yield exporter
     provider.shutdown()
 

@@ -11,7 +11,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import nighthawk_async as nh
 from nighthawk_async.hooks import VerificationRefused
-from nighthawk_async.runtime import tracing
 from nighthawk_async.runtime.model_access import InterceptionError
 from nighthawk_async.testing import (
     CallbackExecutor,
@@ -23,6 +22,7 @@ from nighthawk_async.testing import (
     return_response,
 )
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, evaluating, returning
+from tests.tracing import trace_with
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("nighthawk_async"))
+    trace_with(monkeypatch, provider)
     yield exporter
     provider.shutdown()
 

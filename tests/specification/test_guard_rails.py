@@ -9,7 +9,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import nighthawk_async as nh
 from nighthawk_async.hooks import BeforeToolCall, ToolLoopSuspected
-from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import ScriptedModel, model_response
 from tests.specification.scripted_steps import (
     PASS,
@@ -19,6 +18,7 @@ from tests.specification.scripted_steps import (
     executing,
     returning,
 )
+from tests.tracing import trace_with
 
 pytestmark = pytest.mark.anyio
 
@@ -65,7 +65,7 @@ async def test_a_repeated_call_is_warned_of_then_refused_then_the_step_fails() -
 async def test_the_trace_tells_what_the_guard_did(monkeypatch: pytest.MonkeyPatch) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("nighthawk_async"))
+    trace_with(monkeypatch, provider)
     guard = nh.LoopGuard(warn_after=2, refuse_after=3, fail_after=4)
     with pytest.raises(nh.RepeatedToolCallError):
         await run(ScriptedSteps(*[evaluating("value")] * 4, loop_guard=guard))

@@ -9,7 +9,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import nighthawk_async as nh
 from nighthawk_async import hooks as nhh
-from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import tool_call
 from tests.specification.permitted_steps import (
     DENY,
@@ -24,6 +23,7 @@ from tests.specification.scripted_steps import (
     executing,
     returning,
 )
+from tests.tracing import trace_with
 from tests.unit.runtime.human_handlers import approving
 
 pytestmark = pytest.mark.anyio
@@ -96,7 +96,7 @@ async def test_hooks_are_told_of_every_decision_that_is_not_plainly_to_allow() -
 async def test_traces_are_told_of_decisions_but_not_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("test"))
+    trace_with(monkeypatch, provider)
     rules = nh.permissions(ask="send_later", deny=nh.rule("send_mail", to="a*"), default="allow")
     await carried_out(evaluating("send_mail(to)"), evaluating("send_later(to)"), permissions=rules)
     events = [

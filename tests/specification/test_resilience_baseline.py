@@ -13,7 +13,6 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 import nighthawk_async as nh
 from nighthawk_async import hooks as nhh
 from nighthawk_async.resilience import Baseline, RetryScheduled, retrying
-from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import (
     CallbackExecutor,
     ScriptedExecutor,
@@ -24,6 +23,7 @@ from nighthawk_async.testing import (
 )
 from tests.specification.attempts import RIGHT, WRONG, Attempts, work, work_in_thread
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, evaluating, executing
+from tests.tracing import trace_with
 
 pytestmark = pytest.mark.anyio
 
@@ -230,7 +230,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("nighthawk_async"))
+    trace_with(monkeypatch, provider)
     yield exporter
     provider.shutdown()
 

@@ -17,7 +17,7 @@ from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 
 from ..executions import find_execution, using_execution
 from ..threads import call_in_thread
-from ..trace_context import find_trace_context, using_trace_context
+from ..tracing import find_trace_context, using_trace_context
 from .errors import ActorInterruptedError, MailboxClosedError
 from .mailbox import Mailbox
 from .task_group import raising_foreign_cancellations

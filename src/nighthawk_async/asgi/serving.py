@@ -20,7 +20,7 @@ from ..actors import BareTaskGroup
 from ..observation import NodeWriter, observed
 from ..parallel.task_current import find_node
 from ..scopes import scope
-from ..trace_context import find_trace_context, using_trace_context
+from ..tracing import find_trace_context, using_trace_context
 from .admission import RefusedError
 from .exchange import Inbox, LastingFunction
 from .problems import is_cancellation

@@ -3,7 +3,7 @@
 from collections import ChainMap
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import anyio
 import anyio.to_thread
@@ -11,20 +11,20 @@ import anyio.to_thread
 from ..catalog.models import remedy
 from ..configuration import StepContextLimits, StepExecutorConfiguration
 from ..errors import ConfigurationError, StepLimitError
-from ..lazy_exports import LazyModule
 from ..pickling import checked_picklable
 from ..ports import Model
 from ..prompt.tokens import TokenCounter
+from ..runtime.activities import AgentActivity
 from ..runtime.bridge import run_on_own_loop
 from ..runtime.environment import Environment, get_current_step, get_environment
 from ..runtime.step import Step
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepOutcome
 from ..runtime.tool_calls import ToolResultRenderingPolicy
-from ..runtime.tracing import is_measured, is_traced
 from ..threads import thread_limiter
+from ..tracing import Span, find_tracing, traced
 from ..types.messages import ToolCall, ToolResult
-from ..types.model import OutcomeTransport
+from ..types.model import OutcomeTransport, UsageReported
 from ..types.usage import Usage
 from .agent_protocol import AgentTask, StepExecutionAgent, foreign_task, objection_to_agent
 from .answer_bindings import AnswerBindings
@@ -40,11 +40,6 @@ from .sent_schemas import Endpoint
 from .step_prompt import StepPrompt, answer_instructions, tool_instructions, visibility_instructions
 from .tool_surface import check_mentioned_tools, check_tools
 from .toolbox import ResultRoom, Toolbox
-
-if TYPE_CHECKING:
-    from ..telemetry import agent as agent_telemetry
-else:
-    agent_telemetry = LazyModule("nighthawk_async.telemetry.agent")  # most programs trace nothing
 
 _TOKENS_OF_LINE = 80
 """What a line of a prompt has, usually at most, beside a value."""
@@ -248,14 +243,15 @@ class AgentStepExecutor:
 
     async def _carry_out(self, program: str) -> tuple[StepOutcome, dict[str, object]]:
         environment = get_environment()
-        settings = self.configuration.model_settings
-        if not (is_traced() or is_measured()):
+        if find_tracing() is None:
             return await self._carry_out_in(environment, program, None)
-        with agent_telemetry.AgentSpan(environment.step_path[-1], self.model, settings) as agent_span:
-            return await self._carry_out_in(environment, program, agent_span)
+        settings = self.configuration.model_settings
+        activity = AgentActivity(address=environment.step_path[-1], model=self.model, settings=settings)
+        with traced(activity) as span:
+            return await self._carry_out_in(environment, program, span)
 
     async def _carry_out_in(
-        self, environment: Environment, program: str, agent_span: "agent_telemetry.AgentSpan | None"
+        self, environment: Environment, program: str, span: Span | None
     ) -> tuple[StepOutcome, dict[str, object]]:
         step = get_current_step()
         step.rejections_left = self.configuration.max_corrective_turns
@@ -273,8 +269,8 @@ class AgentStepExecutor:
         transport = self.outcome_transport
         if transport == "direct":
             _check_mentioned_tools(step, ())
-            return await self._answer_directly(environment, step, prompt, agent_span)
-        task = self._task(environment, step, prompt, transport, agent_span)
+            return await self._answer_directly(environment, step, prompt, span)
+        task = self._task(environment, step, prompt, transport, span)
         if not isinstance(self.agent, ModelAgent):  # each request of that one is told and budgeted
             task = foreign_task(task, step.actor.node)
         outcome = await self.agent.run(task)
@@ -297,7 +293,7 @@ class AgentStepExecutor:
         environment: Environment,
         step: Step,
         prompt: StepPrompt,
-        agent_span: "agent_telemetry.AgentSpan | None",
+        span: Span | None,
     ) -> tuple[StepOutcome, dict[str, object]]:
         if self.model is None:
             raise ConfigurationError("The direct outcome transport needs a model, not an agent of your own.")
@@ -309,7 +305,7 @@ class AgentStepExecutor:
             max_corrective_turns=self.configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
-            report_usage=_usage_report(environment, step, agent_span),
+            report_usage=_usage_report(environment, step, span),
             refusals=refusals,
         )
         if self.model.capabilities.is_small:
@@ -325,7 +321,7 @@ class AgentStepExecutor:
         step: Step,
         prompt: StepPrompt,
         transport: OutcomeTransport,
-        agent_span: "agent_telemetry.AgentSpan | None",
+        span: Span | None,
     ) -> AgentTask:
         configuration, context = self.configuration, step.context
         guard, functions = configuration.loop_guard, environment.tool_scope.visible()
@@ -341,7 +337,7 @@ class AgentStepExecutor:
             max_argument_bytes=configuration.max_tool_argument_bytes,
             guarded=guard and GuardedCalls(environment, guard),
             refusals=refusals,
-            note_failure=None if agent_span is None else agent_span.note_tool_failure,
+            agent=span,
         )
         check_tools(tuple(functions.values()), self.model)
         model_name = "" if self.model is None else self.model.name
@@ -350,7 +346,6 @@ class AgentStepExecutor:
         form = answer_form_of(context, transport, model_name)
         outcome_tool = (OUTCOME_TOOL_NAME,) if transport == "tool" else ()
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
-        begin = partial(_begin_counted, step, toolbox)
         has_tools = bool(tools) or self.model is None  # an agent of the user's own may have others
         outcome = self._answer_instructions(prompt, transport, form, has_tools=has_tools)
         told_of_tools = self._tool_instructions(context, has_tools=has_tools)
@@ -362,7 +357,7 @@ class AgentStepExecutor:
             system_prompt=system_prompt,
             user_prompt=user_prompt,
             tools=tools,
-            begin_tool_call=begin if agent_span is None else agent_span.watch_tools(begin, tools),
+            begin_tool_call=partial(_begin_counted, step, toolbox),
             outcome_transport="native" if transport == "native" else "tool",
             allowed_kinds=context.allowed_kinds,
             raise_error_types=form.raise_error_types,
@@ -374,7 +369,7 @@ class AgentStepExecutor:
             max_corrective_turns=configuration.max_corrective_turns,
             turn_boundary=step.actor.turn_boundary,
             may_end=step.actor.may_end,
-            report_usage=partial(_measure_usage, room, _usage_report(environment, step, agent_span)),
+            report_usage=partial(_measure_usage, room, _usage_report(environment, step, span)),
             answer_form=form,
             set_bindings=self._bindings(environment, step, refusals).set,
             word_refusal=refusals.text,
@@ -401,11 +396,8 @@ class AgentStepExecutor:
         return "\n".join(part for part in parts if part)
 
 
-def _usage_report(
-    environment: Environment, step: Step, agent_span: "agent_telemetry.AgentSpan | None"
-) -> Callable[[str, Usage], None]:
-    report = partial(_report_usage, environment, step)
-    return report if agent_span is None else agent_span.watch_usage(report)
+def _usage_report(environment: Environment, step: Step, span: Span | None) -> Callable[[str, Usage], None]:
+    return partial(_report_usage, environment, step, span)
 
 
 def _measure_usage(
@@ -416,8 +408,12 @@ def _measure_usage(
     report(model_name, usage)
 
 
-def _report_usage(environment: Environment, step: Step, model_name: str, usage: Usage) -> None:
-    """Count usage for the run or scope, and for the step."""
+def _report_usage(
+    environment: Environment, step: Step, span: Span | None, model_name: str, usage: Usage
+) -> None:
+    """Count usage for the run or scope, for the step, and for the span of the agent."""
+    if span is not None:
+        span.note(UsageReported(usage=usage))
     environment.usage_meter.add(model_name, usage)
     step.actor.progress.usage_meter.add(model_name, usage)
 

@@ -16,18 +16,19 @@ from ..catalog.request_cost import priced
 from ..errors import ConnectTimeoutError, HookError, ModelError, ModelStatusError
 from ..observation import NodeWriter
 from ..ports import ForwardedStream, Model, ResponseStream
+from ..runtime.activities import EventArrived, RequestActivity
 from ..runtime.environment import find_environment
 from ..runtime.error_text import describe_error
 from ..runtime.model_access import ask_source
 from ..runtime.policies import Policies
 from ..runtime.policy import ModelCall, check_answer
+from ..tracing import Span, begin_span, find_tracing
 from ..types.model import ModelEvent, ModelRequest, ResponseFinished, UsageReported
 from ..types.usage import Usage
 from .request_usage import usage_so_far
 
 if TYPE_CHECKING:
-    from ..runtime.request_node import RequestNode
-    from ..telemetry.chat import ChatSpan
+    from ..observe.request_node import RequestNode
 
 _LOGGER = logging.getLogger("nighthawk")
 
@@ -42,7 +43,6 @@ class GovernedStream(ForwardedStream):
         request: The request.
         policies: The active policies.
         parent: The node around the request; None when nobody watches.
-        is_traced: Whether it has a span.
     """
 
     def __init__(
@@ -52,15 +52,13 @@ class GovernedStream(ForwardedStream):
         policies: Policies,
         *,
         parent: NodeWriter | None,
-        is_traced: bool,
     ) -> None:
         self._call = ModelCall(model, request)
         self._before = policies.that["before_request"]
         self._after = policies.that["after_request"]
         self._parent = parent
-        self._is_traced = is_traced
         self._node: RequestNode | None = None
-        self._chat: ChatSpan | None = None
+        self._span: Span | None = None
         self._failure: Exception | None = None
         self._reported: Usage | None = None
         self._settled: Usage | None = None
@@ -100,9 +98,9 @@ class GovernedStream(ForwardedStream):
         return is_swallowed
 
     async def __anext__(self) -> ModelEvent:
-        chat = self._chat
+        span = self._span
         try:
-            event = await (super().__anext__() if chat is None else self._next_in_span(chat))
+            event = await (super().__anext__() if span is None else self._next_in_span(span))
         except StopAsyncIteration:
             raise
         except Exception as error:
@@ -111,17 +109,17 @@ class GovernedStream(ForwardedStream):
         self._note(event)
         return event
 
-    async def _next_in_span(self, chat: "ChatSpan") -> ModelEvent:
+    async def _next_in_span(self, span: Span) -> ModelEvent:
         waited_since = perf_counter()
-        with chat.current():
+        with span.active():
             event = await super().__anext__()
-        chat.note(event, waited_since=waited_since, arrived_at=self.arrived_at)
+        span.note(EventArrived(event=event, waited_since=waited_since, arrived_at=self.arrived_at))
         return event
 
     def _begin_node(self) -> "RequestNode | None":
         if self._parent is None:
             return None
-        from ..runtime.request_node import RequestNode  # here, because most requests are watched by nobody
+        from ..observe.request_node import RequestNode  # here, because most requests are watched by nobody
 
         environment = find_environment()
         step = None if environment is None else environment.step
@@ -146,19 +144,24 @@ class GovernedStream(ForwardedStream):
             raise
 
     async def _enter(self, source: AbstractAsyncContextManager[AsyncIterator[ModelEvent]]) -> None:
-        if not self._is_traced:
-            await self.enter_source(source)
-            return
-        from ..telemetry.chat import ChatSpan  # here, because most requests are traced by nobody
-
-        is_replay = isinstance(source, ResponseStream) and source.is_replay
-        chat = self._chat = ChatSpan(self._call.model, self._call.request, is_replay=is_replay)
+        if find_tracing() is not None:
+            is_replay = isinstance(source, ResponseStream) and source.is_replay
+            call = self._call
+            activity = RequestActivity(model=call.model, request=call.request, is_replay=is_replay)
+            self._span = begin_span(activity)
+        span = self._span
         try:
-            with chat.current():
+            with nullcontext() if span is None else span.active():
                 await self.enter_source(source)
         except BaseException as error:
-            chat.end(error, usage_so_far(source))
+            self._end_span(error, usage_so_far(source))
             raise
+
+    def _end_span(self, error: BaseException | None, usage: Usage | None) -> None:
+        if self._span is not None:
+            if usage is not None:
+                self._span.note(usage)
+            self._span.end(error)
 
     async def _close(
         self,
@@ -169,8 +172,7 @@ class GovernedStream(ForwardedStream):
         assert self.source is not None
         try:
             self._settle(exception)
-            if self._chat is not None:
-                self._chat.end(self._failure, usage_so_far(self.source))
+            self._end_span(self._failure, usage_so_far(self.source))
         finally:
             try:
                 is_swallowed = await self.source.__aexit__(exception_type, exception, traceback)

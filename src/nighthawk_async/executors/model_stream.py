@@ -8,7 +8,7 @@ from ..ports import Model
 from ..runtime.environment import find_environment
 from ..runtime.model_access import ask_source
 from ..runtime.policies import NO_POLICIES
-from ..runtime.tracing import is_logged, is_measured, is_traced
+from ..tracing import find_tracing
 from ..types.model import ModelEvent, ModelRequest
 
 
@@ -31,9 +31,10 @@ def open_stream(
     environment = find_environment()
     policies = NO_POLICIES if environment is None else environment.policies
     parent = find_node_writer()
-    has_span = is_traced() or is_measured() or is_logged()
-    if parent is None and not has_span and not policies.govern_requests:
+    tracing = find_tracing()
+    is_traced = tracing is not None and tracing.collects()
+    if parent is None and not is_traced and not policies.govern_requests:
         return ask_source(model, request)
     from .governed_stream import GovernedStream  # here, because most requests have nothing around them
 
-    return GovernedStream(model, request, policies, parent=parent, is_traced=has_span)
+    return GovernedStream(model, request, policies, parent=parent)

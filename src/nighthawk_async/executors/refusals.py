@@ -24,6 +24,7 @@ from ..errors import (
 )
 from ..prompt.annotations import is_type_alias
 from ..prompt.stubs import TypeNames, fields_by_key, stub_of
+from ..runtime.activities import Corrected, correction_attributes
 from ..runtime.conclude import INITIALIZE_IT
 from ..runtime.environment import find_environment
 from ..runtime.error_text import with_causes
@@ -32,7 +33,7 @@ from ..runtime.policies import Policies
 from ..runtime.policy import check_answer
 from ..runtime.tool_calls import ToolOutcome, outcome_of_failure
 from ..runtime.tool_function import ToolFunction
-from ..runtime.tracing import correction_attributes, is_measured
+from ..tracing import note_event
 from ..types.messages import ToolCall, ToolResult
 from .provided_tools import PROVIDED_TOOLS
 
@@ -115,10 +116,7 @@ def count_correction(cause: CorrectionCause) -> None:
     actor.progress.corrections[cause] += 1
     if actor.node is not None:
         actor.node.set_attributes(correction_attributes(actor.progress.corrections))
-    if is_measured():
-        from ..telemetry.instruments import record_correction  # here, because most programs measure nothing
-
-        record_correction(cause)
+    note_event(Corrected(cause=cause))
 
 
 _MAX_CHARACTERS = 500

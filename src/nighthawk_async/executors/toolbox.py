@@ -6,14 +6,16 @@ from functools import partial
 import anyio
 from msgspec.structs import replace
 
-from ..errors import ErrorKind, ExecutionError, NighthawkError, ToolBoundaryError
+from ..errors import ExecutionError, NighthawkError, ToolBoundaryError
 from ..observation import NodeState, find_node_writer
 from ..prompt.room import MULTIMODAL_ITEM_TOKENS
+from ..runtime.activities import ToolCallActivity, ToolCallFailed
 from ..runtime.environment import Environment
 from ..runtime.step_actor import Pending, StepActor
 from ..runtime.tool_calls import ToolOutcome, ToolResultRenderingPolicy, check_size, render_outcome
 from ..runtime.tool_function import ToolFunction
 from ..secret_names import hides_value
+from ..tracing import Span
 from ..types.messages import ToolCall, ToolDefinition, ToolResult, UserContent
 from ..types.usage import Usage
 from .loop_guard import GuardedCalls
@@ -91,7 +93,7 @@ class Toolbox:
         max_argument_bytes: The number of bytes that the arguments of a call may have.
         guarded: Watches out for repeated calls; None for nothing.
         refusals: Words what is told of calls that failed.
-        note_failure: Is told of calls that failed, and of what kind their errors are; None for nobody.
+        agent: The span of the agent; None for nobody who traces.
     """
 
     def __init__(
@@ -106,7 +108,7 @@ class Toolbox:
         max_argument_bytes: int,
         guarded: GuardedCalls | None,
         refusals: Refusals,
-        note_failure: Callable[[ToolCall, ErrorKind], None] | None = None,
+        agent: Span | None = None,
     ) -> None:
         self._actor = actor
         self._provided = {name: PROVIDED_TOOLS[name] for name in provided}
@@ -116,7 +118,7 @@ class Toolbox:
         self._max_argument_bytes = max_argument_bytes
         self._guarded = guarded
         self._refusals = refusals
-        self._note_failure = note_failure
+        self._agent = agent
         self._policies = environment.policies
         self._is_governed = self._policies.govern_tool_calls
         self._last_posted: anyio.Event | None = None
@@ -145,13 +147,19 @@ class Toolbox:
             HookError: A hook or oversight failed, or rewrites to what JSON cannot hold.
             BudgetExceededError: A budget of the step has no room for the call, or for what it brought about.
         """
-        around = find_node_writer()
-        if around is None:
+        parent, agent = find_node_writer(), self._agent
+        if parent is None and agent is None:
             return self._begin_checked(call)
-        from .call_nodes import begin_with_node  # here, because most steps are watched by nobody
+        from .observed_calls import ObservedCall  # here, because most steps are observed by nobody
 
+        activity = None if agent is None else self._activity(call, agent)
         state: NodeState = "waiting" if self._is_governed else "running"
-        return begin_with_node(around, self._actor, call, self._begin_checked, state=state)
+        return ObservedCall(parent, self._actor, call, activity, state).begin(self._begin_checked)
+
+    def _activity(self, call: ToolCall, agent: Span) -> ToolCallActivity:
+        tool = self._provided.get(call.name) or self._functions.get(call.name)
+        description = "" if tool is None else tool.definition.description
+        return ToolCallActivity(call=call, description=description, agent=agent)
 
     def _begin_checked(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
         try:
@@ -236,8 +244,8 @@ class Toolbox:
     def _result(self, call: ToolCall, outcome: ToolOutcome) -> ToolResult:
         if outcome.error is not None:
             count_correction(outcome.error.kind)
-            if self._note_failure is not None:
-                self._note_failure(call, outcome.error.kind)
+            if self._agent is not None:
+                self._agent.note(ToolCallFailed(call=call, kind=outcome.error.kind))
         return ToolResult(
             call_id=call.id,
             name=call.name,

@@ -19,10 +19,10 @@ from typing import Self, TypeVar
 
 import anyio
 from anyio.lowlevel import checkpoint
-from opentelemetry import trace
 
 from ..catalog.providers import RetryRules
 from ..errors import ModelConnectionError, ModelError, ModelProtocolError, ModelProviderError
+from ..tracing import find_trace_context
 from ..types.model import ModelEvent, ModelPrice
 from ..wire.codec import Codec, EncodedRequest, ResponseDecoder
 from ..wire.provider_errors import find_bare_error, status_error
@@ -127,7 +127,7 @@ def trace_headers() -> Mapping[str, str]:
     Of a trace that nobody records, as a sampler or a client has decided, they say so. By default these are
     those of W3C Trace Context; `opentelemetry.propagate` can be told otherwise.
     """
-    if not trace.get_current_span().get_span_context().is_valid:
+    if find_trace_context() is None:
         return _NO_HEADERS
     from opentelemetry import (  # here, because it looks for propagators among all that is installed
         baggage,

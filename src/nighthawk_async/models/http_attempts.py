@@ -18,7 +18,7 @@ from ..errors import ModelError, ModelProviderError, ModelStatusError
 from ..ports import AttemptUsage, ResendCheck
 from ..runtime.environment import find_environment
 from ..runtime.step_node import waiting_state, write_retry
-from ..runtime.tracing import record_failed_attempt
+from ..tracing import find_tracing, note_named_event
 from ..types.model import ModelEvent, ResponseFailed, UsageReported
 from .debug_log import LOGGER, RequestLog
 from .endpoint import name_error
@@ -276,8 +276,8 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
 
     def _show_failed(self, error: ModelError, delay: float | None) -> None:
         """Tell traces and the log of an attempt; the delay is None when there is none after it."""
-        model_id = self._plan.endpoint.model_id
-        record_failed_attempt(model_id, error, attempt=self._sent, delay_seconds=delay)
+        if find_tracing() is not None:
+            note_named_event("nighthawk.model.attempt_failed", self._attributes_of_failure(error, delay))
         if delay is None:
             LOGGER.info("attempt %d at a model request failed: %s", self._sent, error)
         else:
@@ -285,6 +285,19 @@ class HttpAttempts(AbstractAsyncContextManager["HttpAttempts"]):
             LOGGER.info(
                 "attempt %d at a model request failed, next one in %.1f seconds: %s", self._sent, delay, error
             )
+
+    def _attributes_of_failure(self, error: ModelError, delay: float | None) -> dict[str, str | int | float]:
+        """The attributes of a failed attempt, without the provider's text, which may quote data."""
+        attributes: dict[str, str | int | float] = {
+            "nighthawk.model.id": self._plan.endpoint.model_id,
+            "nighthawk.model.attempt": self._sent,
+            "error.type": type(error).__name__,
+        }
+        if isinstance(error, ModelStatusError):
+            attributes["http.response.status_code"] = error.status
+        if delay is not None:
+            attributes["nighthawk.model.retry_delay_seconds"] = delay
+        return attributes
 
     async def _report_to_hooks(self, error: ModelError, delay: float) -> None:
         """Tell hooks of an attempt that failed, and has another after it."""

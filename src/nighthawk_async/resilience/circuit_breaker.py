@@ -20,7 +20,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, overload
 from ..parallel.clocks import shared_time
 from ..parallel.deadlines import find_deadline_error
 from ..policies.attempts.resilience import leaves_of, may_be_retried
-from ..runtime.tracing import add_span_event
+from ..tracing import note_named_event
 from .errors import CircuitOpenError
 from .transforming import (
     Call,
@@ -359,4 +359,4 @@ class CircuitBreaker(Transformer):
 
     def _report(self, change: CircuitChange | None) -> None:
         if change is not None:
-            add_span_event(f"nighthawk.circuit.{change}", {"nighthawk.circuit.name": self.name})
+            note_named_event(f"nighthawk.circuit.{change}", {"nighthawk.circuit.name": self.name})

@@ -10,8 +10,8 @@ from ..parallel import call_any, is_async_callable
 from ..policies.attempts.resilience import executors_for
 from ..runtime.environment import get_step_executor
 from ..runtime.error_text import describe_error
-from ..runtime.tracing import add_span_event
 from ..scopes import scope
+from ..tracing import note_named_event
 from .errors import EnsembleError, InvalidPolicyError
 from .transforming import Call, Transformer, checked_callable, checked_count, function_name
 from .voting import Deciding, MakeCall, Tally, Votes, make_calls, make_calls_from_sync
@@ -231,9 +231,9 @@ class Ensemble(Transformer):
             "nighthawk.ensemble.failed": failed,
         }
         if tally.has_succeeded:
-            add_span_event("nighthawk.ensemble.answered", counts)
+            note_named_event("nighthawk.ensemble.answered", counts)
             return
-        add_span_event("nighthawk.ensemble.failed", counts)
+        note_named_event("nighthawk.ensemble.failed", counts)
         errors = tally.errors_in_order()
         models = [self._places[position] for position in sorted(tally.errors)]
         what = f"{failed} of {count} calls of {name} failed, and {self._allow_fail} may"

@@ -7,7 +7,7 @@ from ..errors import ExecutionError, ModelError
 from ..parallel import DeadlineExceededError, is_async_callable
 from ..policies.attempts.resilience import leaves_of, may_be_retried, note_earlier_errors
 from ..runtime.error_text import describe_error
-from ..runtime.tracing import add_span_event
+from ..tracing import note_named_event
 from ..types.unset import UNSET, Unset
 from .errors import InvalidPolicyError, ResilienceError
 from .transforming import (
@@ -209,7 +209,7 @@ class _Progress:
             return True
         self._failures.append(f"{self.calls[failed].name}: {describe_error(error)}")
         following = self.calls[failed + 1 : failed + 2]
-        add_span_event(
+        note_named_event(
             "nighthawk.fallback.taken",
             {
                 "nighthawk.fallback.from": self.calls[failed].name,

@@ -24,8 +24,8 @@ from ..parallel.clocks import shared_time
 from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread
 from ..parallel.task_current import asked_to_end
 from ..runtime.environment import find_environment, get_environment, using_environment
-from ..runtime.tracing import add_span_event
 from ..runtime.usage_meter import UsageMeter
+from ..tracing import note_named_event
 from .errors import InvalidPolicyError
 from .transforming import Call, Transformer, checked_callable, checked_count
 from .waiting import wait_from_sync
@@ -312,7 +312,7 @@ class RateLimit(Transformer):
         began_at = shared_time()
         start = await self._limit.enter(tokens, goes_first=goes_first)
         waited = {"nighthawk.rate_limit.wait_seconds": start.at - began_at}
-        add_span_event("nighthawk.rate_limit.waited", waited)
+        note_named_event("nighthawk.rate_limit.waited", waited)
         return start
 
     def _reserved(self, call: Call[Any]) -> int | None:

@@ -5,7 +5,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
 from ..parallel import call_any, is_async_callable
 from ..runtime.error_text import describe_error
-from ..runtime.tracing import add_span_event
+from ..tracing import note_named_event
 from .errors import InvalidPolicyError, VoteError
 from .transforming import Call, Transformer, checked_count, function_name
 from .voting import Deciding, Tally, Votes, make_calls, make_calls_from_sync, plurality
@@ -179,9 +179,9 @@ class Vote(Transformer):
             "nighthawk.vote.failed": failed,
         }
         if tally.has_succeeded:
-            add_span_event("nighthawk.vote.decided", counts)
+            note_named_event("nighthawk.vote.decided", counts)
             return
-        add_span_event("nighthawk.vote.failed", counts)
+        note_named_event("nighthawk.vote.failed", counts)
         errors = tally.errors_in_order()
         what = f"{failed} of {self._count} calls of {name} failed, and {self._min_success} have to succeed"
         message = f"{what}; the first that failed: {describe_error(errors[0])}"

@@ -1,16 +1,13 @@
-"""Reports of what happens at a moment: one typed event, told to the current span and to the active hooks.
+"""Reports of what happens at a moment: one typed event, for tracing and for the active hooks.
 
-An event on a span holds no text that may quote data. What goes on for a while, such as a run, a step or a
-request, has a span and a node of its own.
+What goes on for a while, such as a run, a step or a request, is an activity.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from opentelemetry import trace
-
 from ..observation import find_node_writer
+from ..tracing import note_event
 from ..types.execution import OUTSIDE_RUNS
 from .bridge import run_from_sync
 from .environment import Environment, find_environment
@@ -23,13 +20,10 @@ from .events import (
     ToolLoopSuspected,
     VerificationRefused,
 )
-from .tracing import shows_content
 
 Event: TypeAlias = (
     BudgetThreshold | OversightDecided | PermissionDecided | Retry | ToolLoopSuspected | VerificationRefused
 )
-
-_Attributes: TypeAlias = Mapping[str, str | int | float]
 
 
 async def report(event: Event) -> None:
@@ -39,7 +33,7 @@ async def report(event: Event) -> None:
         StepAbortedError: A hook ends the step.
         HookError: A hook failed.
     """
-    record(event)
+    note_event(event)
     environment = find_environment()
     if environment is not None:
         await environment.policies.report(event)
@@ -51,18 +45,10 @@ def report_at_once(event: Event) -> None:
     Raises:
         HookError: A hook failed.
     """
-    record(event)
+    note_event(event)
     environment = find_environment()
     if environment is not None:
         environment.policies.report_at_once(event)
-
-
-def record(event: Event) -> None:
-    """Report an event to the current span alone."""
-    span = trace.get_current_span()
-    if span.is_recording():
-        name, attributes = _described(event)
-        span.add_event(name, attributes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,7 +82,7 @@ def report_retry(retry: RetryScheduled) -> None:
     _write_note(retry)
     environment = find_environment()
     event = _retry_event(environment, retry)
-    record(event)
+    note_event(event)
     if environment is None:
         return
     for policy in environment.policies.that["report"]:
@@ -152,58 +138,3 @@ def _write_note(retry: RetryScheduled) -> None:
         node.write(
             "note", f"{retry.name}: attempt {retry.attempt} failed, next one in {wait} seconds: {text}\n"
         )
-
-
-def _described(event: Event) -> tuple[str, _Attributes]:
-    """The name and the attributes of an event on a span."""
-    match event:
-        case BudgetThreshold():
-            return "nighthawk.budget.threshold", {
-                "nighthawk.budget.name": event.budget,
-                "nighthawk.budget.resource": event.resource,
-                "nighthawk.budget.limit": float(event.limit),
-                "nighthawk.budget.spent": float(event.spent),
-                "nighthawk.budget.fraction": event.fraction,
-            }
-        case OversightDecided():
-            return "nighthawk.oversight.decided", _oversight_attributes(event)
-        case PermissionDecided():
-            return "nighthawk.permission.decided", {
-                "nighthawk.permission.name": event.name,
-                "nighthawk.permission.kind": event.kind,
-                "nighthawk.permission.decision": event.decision,
-                "nighthawk.permission.rule": event.rule or "default",
-            }
-        case Retry():
-            return "nighthawk.retry.scheduled", {
-                "nighthawk.retry.name": event.name,
-                "nighthawk.retry.attempt": event.attempt,
-                "nighthawk.retry.wait_seconds": event.wait_seconds,
-                "error.type": type(event.error).__name__,
-            }
-        case ToolLoopSuspected():
-            return "nighthawk.tool_loop.suspected", {
-                "nighthawk.tool_loop.tool_name": event.tool_name,
-                "nighthawk.tool_loop.repetitions": event.repetitions,
-                "nighthawk.tool_loop.action": event.action,
-            }
-        case VerificationRefused():
-            return "nighthawk.verification.refused", {
-                "nighthawk.verification.check": event.check,
-                "nighthawk.verification.refusals": event.refusals,
-                "nighthawk.verification.max_refusals": event.max_refusals,
-                "step.id": event.execution_ref.step_id or "",
-            }
-
-
-def _oversight_attributes(event: OversightDecided) -> _Attributes:
-    attributes = {
-        "nighthawk.oversight.subject": event.subject,
-        "nighthawk.oversight.decision": event.decision,
-        "step.id": event.execution_ref.step_id or "",
-    }
-    if event.tool_name:
-        attributes["nighthawk.oversight.tool_name"] = event.tool_name
-    if event.reason and shows_content():  # it may quote arguments
-        attributes["nighthawk.oversight.reason"] = event.reason
-    return attributes

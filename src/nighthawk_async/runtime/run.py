@@ -17,7 +17,9 @@ from ..errors import NighthawkError
 from ..executions import find_execution
 from ..observation import observed
 from ..parallel import open_task_root
-from ..types.execution import ExecutionRef
+from ..tracing import traced
+from ..types.execution import ExecutionRef, identity_attributes
+from .activities import KernelActivity
 from .environment import Environment, current_tool_scope, find_environment, using_environment
 from .execution_marks import mark_log_records
 from .nesting import inner_max_depth
@@ -26,7 +28,6 @@ from .run_state import RunState, SyncBackend
 from .run_tasks import open_run_extent
 from .step_executor import StepExecutor, check_executor
 from .tool_function import ToolScope
-from .tracing import identity_attributes, span
 from .usage_meter import UsageMeter
 
 
@@ -201,9 +202,9 @@ class Run:
 
     @contextmanager
     def _extent(self) -> Generator[None, None, None]:
-        run_span = span("nighthawk.run", identity_attributes(self.execution_ref))
-        told = observed("run", "run", attributes=lambda: identity_attributes(self.execution_ref))
-        with run_span, active_policies(self._environment.policies), told:
+        activity = KernelActivity(name="run", execution_ref=self.execution_ref)
+        node = observed("run", "run", attributes=lambda: identity_attributes(self.execution_ref))
+        with traced(activity), active_policies(self._environment.policies), node:
             before = copy_context()
             with using_environment(self._environment), open_run_extent():
                 self._surroundings = Surroundings(before)

@@ -21,8 +21,10 @@ from ..executions import Execution, find_execution
 from ..natural.blocks import NaturalBlock
 from ..natural.program import NaturalProgram, parse_program
 from ..threads import call_in_thread
+from ..tracing import traced
 from ..types.execution import ExecutionRef
 from ..types.outcomes import StepOutcome
+from .activities import KernelActivity
 from .awaitable import is_awaitable
 from .bridge import run_from_sync
 from .conclude import StepResult
@@ -38,8 +40,7 @@ from .step import Step, Verify
 from .step_actor import StepActor
 from .step_control import CarryOutAttempt, SteerableStep, StepAttempt, admitted
 from .step_executor import StepExecutor, is_async_executor
-from .step_node import StepNode
-from .tracing import identity_attributes, record_corrections, record_failed, record_outcome, span
+from .step_node import ObservedStep
 
 _StepEnd: TypeAlias = tuple[StepOutcome, StepResult]
 """The outcome of a step, and what it comes to."""
@@ -102,24 +103,21 @@ async def _carry_out_once(
     """Carry out a block that has so many steps around it; an attempt is one of several."""
     outer = get_environment()
     execution_ref = _identity(outer, block)
-    step_extent = span("nighthawk.step", identity_attributes(execution_ref), has_own_status=True)
-    with step_extent as step_span, StepNode(execution_ref) as told:
+    with ObservedStep(execution_ref, attempt) as observed:
         try:
             if depth >= outer.max_depth:
                 raise too_deep(depth, outer.max_depth, step_id=step_id_of(block))
             step = _prepare(outer, execution_ref, block, site, python_locals, literal)
-            told.begin(step, attempt)
+            observed.begin(step)
             if attempt is not None:
-                attempt.prepare(step.actor, step_span)
+                attempt.prepare(step.actor)
             work = partial(_run_in_task_group, outer, step, block.address, attempt, site)
-            outcome, result = await told.carry_out(_around_waiting(outer.policies, work))
+            outcome, result = await observed.carry_out(_around_waiting(outer.policies, work))
         except Exception as error:
             mark_with_execution(error, execution_ref)
-            record_failed(step_span, error)
             raise
         mark_with_execution(result.exception, execution_ref)
-        record_outcome(step_span, outcome)
-        told.end(outcome, result)
+        observed.end(outcome, result)
         return result
 
 
@@ -241,7 +239,6 @@ async def _run_in_task_group(
                         serve = partial(_begin_serving, begin, actor, task_group)
                         return await _carry_out_governed(environment.policies, serve, carry_out)
                     finally:
-                        record_corrections(actor.progress.corrections)
                         actor.close()
                         if step.partial_listeners is not None:
                             step.partial_listeners.close()
@@ -357,7 +354,7 @@ async def _carry_out_and_end(
 
 
 async def _carry_out(environment: Environment, step: Step, steerable: SteerableStep) -> _StepEnd:
-    with span("nighthawk.step_executor", identity_attributes(environment.execution_ref)):
+    with traced(KernelActivity(name="step_executor", execution_ref=environment.execution_ref)):
         answer = await _call_executor(environment.step_executor, step)
         await steerable.end()
     outcome, bindings = _checked_answer(answer, environment.step_executor, step.context.step_id)

@@ -12,19 +12,18 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context, copy_context
 from functools import cached_property
 from types import MappingProxyType
-from typing import Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint, checkpoint_if_cancelled
 from msgspec import Struct
-from opentelemetry.context import Context as TraceContext
 
 from ..actors import Mailbox
 from ..errors import ExecutionError, NighthawkError, StepEndedError, ToolEvaluationError
 from ..observation import NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskEndedError
-from ..trace_context import find_trace_context, using_trace_context
+from ..tracing import find_trace_context, using_trace_context
 from ..types.messages import UserContent
 from ..types.unset import UNSET
 from .admission import Slot
@@ -47,6 +46,9 @@ from .steering import Steering
 from .step_context import StepContext
 from .usage_meter import StepProgress, StepSnapshot, preview_values
 
+if TYPE_CHECKING:
+    from ..tracing import TraceContext
+
 
 class Watchers(Struct, frozen=True, kw_only=True, eq=False):
     """The observers at one place.
@@ -57,7 +59,7 @@ class Watchers(Struct, frozen=True, kw_only=True, eq=False):
     """
 
     node: NodeWriter | None
-    trace_context: TraceContext | None
+    trace_context: "TraceContext | None"
 
     @contextmanager
     def in_force(self) -> Generator[None, None, None]:

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Protocol
 
 import anyio
-from opentelemetry import trace
 
 from ..parallel.task_current import find_node
 from ..parallel.task_node import TaskNode
@@ -46,14 +45,8 @@ class StepAttempt:
         self._begins_at = begins_at
         self._before = before
 
-    def prepare(self, actor: StepActor, span: trace.Span) -> None:
-        """Take the actor of the step, and hand on to it what was wanted of the attempts before.
-
-        Args:
-            actor: The actor.
-            span: The span of the step.
-        """
-        span.set_attribute("nighthawk.step.attempt", self.number)
+    def prepare(self, actor: StepActor) -> None:
+        """Take the actor of the step, and hand on to it what was wanted of the attempts before."""
         if self._before is not None:
             actor.steer(*self._before.accepted)
             if self._before.is_to_park:

@@ -1,6 +1,6 @@
-"""Tells whoever watches of a step: what it works with, where it stands, what came of it.
+"""Reports a step to observers: what it works with, where it stands, what came of it.
 
-Nobody watches by default, and then this looks once whether somebody does.
+Nobody observes by default, and then this looks once whether somebody does.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -12,16 +12,17 @@ import anyio
 from ..observation import NodeState, NodeWriter, find_node_writer, using_node_writer
 from ..parallel import TaskCancelledError, current_task
 from ..parallel.outcomes import state_after
-from ..types.execution import ExecutionRef
+from ..tracing import Span, find_tracing, traced
+from ..types.execution import ExecutionRef, identity_attributes
 from ..types.messages import UserContent
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
+from .activities import Corrections, KernelActivity
 from .conclude import StepResult
 from .environment import find_environment
 from .step import Step
 from .step_actor import StepActor
 from .step_context import StepContext
 from .step_control import StepAttempt
-from .tracing import identity_attributes
 
 Result = TypeVar("Result")
 
@@ -73,61 +74,87 @@ class waiting_state:  # noqa: N801  (a context manager that reads as a statement
             self._node.change_state("running")
 
 
-class StepNode:
-    """Tells of one step during the `with` statement, from `begin` on.
+class ObservedStep:
+    """Reports one step during the `with` statement, to tracing at once, as a node from `begin` on.
 
-    What leaves the statement ends the node; one that was never begun, because the step could not be prepared,
-    is told as failed.
+    What leaves the statement ends both; a step that was never begun, because it could not be prepared, is a
+    node that failed.
 
     Args:
         execution_ref: The identity of the step.
+        attempt: The attempt, of several; None for the only one.
     """
 
-    __slots__ = ("_around", "_before", "_control", "_execution_ref", "_extent", "_node")
+    __slots__ = (
+        "_actor",
+        "_attempt",
+        "_before",
+        "_control",
+        "_execution_ref",
+        "_extent",
+        "_node",
+        "_parent",
+        "_span",
+        "_traced",
+    )
 
-    def __init__(self, execution_ref: ExecutionRef) -> None:
+    def __init__(self, execution_ref: ExecutionRef, attempt: StepAttempt | None) -> None:
         self._execution_ref = execution_ref
-        self._around = find_node_writer()
+        self._attempt = None if attempt is None else attempt.number
+        self._traced: traced | None = None
+        self._span: Span | None = None
+        self._parent = find_node_writer()
+        self._actor: StepActor | None = None
         self._before: Mapping[str, object] = {}
         self._control: _ControlledStep | None = None
         self._node: NodeWriter | None = None
         self._extent: using_node_writer | None = None
 
-    def __enter__(self) -> "StepNode":
+    def __enter__(self) -> "ObservedStep":
+        if find_tracing() is not None:
+            activity = KernelActivity(name="step", execution_ref=self._execution_ref, attempt=self._attempt)
+            self._traced = traced(activity)
+            self._span = self._traced.__enter__()
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        if self._around is None:
-            return
+        if self._parent is not None:
+            self._end_node(self._parent, exc)
+        if self._traced is not None:
+            if self._span is not None and self._actor is not None and self._actor.progress.corrections:
+                self._span.note(Corrections(counts=self._actor.progress.corrections))
+            self._traced.__exit__(exc_type, exc, traceback)
+
+    def _end_node(self, parent: NodeWriter, error: BaseException | None) -> None:
         if self._extent is not None:
             self._extent.__exit__()
-        if exc is None:
+        if error is None:
             return
         step_id = self._execution_ref.step_id or ""
-        node = self._node or self._around.begin_child(
+        node = self._node or parent.begin_child(
             "step", step_id, source=step_id, attributes=identity_attributes(self._execution_ref)
         )
-        node.end(state_after(exc), error=exc)
+        node.end(state_after(error), error=error)
 
-    def begin(self, step: Step, attempt: StepAttempt | None) -> None:
+    def begin(self, step: Step) -> None:
         """It waits to be admitted, and what it brings about is below it.
 
         Args:
             step: The step.
-            attempt: The attempt, of several; None for the only one.
         """
-        if self._around is None:
+        self._actor = step.actor
+        if self._parent is None:
             return
         context = step.context
         attributes: dict[str, str | int | float | bool] = {
             **identity_attributes(self._execution_ref),
             "nighthawk.step.program": step.program,
         }
-        if attempt is not None:
-            attributes["nighthawk.step.attempt"] = attempt.number
+        if self._attempt is not None:
+            attributes["nighthawk.step.attempt"] = self._attempt
         self._before = _bindings(context)
         self._control = _ControlledStep(step.actor)
-        self._node = step.actor.node = self._around.begin_child(
+        self._node = step.actor.node = self._parent.begin_child(
             "step",
             context.step_id,
             state="waiting",
@@ -140,7 +167,7 @@ class StepNode:
         self._extent.__enter__()
 
     def carry_out(self, work: Awaitable[Result]) -> Awaitable[Result]:
-        """Carry it out, unless whoever watches cancels it.
+        """Carry it out, unless an observer cancels it.
 
         Args:
             work: Carries it out.
@@ -157,6 +184,8 @@ class StepNode:
             outcome: The outcome that the model chose.
             result: The result that the generated code commits and acts on.
         """
+        if self._span is not None:
+            self._span.note(outcome)
         node = self._node
         if node is None:
             return

@@ -48,6 +48,11 @@ def get_settings() -> TelemetrySettings:
     return _settings
 
 
+def shows_content() -> bool:
+    """Whether spans hold content, and so texts that may quote it."""
+    return get_settings().spans_hold_content
+
+
 def configure_telemetry(
     *,
     semantic_conventions: SemanticConventions | None = None,

@@ -1,27 +1,14 @@
-"""The work of an agent on one step: its span, and what is below it."""
+"""The work of an agent on one step: its span, and those of its tool calls."""
 
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from typing import Any, Self, TypeAlias
 
-from msgspec import Struct
-from opentelemetry.trace import Span, SpanKind
+from opentelemetry.trace import SpanKind
 
 from ..catalog.telemetry_names import AGENT_SECONDS, OWN_AGENT
-from ..errors import ErrorKind
-from ..ports import Model
+from ..runtime.activities import AgentActivity, ToolCallActivity, ToolCallFailed
 from ..runtime.telemetry_settings import get_settings
-from ..runtime.tracing import (
-    CANCELLED,
-    end_span,
-    error_type_of,
-    execution_attributes,
-    is_measured,
-    start_span,
-    using_span,
-)
-from ..types.messages import ToolCall, ToolDefinition, ToolResult
+from ..types.messages import ToolResult
+from ..types.model import UsageReported
 from ..types.usage import Usage
 from ..wire.redaction import find_secrets
 from .attributes import (
@@ -36,150 +23,43 @@ from .attributes import (
     usage_attributes,
 )
 from .instruments import record_calls, record_duration
+from .spans import (
+    CANCELLED,
+    end_span,
+    error_type_of,
+    execution_attributes,
+    is_measured,
+    start_span,
+    using_span,
+)
 
 _OTHER = "_OTHER"
 """The conventions' word for an error without a class."""
 
 
-class _OpenCall(Struct, kw_only=True, eq=False):
-    call: ToolCall
-    span: Span
-    attributes: Attributes
-    began: float
-    error_type: str | None = None
-
-
-class ToolSpans:
-    """Begins tool calls, each with a span that is current while the call is carried out; `count` of them.
-
-    Args:
-        begin: Begins a call.
-        tools: The tools on offer.
-        secrets: The secrets, which must appear in no span.
-        agent: The attributes of the agent.
-    """
-
-    def __init__(
-        self,
-        begin: Callable[[ToolCall], Callable[[], Awaitable[ToolResult]]],
-        tools: Sequence[ToolDefinition],
-        *,
-        secrets: Sequence[str],
-        agent: Attributes,
-    ) -> None:
-        self._begin = begin
-        self._descriptions = {tool.name: tool.description for tool in tools}
-        self._secrets = secrets
-        self._agent = agent
-        self._open: dict[int, _OpenCall] = {}
-        self.count = 0
-
-    def begin(self, call: ToolCall) -> Callable[[], Awaitable[ToolResult]]:
-        """Begin a call; await the result of what this returns.
-
-        Args:
-            call: The call.
-        """
-        self.count += 1
-        opened = self._start(call)
-        self._open[id(opened)] = opened
-        with using_span(opened.span):
-            result = self._begin(call)
-        return partial(self._finish, opened, result)
-
-    def note_failure(self, call: ToolCall, kind: ErrorKind) -> None:
-        """Take notice that the model is told of an error.
-
-        Args:
-            call: The call.
-            kind: The kind of error.
-        """
-        for opened in self._open.values():
-            if opened.call is call:
-                opened.error_type = kind
-
-    def close(self) -> None:
-        """End the spans of the calls that nobody awaited to their end."""
-        for opened in list(self._open.values()):
-            self._end(opened, CANCELLED)
-
-    def _start(self, call: ToolCall) -> _OpenCall:
-        settings = get_settings()
-        names = settings.names
-        attributes: Attributes = {
-            names.operation: names.execute_tool,
-            names.tool_name: call.name,
-            names.tool_type: "function",
-            names.agent_name: self._agent[names.agent_name],
-        }
-        details: Attributes = {names.tool_call_id: call.id}
-        if description := self._descriptions.get(call.name):
-            details[names.tool_description] = description
-        span = start_span(
-            f"{names.execute_tool} {call.name}",
-            kind=SpanKind.INTERNAL,
-            attributes={**attributes, **details, **execution_attributes()},
-        )
-        if settings.spans_hold_content and span.is_recording():
-            span.set_attribute(names.tool_arguments, redacted_json(call.arguments, self._secrets))
-        return _OpenCall(call=call, span=span, attributes=attributes, began=time.perf_counter())
-
-    async def _finish(self, opened: _OpenCall, result: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
-        with using_span(opened.span):
-            try:
-                answer = await result()
-            except BaseException as error:
-                self._end(opened, error_type_of(error))
-                raise
-        settings = get_settings()
-        if settings.spans_hold_content and opened.span.is_recording():
-            content = result_content(answer, self._secrets)
-            opened.span.set_attribute(settings.names.tool_result, content)
-        self._end(opened, (opened.error_type or _OTHER) if answer.is_error else None)
-        return answer
-
-    def _end(self, opened: _OpenCall, error_type: str | None) -> None:
-        if self._open.pop(id(opened), None) is None:
-            return
-        names = get_settings().names
-        if names.tool_duration_metric is not None and is_measured():
-            seconds = time.perf_counter() - opened.began
-            told = {**opened.attributes, **error_attributes(names, error_type)}
-            record_duration(names.tool_duration_metric, seconds, told)
-        end_span(opened.span, names.error_type, error_type)
-
-
-BeginToolCall: TypeAlias = Callable[[ToolCall], Callable[[], Awaitable[ToolResult]]]
-"""Begins a tool call; await what it returns for the result."""
-
-ReportUsage: TypeAlias = Callable[[str, Usage], None]
-"""Counts the usage of one model request, by model id."""
-
-
 class AgentSpan:
-    """The span of an agent that works on a step: the current one in the `with` statement, with which it ends.
+    """The span of an agent that works on a step.
 
     Args:
-        address: The address of the block, `python_module:function:number`.
-        model: The model; None for an agent of the user's own.
-        settings: The settings of its requests.
+        activity: The work of the agent.
     """
 
-    def __init__(self, address: str, model: Model | None, settings: Mapping[str, Any]) -> None:
+    def __init__(self, activity: AgentActivity) -> None:
         names = self._names = get_settings().names
+        address, model, settings = activity.address, activity.model, activity.settings
         endpoint = find_endpoint(model, settings)
         function = address.split(":")[1] if address.count(":") > 1 else address
-        self._attributes: Attributes = {names.operation: names.invoke_agent, names.agent_name: function}
+        self.attributes: Attributes = {names.operation: names.invoke_agent, names.agent_name: function}
         if model is None:
-            self._attributes[names.provider] = OWN_AGENT
+            self.attributes[names.provider] = OWN_AGENT
         else:
-            self._attributes |= model_attributes(names, model.name, endpoint)
-        self._secrets = (*find_secrets(settings), *(() if endpoint is None else endpoint.secrets()))
-        self.span: Span = start_span(
+            self.attributes |= model_attributes(names, model.name, endpoint)
+        self.secrets = (*find_secrets(settings), *(() if endpoint is None else endpoint.secrets()))
+        self._span = start_span(
             f"{names.invoke_agent} {function}",
             kind=SpanKind.INTERNAL,
             attributes={
-                **self._attributes,
+                **self.attributes,
                 **settings_attributes(names, find_settings(model, settings)),
                 **execution_attributes(),
                 names.agent_id: address,
@@ -187,68 +67,126 @@ class AgentSpan:
         )
         self._is_own = model is None
         self._usage = Usage()
-        self._inferences = 0
-        self._tools: ToolSpans | None = None
+        self._inferences = self._tool_calls = 0
+        self._calls: dict[int, ToolSpan] = {}
         self._began = time.perf_counter()
-        self._current = using_span(self.span)
 
-    def __enter__(self) -> Self:
-        self._current.__enter__()
-        return self
+    def active(self) -> using_span:
+        """Make it the current span."""
+        return using_span(self._span)
 
-    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        self._current.__exit__()
-        self._end(exc)
-
-    def watch_tools(self, begin: BeginToolCall, tools: Sequence[ToolDefinition]) -> BeginToolCall:
-        """Begin tool calls, each with a span.
-
-        Args:
-            begin: Begins a call.
-            tools: The tools on offer.
-        """
-        self._tools = ToolSpans(begin, tools, secrets=self._secrets, agent=self._attributes)
-        return self._tools.begin
-
-    def note_tool_failure(self, call: ToolCall, kind: ErrorKind) -> None:
-        """Take notice that the model is told of an error in a tool call.
-
-        Args:
-            call: The call.
-            kind: The kind of error.
-        """
-        if self._tools is not None:
-            self._tools.note_failure(call, kind)
-
-    def watch_usage(self, report: ReportUsage) -> ReportUsage:
-        """Count usage for the span as well.
-
-        Args:
-            report: Counts it.
-        """
-
-        def report_and_add(model_name: str, usage: Usage) -> None:
-            usage = usage.credible()
+    def note(self, event: object) -> None:
+        """Take notice of the usage of a request, or that the model is told of an error in a tool call."""
+        if isinstance(event, UsageReported):
+            usage = event.usage.credible()
             self._usage += usage
             self._inferences += usage.requests if self._is_own else 1  # one's own agent reports as it likes
-            report(model_name, usage)
+        elif isinstance(event, ToolCallFailed):
+            for call in self._calls.values():
+                if call.call is event.call:
+                    call.error_type = event.kind
 
-        return report_and_add
+    def begin_call(self, activity: ToolCallActivity) -> "ToolSpan":
+        """Begin the span of a tool call."""
+        self._tool_calls += 1
+        span = ToolSpan(activity, self)
+        self._calls[id(span)] = span
+        return span
 
-    def _end(self, error: BaseException | None) -> None:
-        """End it, and what below it has not ended.
+    def call_ended(self, span: "ToolSpan") -> bool:
+        """Take note that the span of a tool call ends; False when it has ended before."""
+        return self._calls.pop(id(span), None) is not None
+
+    def end(self, error: BaseException | None) -> None:
+        """End it, and the tool calls below it that nobody awaited to their end.
 
         Args:
             error: The error that ended it; None when the agent came to an outcome.
         """
-        if self._tools is not None:
-            self._tools.close()
+        for call in list(self._calls.values()):
+            call.end_as(CANCELLED)
         names, error_type = self._names, error_type_of(error)
         if self._usage.requests:
-            self.span.set_attributes(usage_attributes(names, self._usage))
+            self._span.set_attributes(usage_attributes(names, self._usage))
         if names.agent_duration_metric is not None and is_measured():
             seconds = time.perf_counter() - self._began
-            told = {**self._attributes, **error_attributes(names, error_type)}
-            record_duration(names.agent_duration_metric, seconds, told, bounds=AGENT_SECONDS)
-            record_calls(names, self._inferences, 0 if self._tools is None else self._tools.count, told)
-        end_span(self.span, names.error_type, error_type)
+            measured = {**self.attributes, **error_attributes(names, error_type)}
+            record_duration(names.agent_duration_metric, seconds, measured, bounds=AGENT_SECONDS)
+            record_calls(names, self._inferences, self._tool_calls, measured)
+        end_span(self._span, names.error_type, error_type)
+
+
+class ToolSpan:
+    """The span of a tool call, which is current while the call is carried out.
+
+    Args:
+        activity: The call.
+        agent: The span of the agent that makes it.
+
+    Attributes:
+        call: The call.
+        error_type: The kind of error that the model is told of; None for none.
+    """
+
+    def __init__(self, activity: ToolCallActivity, agent: AgentSpan) -> None:
+        settings, call = get_settings(), activity.call
+        names = self._names = settings.names
+        self.call = call
+        self.error_type: str | None = None
+        self._agent = agent
+        self._attributes: Attributes = {
+            names.operation: names.execute_tool,
+            names.tool_name: call.name,
+            names.tool_type: "function",
+            names.agent_name: agent.attributes[names.agent_name],
+        }
+        details: Attributes = {names.tool_call_id: call.id}
+        if activity.description:
+            details[names.tool_description] = activity.description
+        self._span = start_span(
+            f"{names.execute_tool} {call.name}",
+            kind=SpanKind.INTERNAL,
+            attributes={**self._attributes, **details, **execution_attributes()},
+        )
+        self._shows_content = settings.spans_hold_content and self._span.is_recording()
+        if self._shows_content:
+            self._span.set_attribute(names.tool_arguments, redacted_json(call.arguments, agent.secrets))
+        self._began = time.perf_counter()
+
+    def active(self) -> using_span:
+        """Make it the current span."""
+        return using_span(self._span)
+
+    def note(self, event: object) -> None:
+        """Take notice of the result."""
+        if not isinstance(event, ToolResult):
+            return
+        if self._shows_content:
+            self._span.set_attribute(self._names.tool_result, result_content(event, self._agent.secrets))
+        if event.is_error:
+            self.error_type = self.error_type or _OTHER
+        else:
+            self.error_type = None
+
+    def end(self, error: BaseException | None) -> None:
+        """End it.
+
+        Args:
+            error: The error or cancellation that ended it; None when there is a result.
+        """
+        self.end_as(error_type_of(error) or self.error_type)
+
+    def end_as(self, error_type: str | None) -> None:
+        """End it, once.
+
+        Args:
+            error_type: The class of error; None when all went well.
+        """
+        if not self._agent.call_ended(self):
+            return
+        names = self._names
+        if names.tool_duration_metric is not None and is_measured():
+            seconds = time.perf_counter() - self._began
+            measured = {**self._attributes, **error_attributes(names, error_type)}
+            record_duration(names.tool_duration_metric, seconds, measured)
+        end_span(self._span, names.error_type, error_type)

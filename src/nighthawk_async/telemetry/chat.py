@@ -1,7 +1,7 @@
 """One model request: its span, over all attempts, its metrics and its events.
 
-The request's stream calls it. The span is current only while the stream waits for something, never while its
-caller holds it: what the caller begins meanwhile, as tool calls, is not below it.
+The span is current only while the request's stream waits for something, never while its caller holds it:
+what the caller begins meanwhile, as tool calls, is not below it.
 """
 
 import time
@@ -10,22 +10,11 @@ from collections.abc import Mapping
 from opentelemetry.trace import SpanKind
 
 from ..catalog.telemetry_names import FINISH_REASONS
-from ..ports import Model
+from ..runtime.activities import EventArrived, RequestActivity
 from ..runtime.telemetry_settings import get_settings
-from ..runtime.tracing import (
-    CANCELLED,
-    end_span,
-    error_type_of,
-    execution_attributes,
-    is_logged,
-    is_measured,
-    start_span,
-    using_span,
-)
 from ..types.messages import AssistantMessage, ToolCall
 from ..types.model import (
     ModelEvent,
-    ModelRequest,
     ReasoningDelta,
     ResponseFinished,
     TextDelta,
@@ -49,6 +38,16 @@ from .attributes import (
     usage_attributes,
 )
 from .instruments import record_chunk, record_duration, record_tokens
+from .spans import (
+    CANCELLED,
+    end_span,
+    error_type_of,
+    execution_attributes,
+    is_logged,
+    is_measured,
+    start_span,
+    using_span,
+)
 
 _CHUNKS = (TextDelta, ReasoningDelta, ToolCallStarted, ToolCallArgumentsDelta)
 
@@ -57,14 +56,12 @@ class ChatSpan:
     """The span of one request, and what it tells metrics and events.
 
     Args:
-        model: The model.
-        request: The request.
-        is_replay: Whether nothing is asked, because the response is a recorded one: it takes no time and no
-            tokens, so metrics are not told of it.
+        activity: The request. That of a recorded response takes no time and no tokens, so metrics are not
+            told of it.
     """
 
-    def __init__(self, model: Model, request: ModelRequest, *, is_replay: bool = False) -> None:
-        settings = get_settings()
+    def __init__(self, activity: RequestActivity) -> None:
+        model, request, settings = activity.model, activity.request, get_settings()
         names = self._names = settings.names
         endpoint = find_endpoint(model, request.settings)
         operation = names.generate_content if model.name.startswith("google:") else names.chat
@@ -95,44 +92,48 @@ class ChatSpan:
         self._answer = _Answer() if self._has_details or self._shows_content else None
         if self._answer is not None:
             self._record_content(request_content(names, request, self._secrets))
-        self._is_measured = not is_replay and is_measured()
+        self._is_measured = not activity.is_replay and is_measured()
         self._began = time.perf_counter()
         self._last_chunk: float | None = None
-        self._reported: Usage | None = None
+        self._usage: Usage | None = None
         self._finish_reason: str | None = None
+        self._has_ended = False
 
-    def current(self) -> using_span:
-        """Makes the span current while the request's stream waits for something."""
+    def active(self) -> using_span:
+        """Make it the current span while the request's stream waits for something."""
         return using_span(self._span)
 
-    def note(self, event: ModelEvent, *, waited_since: float, arrived_at: float) -> None:
-        """Take notice of an event of the response.
+    def note(self, event: object) -> None:
+        """Take notice of an event of the response, or of the usage of the request."""
+        if isinstance(event, EventArrived):
+            self._note_arrival(event)
+        elif isinstance(event, Usage):
+            self._usage = event
 
-        Args:
-            event: The event.
-            waited_since: The beginning of the wait for it, by `time.perf_counter`.
-            arrived_at: The arrival of the piece of the response that it was in.
-        """
+    def _note_arrival(self, arrival: EventArrived) -> None:
+        event = arrival.event
         if isinstance(event, _CHUNKS):
-            self._note_chunk(waited_since, arrived_at)
+            self._note_chunk(arrival.waited_since, arrival.arrived_at)
         elif isinstance(event, UsageReported):
-            self._reported = event.usage
+            self._usage = event.usage
         elif isinstance(event, ResponseFinished):
             self._finish(event)
         if self._answer is not None:
             self._answer.note(event)
 
-    def end(self, error: BaseException | None, usage: Usage | None) -> None:
+    def end(self, error: BaseException | None) -> None:
         """End it.
 
         Args:
             error: The error of the request, or what else ended it; None when nothing did.
-            usage: The usage of the request, if its stream knows; else the usage in its events counts.
         """
+        if self._has_ended:
+            return
+        self._has_ended = True
         names, error_type = self._names, error_type_of(error)
         if error_type is None and self._finish_reason is None:
             error_type = CANCELLED  # the caller did not want the rest
-        tokens = usage_attributes(names, usage or self._reported)
+        tokens = usage_attributes(names, self._usage)
         if self._is_measured:
             outcome = error_attributes(names, error_type)
             record_tokens(names, tokens, self._attributes, outcome)

@@ -8,7 +8,7 @@ from opentelemetry._logs import LogRecord, SeverityNumber
 from opentelemetry.trace import Span
 from opentelemetry.util.types import AnyValue
 
-from ..runtime.tracing import LIBRARY, library_version
+from .spans import LIBRARY, library_version
 
 
 def record_details(name: str, span: Span, attributes: Mapping[str, AnyValue]) -> None:

@@ -11,8 +11,8 @@ from opentelemetry.metrics import Counter, Histogram, MeterProvider
 
 from ..catalog.telemetry_names import CALLS, CORRECTION_CAUSE, CORRECTIONS, SECONDS, TOKENS, Names
 from ..errors import CorrectionCause
-from ..runtime.tracing import LIBRARY, library_version
 from .attributes import Attributes
+from .spans import LIBRARY, library_version
 
 
 def record_correction(cause: CorrectionCause) -> None:

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 import nighthawk_async as nh
 from nighthawk_async.asgi import NighthawkMiddleware
-from nighthawk_async.runtime import tracing
+from tests.tracing import trace_with
 from tests.unit.asgi.applications import Steps, answer, stars
 from tests.unit.asgi.asgi_client import Connection, get, http_scope, open_connection, open_lifespan, post
 
@@ -219,7 +219,7 @@ async def test_the_trace_of_the_client_goes_on(has_span: bool, monkeypatch: pyte
     """Unless a span of a server's own instrumentation is current."""
     exporter, provider = InMemorySpanExporter(), TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("test"))
+    trace_with(monkeypatch, provider)
     steps = free_steps()
     middleware = NighthawkMiddleware(steps.app, executor=steps.executor)
     headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}

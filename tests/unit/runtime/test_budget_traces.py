@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import nighthawk_async as nh
-from nighthawk_async.runtime import tracing
+from tests.tracing import trace_with
 
 from .budget_models import act, executor_of, known_model
 
@@ -20,7 +20,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("tests"))
+    trace_with(monkeypatch, provider)
     return exporter
 
 

@@ -10,9 +10,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import nighthawk_async as nh
-from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import ScriptedExecutor, pass_response
 from tests.specification.scripted_steps import PASS, ScriptedSteps, assigning, evaluating
+from tests.tracing import trace_with
 
 from .telemetry.traces import telemetry
 
@@ -49,7 +49,7 @@ def exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("nighthawk_async"))
+    trace_with(monkeypatch, provider)
     yield exporter
     provider.shutdown()
 

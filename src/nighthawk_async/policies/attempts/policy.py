@@ -17,7 +17,7 @@ from ...runtime.policies import Policies
 from ...runtime.policy import InnerExtent, Policy, Position
 from ...runtime.reporting import RetryScheduled, report_retry_async
 from ...runtime.step_control import CarryOutAttempt, StepAttempt
-from ...runtime.tracing import add_span_event
+from ...tracing import note_named_event
 from ...types.unset import Unset
 from .resilience import (
     StepBaseline,
@@ -181,7 +181,7 @@ def _record_fallback(step_id: str, resilience: StepResilience, error: Exception)
         "nighthawk.fallback.to": resilience.fallbacks[0].model,
         "error.type": type(error).__name__,
     }
-    add_span_event("nighthawk.fallback.taken", attributes)
+    note_named_event("nighthawk.fallback.taken", attributes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,11 +8,10 @@ from ...ports import Model
 from ...runtime.environment import get_environment
 from ...runtime.events import BudgetThreshold
 from ...runtime.policy import Listener
-from ...runtime.reporting import record
 from ...runtime.step import Step
 from ...runtime.step_context import StepContext
 from ...runtime.tool_function import OUTCOME_TOOL_NAME
-from ...runtime.tracing import add_span_event
+from ...tracing import note_event, note_named_event
 from ...types.messages import UserMessage
 from ...types.model import ModelRequest, NamedToolChoice
 from .account import BudgetAccount, PassedThreshold
@@ -72,7 +71,7 @@ def record_exceeded(error: BudgetExceededError) -> None:
         "nighthawk.budget.reserved": float(error.reserved),
         "nighthawk.budget.asked": float(error.asked),
     }
-    add_span_event("nighthawk.budget.exceeded", attributes)
+    note_named_event("nighthawk.budget.exceeded", attributes)
 
 
 async def report_thresholds(accounts: Iterable[BudgetAccount]) -> None:
@@ -92,7 +91,7 @@ async def report_thresholds(accounts: Iterable[BudgetAccount]) -> None:
     listeners = dict.fromkeys((*policies.outer_listeners, *policies.listeners))
     for account in accounts:
         while (threshold := account.take_threshold(None)) is not None:
-            record(_threshold_event(account, threshold))
+            note_event(_threshold_event(account, threshold))
         for listener in listeners:
             try:
                 await _notify(account, listener)

@@ -8,7 +8,7 @@ about, so that a hook may call natural functions.
 import inspect
 import logging
 import reprlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -18,20 +18,18 @@ import anyio
 
 from ...errors import HookError, StepAbortedError, StepRejectedError, ToolBoundaryError
 from ...parallel import TaskCancelledError, cancel_requested, is_async_callable
+from ...runtime.activities import HookAnswer, HookAnswered, HookFailed
 from ...runtime.awaitable import await_value, is_awaitable
 from ...runtime.error_text import callable_name, describe_error
 from ...runtime.events import BeforeToolCall, FinishedEvent, HookEvent
 from ...runtime.late_value import ask_early, wants_value, with_changes
-from ...runtime.tracing import add_span_event, shows_content
+from ...tracing import note_event
 from ...types.outcomes import Abort
 from ...types.unset import UNSET
 from .registry import Hooks
 from .rules import EVENT_RULES, HookFunction, Modify, Veto
 
 Event = TypeVar("Event")
-
-_ANSWER = "nighthawk.hook.answer"
-_REASON = "nighthawk.hook.reason"
 
 
 def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
@@ -56,17 +54,17 @@ def obey(event: Event, function: HookFunction[Any], answer: object) -> Event:
     rule = EVENT_RULES[type(event)]
     match answer:
         case Veto(reason=reason) if rule.deed is not None:
-            _record_reason(function, type(event), "veto", reason)
+            _note_answer(function, type(event), "veto", reason)
             raise _veto_error(event, answer, function, rule.deed)
         case Abort(reason=reason) if rule.deed is not None:
-            _record_reason(function, type(event), "abort", reason)
+            _note_answer(function, type(event), "abort", reason)
             raise StepAbortedError(reason, step_id=_step_id(event))
         case Modify(value=value) if rule.checked_value is not None:
             try:
                 changes = {rule.modified_field: rule.checked_value(value)}
             except TypeError as error:
                 raise _answer_error(event, answer, function, str(error)) from None
-            record_hook("answered", function, type(event), {_ANSWER: "modify"})
+            _note_answer(function, type(event), "modify")
             return with_changes(event, **changes)
         case _:
             allowed = ", ".join((*rule.allowed_answers, "None"))
@@ -96,23 +94,12 @@ def _step_id(event: object) -> str | None:
     return event.execution_ref.step_id if isinstance(event, HookEvent) else None
 
 
-def _record_reason(function: HookFunction[Any], event_type: type, answer: str, reason: str) -> None:
-    """Tell what a hook answered; its reason may quote arguments."""
-    details = {_ANSWER: answer, _REASON: reason} if shows_content() else {_ANSWER: answer}
-    record_hook("answered", function, event_type, details)
-
-
-def record_hook(verb: str, function: HookFunction[Any], event_type: type, details: Mapping[str, str]) -> None:
-    """Tell the current span what a hook did, if it is recorded.
-
-    Args:
-        verb: The verb: `answered` or `failed`.
-        function: The hook.
-        event_type: The type of the event.
-        details: Further attributes.
-    """
-    attributes = {"nighthawk.hook.name": callable_name(function), "nighthawk.hook.event": event_type.__name__}
-    add_span_event(f"nighthawk.hook.{verb}", {**attributes, **details})
+def _note_answer(
+    function: HookFunction[Any], event_type: type, answer: HookAnswer, reason: str | None = None
+) -> None:
+    note_event(
+        HookAnswered(hook=callable_name(function), event=event_type.__name__, answer=answer, reason=reason)
+    )
 
 
 Registration: TypeAlias = tuple[Hooks, HookFunction[Any]]
@@ -329,7 +316,7 @@ def _answered_by(hooks: Hooks, function: HookFunction[Any], event_type: type) ->
         if wants_value():
             raise  # it is asked again
         name = callable_name(function)
-        record_hook("failed", function, event_type, {"error.type": type(error).__name__})
+        note_event(HookFailed(hook=name, event=event_type.__name__, error_type=type(error).__name__))
         what = f"hook {name} failed at {event_type.__name__}"
         failed = HookError(f"{what}: {describe_error(error)}", hook=name)
         raise failed.without_content(f"{what}: {type(error).__name__}") from error

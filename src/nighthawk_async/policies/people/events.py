@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
-from ...runtime.tracing import add_span_event
+from ...tracing import note_named_event
 from .ballot import Vote
 from .request import ApprovalRequest, Question
 
@@ -126,7 +126,7 @@ def report_human_end(event: HumanEvent, observer: HumanObserver | None, error: B
 
 def _record(event: HumanEvent) -> None:
     name, attributes = _describe(event)
-    add_span_event(f"nighthawk.{name}", attributes)
+    note_named_event(f"nighthawk.{name}", attributes)
 
 
 def _describe(event: HumanEvent) -> tuple[str, Mapping[str, str | int | bool]]:

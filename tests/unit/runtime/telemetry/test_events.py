@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import nighthawk_async as nh
-from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import ModelReply, ModelServer
+from tests.tracing import trace_with
 
 from .agents import OUTCOME, act, agent, assign, evaluate
 from .test_span_attributes import endpoint_of
@@ -107,7 +107,7 @@ async def test_events_need_no_trace(
     monkeypatch: pytest.MonkeyPatch, records: Records, is_sampled: bool | None
 ) -> None:
     if is_sampled is not None:
-        monkeypatch.setattr(tracing, "_TRACER", TracerProvider(sampler=ALWAYS_OFF).get_tracer("t"))
+        trace_with(monkeypatch, TracerProvider(sampler=ALWAYS_OFF))
     with telemetry(semantic_conventions="latest", capture_content=True):
         async with nh.run(agent()):
             await act()

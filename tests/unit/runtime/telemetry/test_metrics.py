@@ -14,7 +14,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 import nighthawk_async as nh
 from nighthawk_async import observe
 from nighthawk_async.ports import ResponseStream
-from nighthawk_async.runtime.tracing import is_measured, is_traced
+from nighthawk_async.telemetry.spans import is_measured, is_traced
 from nighthawk_async.testing import (
     ModelReply,
     ModelServer,

@@ -9,8 +9,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 import nighthawk_async as nh
-from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import ModelReply, ModelServer, RecordedRequest
+from tests.tracing import trace_with
 
 from .agents import OUTCOME, act
 from .test_span_attributes import endpoint_of
@@ -74,7 +74,7 @@ async def test_baggage_stays_here_whatever_header_it_would_have(
 
 async def test_that_nobody_records_a_trace_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     provider = TracerProvider(sampler=ALWAYS_OFF)
-    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("nighthawk_async"))
+    trace_with(monkeypatch, provider)
     (request,) = await requests_of_a_step()
     provider.shutdown()
     _, _, _, flags = request.headers["traceparent"].split("-")

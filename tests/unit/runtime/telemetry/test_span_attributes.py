@@ -8,8 +8,8 @@ from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.trace import StatusCode
 
 import nighthawk_async as nh
-from nighthawk_async.runtime import tracing
 from nighthawk_async.testing import ModelReply, ModelServer, ScriptedModel, model_response, tool_call
+from tests.tracing import trace_with
 
 from .agents import OUTCOME, act, agent, assign, compute, evaluate
 from .traces import Traces, telemetry
@@ -195,7 +195,7 @@ class Noting(Sampler):
 async def test_samplers_know_what_they_may_decide_by(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = Noting()
     provider = TracerProvider(sampler=sampler)
-    monkeypatch.setattr(tracing, "_TRACER", provider.get_tracer("nighthawk_async"))
+    trace_with(monkeypatch, provider)
     async with (
         ModelServer([ModelReply(tool_calls=(assign(), OUTCOME))]) as server,
         nh.run(endpoint_of(server)),

@@ -258,7 +258,7 @@ async def test_what_is_recorded_and_replayed_has_the_same_spans(traces: Traces, 
 
 async def test_without_a_tracer_nothing_of_telemetry_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    for module, name in (("chat", "ChatSpan"), ("agent", "AgentSpan"), ("agent", "ToolSpans")):
+    for module, name in (("chat", "ChatSpan"), ("agent", "AgentSpan"), ("agent", "ToolSpan")):
         path = f"nighthawk_async.telemetry.{module}"
         __import__(path)
         original: Callable[..., Awaitable[None]] = getattr(sys.modules[path], name)

@@ -8,8 +8,8 @@ import pytest
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
-from nighthawk_async.runtime import tracing
 from nighthawk_async.runtime.telemetry_settings import configure_telemetry
+from tests.tracing import trace_with
 
 __all__ = ["Traces", "telemetry", "traced"]
 
@@ -83,7 +83,7 @@ def traced(monkeypatch: pytest.MonkeyPatch) -> Iterator[Traces]:
     traces, provider = Traces(), TracerProvider()
     provider.add_span_processor(traces)
     with monkeypatch.context() as patch:
-        patch.setattr(tracing, "_TRACER", provider.get_tracer("nighthawk_async"))
+        trace_with(patch, provider)
         yield traces
     provider.shutdown()
 

@@ -1,4 +1,4 @@
-"""OpenTelemetry spans and events of specification 10.1."""
+"""Spans in the way of OpenTelemetry, and those of specification 10.1."""
 
 import sys
 from collections.abc import Mapping
@@ -10,11 +10,9 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 from ..errors import (
-    CorrectionCause,
     ErrorKind,
     ExecutionError,
     ModelError,
-    ModelStatusError,
     NaturalParseError,
     NighthawkError,
     StepAbortedError,
@@ -22,11 +20,13 @@ from ..errors import (
     ToolEvaluationError,
     ToolValidationError,
 )
-from ..trace_context import using_trace_context
-from ..types.execution import ExecutionRef
+from ..runtime.activities import Corrections, KernelActivity, correction_attributes
+from ..runtime.environment import find_environment
+from ..runtime.error_text import message_without_content, stacktrace_without_content
+from ..runtime.telemetry_settings import shows_content
+from ..tracing import using_trace_context
+from ..types.execution import identity_attributes
 from ..types.outcomes import RaiseStepOutcome, StepOutcome
-from .environment import find_environment
-from .error_text import message_without_content, stacktrace_without_content
 
 CANCELLED = "cancelled"
 """The `error.type` of what was cancelled, or given up before its end. The status of its span stays unset."""
@@ -100,18 +100,6 @@ def _is_set_up(provider: object) -> bool:
 _TRACER = trace.get_tracer(LIBRARY, library_version())
 
 
-def identity_attributes(execution_ref: ExecutionRef) -> dict[str, str]:
-    """The identity attributes of a span."""
-    attributes = {"run.id": execution_ref.run_id, "scope.id": execution_ref.scope_id}
-    if execution_ref.step_id is not None:
-        attributes["step.id"] = execution_ref.step_id
-    if execution_ref.execution_id is not None:
-        attributes["execution.id"] = execution_ref.execution_id
-    if execution_ref.parent_execution_id is not None:
-        attributes["execution.parent_id"] = execution_ref.parent_execution_id
-    return attributes
-
-
 def execution_attributes() -> dict[str, str]:
     """The attributes of what belongs to the execution in progress; none outside of steps."""
     environment = find_environment()
@@ -156,45 +144,44 @@ class using_span:  # noqa: N801  (a context manager that reads as a function at 
             self._context.__exit__(None, None, None)
 
 
-class span:  # noqa: N801  (a context manager that reads as a function at its call)
-    """A current span that ends with the `with` statement, and says by which class of error it ended.
+class KernelSpan:
+    """The span of a run, scope or step, or of the work of its executor.
 
-    Exceptions are not recorded here, whose texts may quote data. Where nobody traces there is no span to make
-    current.
+    Exceptions of runs and scopes are not recorded, whose texts may quote data.
 
     Args:
-        name: The name of the span.
-        attributes: The first attributes.
-        has_own_status: Whether somebody else gives it its status, as `record_failed` does.
+        activity: The activity.
     """
 
-    __slots__ = ("_current", "_has_own_status", "_span")
+    __slots__ = ("_is_step", "_span")
 
-    def __init__(self, name: str, attributes: Mapping[str, str], *, has_own_status: bool = False) -> None:
-        self._span = _TRACER.start_span(name, attributes=dict(attributes))
-        self._current = using_span(self._span)
-        self._has_own_status = has_own_status
+    def __init__(self, activity: KernelActivity) -> None:
+        self._is_step = activity.name == "step"
+        self._span = _TRACER.start_span(
+            f"nighthawk.{activity.name}", attributes=dict(identity_attributes(activity.execution_ref))
+        )
+        if activity.attempt is not None:
+            self._span.set_attribute("nighthawk.step.attempt", activity.attempt)
 
-    def __enter__(self) -> Span:
-        return self._current.__enter__()
+    def active(self) -> using_span:
+        """Make it the current span."""
+        return using_span(self._span)
 
-    def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        self._current.__exit__()
-        end_span(self._span, "error.type", error_type_of(exc), has_own_status=self._has_own_status)
+    def note(self, event: object) -> None:
+        """Take notice of the corrections of a step, or of its outcome."""
+        if isinstance(event, Corrections):
+            self._span.set_attributes(correction_attributes(event.counts))
+        elif isinstance(event, StepOutcome):
+            _record_outcome(self._span, event)
+
+    def end(self, error: BaseException | None) -> None:
+        """End it, with the class of the error that ended it."""
+        if self._is_step and isinstance(error, Exception):
+            _record_failed(self._span, error)
+        end_span(self._span, "error.type", error_type_of(error), has_own_status=self._is_step)
 
 
-def correction_attributes(corrections: Mapping[CorrectionCause, int]) -> dict[str, int]:
-    """Return the attributes for a step's corrections: their number by cause."""
-    return {f"nighthawk.step.corrections.{cause}": count for cause, count in corrections.items()}
-
-
-def record_corrections(corrections: Mapping[CorrectionCause, int]) -> None:
-    """The attributes of a step whose model was told that something was wrong, on the current span."""
-    if corrections:
-        trace.get_current_span().set_attributes(correction_attributes(corrections))
-
-
-def record_outcome(step_span: Span, outcome: StepOutcome) -> None:
+def _record_outcome(step_span: Span, outcome: StepOutcome) -> None:
     """The event of a step that came to its end: `completed`, or `raised` for a raise outcome."""
     if not step_span.is_recording():
         return
@@ -209,7 +196,7 @@ def record_outcome(step_span: Span, outcome: StepOutcome) -> None:
     step_span.add_event("nighthawk.step.raised", attributes)
 
 
-def record_failed(step_span: Span, error: Exception) -> None:
+def _record_failed(step_span: Span, error: Exception) -> None:
     """The event of a step that failed, with the exception and an error status.
 
     Unless content is shown, they are without what the error quotes.
@@ -229,50 +216,6 @@ def record_failed(step_span: Span, error: Exception) -> None:
     step_span.add_event("nighthawk.step.failed", attributes)
     step_span.record_exception(error, exception)
     step_span.set_status(Status(StatusCode.ERROR, message))
-
-
-def add_span_event(name: str, attributes: Mapping[str, str | int | float]) -> None:
-    """Add an event to the current span, if it is recorded.
-
-    Args:
-        name: The name of the event.
-        attributes: Its attributes: no text of an error, which may quote data.
-    """
-    current = trace.get_current_span()
-    if current.is_recording():
-        current.add_event(name, dict(attributes))
-
-
-def shows_content() -> bool:
-    """Whether spans hold content, and so texts that may quote it."""
-    from .telemetry_settings import get_settings  # here, because most programs record nothing
-
-    return get_settings().spans_hold_content
-
-
-def record_failed_attempt(
-    model_id: str, error: ModelError, *, attempt: int, delay_seconds: float | None
-) -> None:
-    """The event of a failed attempt at a model request, on the current span.
-
-    It holds no text of the provider's.
-
-    Args:
-        model_id: The model's id.
-        error: Why the attempt failed.
-        attempt: The number of the attempt, from 1.
-        delay_seconds: Seconds until the next attempt; None when there is none.
-    """
-    attributes: dict[str, str | int | float] = {
-        "nighthawk.model.id": model_id,
-        "nighthawk.model.attempt": attempt,
-        "error.type": type(error).__name__,
-    }
-    if isinstance(error, ModelStatusError):
-        attributes["http.response.status_code"] = error.status
-    if delay_seconds is not None:
-        attributes["nighthawk.model.retry_delay_seconds"] = delay_seconds
-    add_span_event("nighthawk.model.attempt_failed", attributes)
 
 
 def _error_kind(error: Exception) -> ErrorKind:

@@ -9,6 +9,7 @@ from ..catalog.request_cost import priced
 from ..errors import ModelError
 from ..observation import NodeWriter, using_node_writer
 from ..ports import Model
+from ..runtime.step import Step
 from ..types.messages import AssistantMessage, Message, UserContent, UserMessage
 from ..types.model import (
     ModelEvent,
@@ -22,7 +23,6 @@ from ..types.model import (
     UsageReported,
 )
 from ..types.usage import Usage
-from .step import Step
 
 _SHOWN_SETTINGS = ("temperature", "top_p", "max_tokens", "seed", "reasoning_effort", "service_tier")
 """The others may hold a key."""

@@ -1,0 +1,157 @@
+"""Activities and events of the kernel and the executors, as they are reported to tracing; see `observation`.
+
+Events that hooks know as well are in `events`; those of a response are in `types.model`.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from ..errors import CorrectionCause, ErrorKind
+from ..ports import Model
+from ..tracing import Span
+from ..types.execution import ExecutionRef
+from ..types.messages import ToolCall
+from ..types.model import ModelEvent, ModelRequest
+
+
+class KernelActivity(Struct, frozen=True, kw_only=True, eq=False):
+    """An activity of the kernel (specification 10.1).
+
+    Args:
+        name: The name of its span, without `nighthawk.`.
+        execution_ref: The identity of what is running.
+        attempt: The number of the attempt at a step, from 1; None for the only one.
+    """
+
+    name: Literal["run", "scope", "step", "step_executor"]
+    execution_ref: ExecutionRef
+    attempt: int | None = None
+
+
+class AgentActivity(Struct, frozen=True, kw_only=True, eq=False):
+    """The work of an agent on one step. Notes `UsageReported` for each request, and `ToolCallFailed`.
+
+    Args:
+        address: The address of the block, `python_module:function:number`.
+        model: The model; None for an agent of the user's own.
+        settings: The settings of its requests.
+    """
+
+    address: str
+    model: Model | None
+    settings: Mapping[str, Any]
+
+
+class ToolCallActivity(Struct, frozen=True, kw_only=True, eq=False):
+    """A tool call. Notes its result.
+
+    Args:
+        call: The call.
+        description: The description of the tool; empty for an unknown one.
+        agent: The span of the agent that makes it.
+    """
+
+    call: ToolCall
+    description: str
+    agent: Span
+
+
+class RequestActivity(Struct, frozen=True, kw_only=True, eq=False):
+    """A model request, over all attempts. Notes each `EventArrived`, and its usage in the end.
+
+    Args:
+        model: The model.
+        request: The request as it is sent.
+        is_replay: Whether nothing is asked, because the response is a recorded one.
+    """
+
+    model: Model
+    request: ModelRequest
+    is_replay: bool
+
+
+class EventArrived(Struct, frozen=True, kw_only=True, eq=False):
+    """An event of a response has arrived.
+
+    Args:
+        event: The event.
+        waited_since: The beginning of the wait for it, by `time.perf_counter`.
+        arrived_at: The arrival of the piece of the response that it was in.
+    """
+
+    event: ModelEvent
+    waited_since: float
+    arrived_at: float
+
+
+class ToolCallFailed(Struct, frozen=True, kw_only=True, eq=False):
+    """A model is told of an error in a tool call.
+
+    Args:
+        call: The call.
+        kind: The kind of error.
+    """
+
+    call: ToolCall
+    kind: ErrorKind
+
+
+class Corrected(Struct, frozen=True, kw_only=True, eq=False):
+    """A model was told that something was wrong.
+
+    Args:
+        cause: The cause of the correction.
+    """
+
+    cause: CorrectionCause
+
+
+class Corrections(Struct, frozen=True, kw_only=True, eq=False):
+    """The corrections of a step, at its end.
+
+    Args:
+        counts: Their number, by cause.
+    """
+
+    counts: Mapping[CorrectionCause, int]
+
+
+HookAnswer: TypeAlias = Literal["veto", "abort", "modify"]
+"""The answer of a hook that changes something."""
+
+
+class HookAnswered(Struct, frozen=True, kw_only=True, eq=False):
+    """A hook answered.
+
+    Args:
+        hook: The name of the hook.
+        event: The name of the event that it was called for.
+        answer: Its answer.
+        reason: Its reason, which may quote arguments; None for none.
+    """
+
+    hook: str
+    event: str
+    answer: HookAnswer
+    reason: str | None = None
+
+
+class HookFailed(Struct, frozen=True, kw_only=True, eq=False):
+    """A hook failed.
+
+    Args:
+        hook: The name of the hook.
+        event: The name of the event that it was called for.
+        error_type: The class of its error.
+    """
+
+    hook: str
+    event: str
+    error_type: str
+
+
+def correction_attributes(counts: Mapping[CorrectionCause, int]) -> dict[str, int]:
+    """Return the attributes for a step's corrections: their number by cause."""
+    return {f"nighthawk.step.corrections.{cause}": count for cause, count in counts.items()}

@@ -1,0 +1,142 @@
+"""Reports as OpenTelemetry's spans, events on spans, metrics and log records; see `tracing` on floor 0."""
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from opentelemetry import trace
+
+from ..runtime.activities import (
+    AgentActivity,
+    Corrected,
+    HookAnswered,
+    HookFailed,
+    KernelActivity,
+    RequestActivity,
+    ToolCallActivity,
+)
+from ..runtime.events import (
+    BudgetThreshold,
+    OversightDecided,
+    PermissionDecided,
+    Retry,
+    ToolLoopSuspected,
+    VerificationRefused,
+)
+from ..runtime.telemetry_settings import shows_content
+from ..tracing import NamedEvent, Span
+from .spans import KernelSpan, is_logged, is_measured, is_traced
+
+_Attributes: TypeAlias = Mapping[str, str | int | float]
+
+
+def begin(activity: object) -> Span | None:
+    """Begin the span of an activity; None when nobody collects what it would tell."""
+    match activity:
+        case KernelActivity():
+            return KernelSpan(activity)
+        case AgentActivity() if is_traced() or is_measured():
+            from .agent import AgentSpan  # here, because most steps belong to no trace
+
+            return AgentSpan(activity)
+        case ToolCallActivity():
+            from .agent import AgentSpan
+
+            agent = activity.agent
+            return agent.begin_call(activity) if isinstance(agent, AgentSpan) else None
+        case RequestActivity() if collects():
+            from .chat import ChatSpan  # here, because most requests belong to no trace
+
+            return ChatSpan(activity)
+        case _:
+            return None
+
+
+def note(event: object) -> None:
+    """Add an event to the current span, if it is recorded, or count it."""
+    if isinstance(event, Corrected):
+        if is_measured():
+            from .instruments import record_correction  # here, because most programs measure nothing
+
+            record_correction(event.cause)
+        return
+    span = trace.get_current_span()
+    if span.is_recording():
+        described = _described(event)
+        if described is not None:
+            span.add_event(described[0], dict(described[1]))
+
+
+def collects() -> bool:
+    """Whether there is a trace, or a provider of metrics or logs."""
+    return is_traced() or is_measured() or is_logged()
+
+
+def _described(event: object) -> tuple[str, _Attributes] | None:
+    """The name and the attributes of an event on a span; None for one that spans do not show."""
+    match event:
+        case NamedEvent():
+            return event.name, event.attributes
+        case BudgetThreshold():
+            return "nighthawk.budget.threshold", {
+                "nighthawk.budget.name": event.budget,
+                "nighthawk.budget.resource": event.resource,
+                "nighthawk.budget.limit": float(event.limit),
+                "nighthawk.budget.spent": float(event.spent),
+                "nighthawk.budget.fraction": event.fraction,
+            }
+        case OversightDecided():
+            return "nighthawk.oversight.decided", _oversight_attributes(event)
+        case PermissionDecided():
+            return "nighthawk.permission.decided", {
+                "nighthawk.permission.name": event.name,
+                "nighthawk.permission.kind": event.kind,
+                "nighthawk.permission.decision": event.decision,
+                "nighthawk.permission.rule": event.rule or "default",
+            }
+        case HookAnswered() | HookFailed():
+            return _described_hook(event)
+        case Retry():
+            return "nighthawk.retry.scheduled", {
+                "nighthawk.retry.name": event.name,
+                "nighthawk.retry.attempt": event.attempt,
+                "nighthawk.retry.wait_seconds": event.wait_seconds,
+                "error.type": type(event.error).__name__,
+            }
+        case ToolLoopSuspected():
+            return "nighthawk.tool_loop.suspected", {
+                "nighthawk.tool_loop.tool_name": event.tool_name,
+                "nighthawk.tool_loop.repetitions": event.repetitions,
+                "nighthawk.tool_loop.action": event.action,
+            }
+        case VerificationRefused():
+            return "nighthawk.verification.refused", {
+                "nighthawk.verification.check": event.check,
+                "nighthawk.verification.refusals": event.refusals,
+                "nighthawk.verification.max_refusals": event.max_refusals,
+                "step.id": event.execution_ref.step_id or "",
+            }
+        case _:
+            return None
+
+
+def _described_hook(event: HookAnswered | HookFailed) -> tuple[str, _Attributes]:
+    attributes = {"nighthawk.hook.name": event.hook, "nighthawk.hook.event": event.event}
+    if isinstance(event, HookFailed):
+        return "nighthawk.hook.failed", {**attributes, "error.type": event.error_type}
+    attributes["nighthawk.hook.answer"] = event.answer
+    if event.reason is not None and shows_content():
+        attributes["nighthawk.hook.reason"] = event.reason
+    return "nighthawk.hook.answered", attributes
+
+
+def _oversight_attributes(event: OversightDecided) -> _Attributes:
+    attributes = {
+        "nighthawk.oversight.subject": event.subject,
+        "nighthawk.oversight.decision": event.decision,
+        "step.id": event.execution_ref.step_id or "",
+    }
+    if event.tool_name:
+        attributes["nighthawk.oversight.tool_name"] = event.tool_name
+    if event.reason and shows_content():  # it may quote arguments
+        attributes["nighthawk.oversight.reason"] = event.reason
+    return attributes

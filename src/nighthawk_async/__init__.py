@@ -3,7 +3,7 @@
 The house, ground floor first; a room imports only from lower floors (`tests/architecture/test_floors.py`):
 
     0  errors, pickling, types, secret_names, configuration, observation, tracing, executions, threads,
-       lazy_exports
+       backoff, lazy_exports
     1  natural, prompt, wire, catalog, actors, parallel
     2  ports
     3  runtime

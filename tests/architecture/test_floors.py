@@ -18,6 +18,7 @@ FLOORS: Mapping[str, int] = {
     "secret_names": 0,
     "threads": 0,
     "tracing": 0,
+    "backoff": 0,
     "executions": 0,
     "natural": 1,
     "prompt": 1,

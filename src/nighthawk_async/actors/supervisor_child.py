@@ -21,6 +21,7 @@ from typing import Literal, Self, TypeAlias, cast, get_args
 
 import anyio
 
+from ..backoff import backoff_seconds
 from .argument_checks import check_seconds, check_whole_number
 
 RestartMode: TypeAlias = Literal["never", "on_failure", "always"]
@@ -71,11 +72,12 @@ class Restart:
             recent_restarts: The number of its restarts within the window before this one.
             restart_number: The number of the restart, from 1.
         """
-        try:
-            growth = float(self.factor) ** recent_restarts
-        except OverflowError:
-            growth = math.inf
-        backoff = min(self.backoff_seconds * growth, self.max_backoff_seconds) if self.backoff_seconds else 0
+        backoff = backoff_seconds(
+            recent_restarts,
+            first=self.backoff_seconds,
+            longest=self.max_backoff_seconds,
+            factor=self.factor,
+        )
         return backoff + random.Random(f"{child} {restart_number}").uniform(0, self.jitter_seconds)
 
 

@@ -13,6 +13,7 @@ from types import TracebackType
 
 import anyio
 
+from ..backoff import backoff_seconds
 from ..catalog.providers import RetryRules
 from ..errors import ModelError, ModelProviderError, ModelStatusError
 from ..ports import AttemptUsage, ResendCheck
@@ -27,8 +28,6 @@ from .http_pool import HttpPool
 from .pacing import Pacer, Permit
 from .pricing import UsageTally
 from .time_limits import TimeLimits
-
-_MOST_DOUBLINGS = 16  # max_retries may be any number
 
 
 def retry_delay(
@@ -56,9 +55,10 @@ def retry_delay(
             return _with_server_jitter(asked, rules, draw)
         if rules.gives_up_beyond:
             return None
-    delay = rules.first_delay_seconds * 2 ** min(retries, _MOST_DOUBLINGS)
-    delay = min(delay, rules.max_delay_seconds) * (1 - rules.jitter_share * draw())
-    return min(delay + rules.jitter_seconds * draw(), rules.max_delay_seconds)
+    longest = rules.max_delay_seconds
+    delay = backoff_seconds(retries, first=rules.first_delay_seconds, longest=longest)
+    delay *= 1 - rules.jitter_share * draw()
+    return min(delay + rules.jitter_seconds * draw(), longest)
 
 
 def server_delay(error: ModelError, rules: RetryRules, *, draw: Callable[[], float] = random) -> float | None:

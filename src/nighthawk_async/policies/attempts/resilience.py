@@ -15,6 +15,7 @@ from math import inf
 from random import random
 from typing import Any, Protocol, cast, runtime_checkable
 
+from ...backoff import backoff_seconds
 from ...catalog.providers import PROVIDERS
 from ...configuration import StepExecutorConfiguration, parse_model_id
 from ...errors import (
@@ -74,8 +75,6 @@ FINAL_ERRORS = (
     CancelledError,  # an Exception: what a thread gets when what it waits for on an event loop is cancelled
 )
 """After these nobody tries again: somebody's decision stands behind them, or it would end in the same way."""
-
-_MOST_DOUBLINGS = 60
 
 
 def may_be_retried(error: BaseException) -> bool:
@@ -159,8 +158,9 @@ class ExponentialWait:
             attempt: The number of the attempt that failed, from 1.
             error: The error that it failed with; it makes no difference here.
         """
-        longest = min(self.first * 2.0 ** min(attempt - 1, _MOST_DOUBLINGS), self.most)
-        return longest * (1 - self.jitter * self.draw())
+        return backoff_seconds(attempt - 1, first=self.first, longest=self.most) * (
+            1 - self.jitter * self.draw()
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

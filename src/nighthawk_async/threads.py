@@ -7,6 +7,8 @@ to the loop a moment later would wait without end.
 """
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar, TypeVarTuple
 
@@ -23,6 +25,8 @@ Result = TypeVar("Result")
 _SECONDS_BETWEEN_CANCELLATIONS = 0.01
 """How long what a thread begins on its loop after the cancellation of the caller may go on."""
 
+_SECONDS_UNNOTICED = 0.5
+"""How long a signal may stay unnoticed by a thread that waits."""
 
 _limiters: RunVar[dict[int, CapacityLimiter]] = RunVar("nighthawk_async_threads_of_levels")
 
@@ -118,3 +122,18 @@ async def _cancel_late_comers(has_returned: anyio.Event) -> None:
                 await has_returned.wait()
             restart_cancellation()
         raise
+
+
+def wait_interruptibly(future: "Future[Result]") -> Result:
+    """Wait for a future in a thread without an event loop, and give its result.
+
+    Python carries signal handlers out in the main thread, and does not wake it when a signal comes right
+    before it begins to wait, or comes to another thread: Ctrl-C would be noticed after the result.
+
+    Args:
+        future: The future.
+    """
+    while not future.done():
+        with suppress(TimeoutError):
+            future.exception(timeout=_SECONDS_UNNOTICED)
+    return future.result()

@@ -6,8 +6,7 @@ happens here, before the tree is touched.
 
 import time
 from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import count
 
@@ -41,12 +40,14 @@ class Recorder(Struct, frozen=True, kw_only=True, eq=False):
     """Common state of the writers of one tree.
 
     Args:
-        tree: The tree.
+        owner: The tree, as programs see it.
+        tree: Its state, which threads share.
         ids: Gives the ids of nodes.
         max_preview_characters: The number of characters of a value that are kept.
         max_transcript_characters: The number of characters of a transcript that are kept.
     """
 
+    owner: "TaskTree"
     tree: SharedTree
     ids: "count[int]"
     max_preview_characters: int
@@ -66,6 +67,11 @@ class TreeNodeWriter:
     def __init__(self, recorder: Recorder, node: Node) -> None:
         self._recorder = recorder
         self._node = node
+
+    @property
+    def tree(self) -> "TaskTree":
+        """The tree of the node."""
+        return self._recorder.owner
 
     @property
     def node_id(self) -> str:
@@ -166,10 +172,6 @@ class TreeNodeWriter:
             tree.change(tree.state.end, self._node, state, time.time(), shown, told)
 
 
-_tree: ContextVar["TaskTree | None"] = ContextVar("nighthawk_async_task_tree")
-_everywhere: "TaskTree | None" = None
-
-
 class TaskTree:
     """A recorded tree of runs, natural functions, steps, model requests, tool calls and tasks.
 
@@ -218,6 +220,7 @@ class TaskTree:
         )
         self._shared = SharedTree(state)
         recorder = Recorder(
+            owner=self,
             tree=self._shared,
             ids=count(1),
             max_preview_characters=max_preview_characters,
@@ -235,16 +238,9 @@ class TaskTree:
             everywhere: Whether what goes on elsewhere in the process is recorded too, where no other tree is
                 in force. Without it, a `threading.Thread` is recorded from Python 3.14 on.
         """
-        token = _tree.set(self)
-        try:
-            with ExitStack() as stack:
-                stack.enter_context(using_node_writer(self._writer))
-                if everywhere:
-                    stack.enter_context(using_node_writer_everywhere(self._writer))
-                    stack.enter_context(_everywhere_in_force(self))
-                yield self
-        finally:
-            _tree.reset(token)
+        in_process = using_node_writer_everywhere(self._writer) if everywhere else nullcontext()
+        with using_node_writer(self._writer), in_process:
+            yield self
 
     @property
     def version(self) -> int:
@@ -350,17 +346,8 @@ class TaskTree:
 
 def find_tree() -> TaskTree | None:
     """The tree into which is recorded where the caller is; None when nothing is recorded."""
-    return _tree.get(_everywhere)
-
-
-@contextmanager
-def _everywhere_in_force(tree: TaskTree) -> Generator[None, None, None]:
-    global _everywhere
-    before, _everywhere = _everywhere, tree
-    try:
-        yield
-    finally:
-        _everywhere = before
+    writer = find_node_writer()
+    return writer.tree if isinstance(writer, TreeNodeWriter) else None
 
 
 def recording(

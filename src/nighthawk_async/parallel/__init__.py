@@ -47,7 +47,6 @@ __getattr__, __dir__, __all__ = attach_exports(
             "Progress",
             "ProgressBars",
             "ProgressTarget",
-            "usage_source",
         ),
         "streaming": (
             "Stream",

@@ -20,7 +20,7 @@ from .errors import (
     TaskValueError,
 )
 from .outcomes import Failed, Outcome, Settled, Succeeded
-from .progress import Progress, ProgressBars, ProgressTarget, usage_source
+from .progress import Progress, ProgressBars, ProgressTarget
 from .streaming import Stream, stream
 from .task_current import (
     CurrentTask,
@@ -90,5 +90,4 @@ __all__ = [
     "stream",
     "task_values",
     "under_thread_deadlines",
-    "usage_source",
 ]

@@ -1,10 +1,9 @@
 """Progress of calls in parallel.
 
-The room knows nothing of models, so what was used is read from a source that the runtime sets.
+The room knows nothing of models: what was used is read from the hooks of tasks.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable
@@ -12,8 +11,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
-usage_source: ContextVar[Callable[[], Any] | None] = ContextVar("nighthawk_async_usage_source", default=None)
-"""Gives what was used so far around the caller. Of values that can be subtracted the difference is shown."""
+from .task_node import get_task_hooks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,8 +140,9 @@ def _update_bar(bars: ProgressBars, task_id: Any, progress: Progress) -> None:
 
 
 def _usage_since_now() -> Callable[[], Any] | None:
-    read = usage_source.get()
-    return None if read is None else partial(_difference, read, read())
+    read = get_task_hooks().find_usage
+    before = read()
+    return None if before is None else partial(_difference, read, before)
 
 
 def _difference(read: Callable[[], Any], before: Any) -> Any:

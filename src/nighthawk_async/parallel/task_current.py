@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import anyio
 from anyio import NoEventLoopError, from_thread
@@ -200,8 +200,21 @@ def task_values() -> TaskValues:
     return _VALUES_OF_CALLER
 
 
-_current: ContextVar[TaskNode | None] = ContextVar("nighthawk_async_task", default=None)
-_positions: ContextVar[Positions | None] = ContextVar("nighthawk_async_positions", default=None)
+class _Place(NamedTuple):
+    """The place of the caller among tasks.
+
+    Args:
+        node: Its task; None for the root of its event loop.
+        positions: The positions of its part of that task; None for those of the task.
+        is_elsewhere: Whether it runs on another event loop than the task.
+    """
+
+    node: TaskNode | None = None
+    positions: Positions | None = None
+    is_elsewhere: bool = False
+
+
+_place: ContextVar[_Place] = ContextVar("nighthawk_async_task", default=_Place())  # noqa: B039  (immutable)
 _root_of_loop: RunVar[TaskNode] = RunVar("nighthawk_async_root_task")
 
 
@@ -274,7 +287,7 @@ def cancel_requested() -> bool:
     For work that ends by itself at a good moment: a loop between two items, a function in a worker thread. A
     task is asked to end when its handle is cancelled, gracefully or not, and when its owner is.
     """
-    node = _current.get()
+    node = _place.get().node
     return (node is not None and node.request is not None) or _is_cancelled()
 
 
@@ -284,7 +297,7 @@ def raise_if_cancel_requested() -> None:
     Raises:
         TaskCancelledError: It was asked to end.
     """
-    node = _current.get()
+    node = _place.get().node
     if node is not None and node.request is not None:
         raise TaskCancelledError(task_id=node.id, reason=node.request.reason, forced=False)
 
@@ -296,7 +309,7 @@ def asked_to_end(listener: Callable[[], object]) -> Generator[None, None, None]:
     Args:
         listener: Is called then, perhaps twice, and in another thread when the caller is in one.
     """
-    node = _current.get()
+    node = _place.get().node
     if node is None:
         yield
         return
@@ -333,28 +346,26 @@ def open_task_root(name: str) -> Generator[None, None, None]:
     Args:
         name: Its name.
     """
-    outer = _current.get()
+    outer = _place.get().node
     id_ = name if outer is None else find_positions().take(name)
     node = TaskNode(id=id_, name=name, parent=outer, owner=outer)
-    current, positions, values = _current.set(node), _positions.set(None), VALUES.set(VALUES.get())
+    place, values = _place.set(_Place(node)), VALUES.set(VALUES.get())
     try:
         yield
     finally:
         VALUES.reset(values)
-        _positions.reset(positions)
-        _current.reset(current)
+        _place.reset(place)
         node.end()
 
 
 def enter_node(node: TaskNode) -> None:
     """Be a task from now on: called once, in the context of the task that begins."""
-    _current.set(node)
-    _positions.set(None)
+    _place.set(_Place(node))
 
 
 def enter_positions(positions: Positions) -> None:
     """Be a part of the present task with positions of its own: called once, in the context of that part."""
-    _positions.set(positions)
+    _place.set(_place.get()._replace(positions=positions))
 
 
 def find_positions() -> Positions:
@@ -363,7 +374,25 @@ def find_positions() -> Positions:
     Raises:
         anyio.NoEventLoopError: There is no task, and no event loop to make a root for.
     """
-    return _positions.get() or find_node().positions
+    return _place.get().positions or find_node().positions
+
+
+@contextmanager
+def on_foreign_loop() -> Generator[None, None, None]:
+    """Carry something out on a portal thread for its caller.
+
+    The task of the caller belongs to another event loop, so its handle must not touch what happens here.
+    """
+    token = _place.set(_place.get()._replace(is_elsewhere=True))
+    try:
+        yield
+    finally:
+        _place.reset(token)
+
+
+def is_on_foreign_loop() -> bool:
+    """Whether the task of the caller belongs to another event loop than the caller."""
+    return _place.get().is_elsewhere
 
 
 def find_node() -> TaskNode:
@@ -372,7 +401,7 @@ def find_node() -> TaskNode:
     Raises:
         anyio.NoEventLoopError: There is none, and no event loop to make a root for.
     """
-    node = _current.get()
+    node = _place.get().node
     if node is not None:
         return node
     try:

@@ -90,7 +90,7 @@ class TaskMailbox(Protocol):
         ...
 
 
-def _find_no_execution() -> ExecutionRef | None:
+def _find_nothing() -> None:
     return None
 
 
@@ -103,11 +103,14 @@ class TaskHooks:
             the task ends. None: tasks have no mailbox.
         open_extent: Gives what is entered around a block of tasks, and left after its last task has ended.
         find_execution: Gives the identity of the run, scope and step of the caller; None outside every run.
+        find_usage: Gives what was used so far around the caller; None where nothing counts. Of values that
+            can be subtracted, progress shows the difference.
     """
 
     make_mailbox: Callable[[str], TaskMailbox] | None = None
     open_extent: Callable[[], AbstractContextManager[object]] = nullcontext
-    find_execution: Callable[[], ExecutionRef | None] = _find_no_execution
+    find_execution: Callable[[], ExecutionRef | None] = _find_nothing
+    find_usage: Callable[[], Any] = _find_nothing
 
 
 class _Installed:

@@ -18,6 +18,7 @@ from ..parallel import raise_if_cancel_requested, under_thread_deadlines
 from ..parallel.deadlines import find_deadline_error
 from ..parallel.event_loop import LoopEvent, is_loop_thread, is_worker_thread
 from ..parallel.task_current import asked_to_end
+from ..threads import wait_interruptibly
 
 _SECONDS_TO_CANCEL = 1.0
 """For how long a loop may take to cancel what is out of time: it needs no more than its next step or two."""
@@ -130,6 +131,6 @@ def _wait_elsewhere(
     with start_blocking_portal(name="nighthawk-async waiter") as portal:
         future = portal.start_task_soon(function, *args)
         try:
-            return future.result()
+            return wait_interruptibly(future)
         finally:
             future.cancel()  # interrupted by Ctrl-C: otherwise the portal would wait for the end

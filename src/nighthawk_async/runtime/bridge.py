@@ -10,9 +10,9 @@ from anyio import from_thread
 from ..errors import NighthawkError
 from ..parallel import under_thread_deadlines
 from ..parallel.event_loop import is_loop_thread, is_worker_thread
+from ..parallel.task_current import on_foreign_loop
 from .environment import get_environment
 from .portals import portal_depth
-from .step_control import on_foreign_loop
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")

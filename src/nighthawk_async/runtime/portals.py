@@ -14,6 +14,7 @@ from anyio.lowlevel import EventLoopToken, current_token
 
 from ..errors import NestedStepLimitError, NighthawkError
 from ..parallel.event_loop import is_loop_thread
+from ..threads import wait_interruptibly
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -67,7 +68,7 @@ class PortalPool:
         call = _Call[Result]()
         try:
             portal.start(call.deliver, function, *args)
-            return call.answer.result()
+            return wait_interruptibly(call.answer)
         finally:
             if not call.answer.done():
                 call.abandon(portal.token)

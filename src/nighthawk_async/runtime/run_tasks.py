@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ..actors import Mailbox, open_namespace
-from ..parallel import TaskHooks, install_task_hooks, open_task_root, usage_source
+from ..parallel import TaskHooks, install_task_hooks, open_task_root
 from ..types.execution import ExecutionRef
 from ..types.usage import Usage
 from .environment import find_environment
@@ -14,13 +14,9 @@ from .environment import find_environment
 
 @contextmanager
 def open_run_extent() -> Generator[None, None, None]:
-    """Make the block a task of its own, the extent of names of mailboxes, and a source of usage."""
+    """Make the block a task of its own, and the extent of names of mailboxes."""
     with open_task_root("run"), open_namespace("run"):
-        token = usage_source.set(_find_usage)
-        try:
-            yield
-        finally:
-            usage_source.reset(token)
+        yield
 
 
 def _find_usage() -> Usage | None:
@@ -43,5 +39,6 @@ install_task_hooks(
         make_mailbox=_make_mailbox,
         open_extent=partial(open_namespace, "task_group"),
         find_execution=_find_execution,
+        find_usage=_find_usage,
     )
 )

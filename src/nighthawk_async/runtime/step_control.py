@@ -5,16 +5,15 @@ its executor has its outcome, the step is past its last turn boundary.
 """
 
 import warnings
-from collections.abc import Awaitable, Generator
-from contextlib import AbstractAsyncContextManager, contextmanager
-from contextvars import ContextVar
+from collections.abc import Awaitable
+from contextlib import AbstractAsyncContextManager
 from math import inf
 from types import TracebackType
 from typing import Protocol
 
 import anyio
 
-from ..parallel.task_current import find_node
+from ..parallel.task_current import find_node, is_on_foreign_loop
 from ..parallel.task_node import TaskNode
 from ..types.messages import UserContent
 from .admission import Slot, StepAdmission
@@ -82,9 +81,6 @@ class CarryOutAttempt(Protocol):
         ...
 
 
-_task_of_caller: ContextVar[TaskNode | None] = ContextVar("nighthawk_async_task_of_caller", default=None)
-
-
 class SteerableStep:
     """Lets a step be steered during the `with` statement, or until `end`.
 
@@ -101,8 +97,8 @@ class SteerableStep:
         self._node: TaskNode | None = None
 
     def __enter__(self) -> "SteerableStep":
-        node = find_node()
-        if node is not _task_of_caller.get():
+        if not is_on_foreign_loop():
+            node = find_node()
             node.add_control(self._actor)
             self._actor.task_node = node.writer
             self._node = node
@@ -178,16 +174,3 @@ class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a
     async def __aexit__(self, *exc_details: object) -> None:
         if self._admission is not None and self._slot is not None:
             self._admission.leave(self._slot)
-
-
-@contextmanager
-def on_foreign_loop() -> Generator[None, None, None]:
-    """Carry something out on a portal thread for its caller.
-
-    The task of the caller belongs to another event loop, so its handle must not touch what happens here.
-    """
-    token = _task_of_caller.set(find_node())
-    try:
-        yield
-    finally:
-        _task_of_caller.reset(token)

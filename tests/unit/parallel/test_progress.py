@@ -2,7 +2,9 @@
 
 import gc
 import io
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,9 +16,20 @@ from rich.progress import Progress as RichProgress
 from rich.progress import TextColumn
 
 from nighthawk_async import parallel
-from nighthawk_async.parallel import Progress
+from nighthawk_async.parallel import Progress, install_task_hooks
+from nighthawk_async.parallel.task_node import get_task_hooks
 
 pytestmark = pytest.mark.anyio
+
+
+@contextmanager
+def usage_of(find_usage: Callable[[], Any]) -> Iterator[None]:
+    """Let progress find usage where a runtime is not there to count it."""
+    before = install_task_hooks(replace(get_task_hooks(), find_usage=find_usage))
+    try:
+        yield
+    finally:
+        install_task_hooks(before)
 
 
 async def fail_at_one(number: int) -> int:
@@ -172,33 +185,24 @@ async def test_usage_is_what_was_used_since_the_beginning() -> None:
         nonlocal used
         used += number
 
-    token = parallel.usage_source.set(lambda: used)
-    try:
+    with usage_of(lambda: used):
         await parallel.map(use, [3, 4], max_concurrent=1, progress=reports.append)
-    finally:
-        parallel.usage_source.reset(token)
     assert [report.usage for report in reports] == [0, 3, 3, 7]
 
 
 async def test_a_bar_shows_usage_from_its_beginning() -> None:
     columns = TextColumn("{task.fields[usage].amount}")  # fails for a bar without usage
     bars = RichProgress(columns, console=Console(file=io.StringIO()))
-    token = parallel.usage_source.set(lambda: Opaque(3))
-    try:
+    with usage_of(lambda: Opaque(3)):
         async with parallel.stream(fail_at_one, [0], progress=bars) as results:
             assert "3" in str(bars.columns[0](bars.tasks[0]))  # type: ignore[operator]
             assert [result async for result in results] == [0]
-    finally:
-        parallel.usage_source.reset(token)
 
 
 async def test_usage_that_cannot_be_subtracted_is_shown_whole() -> None:
     reports: list[Progress] = []
-    token = parallel.usage_source.set(lambda: Opaque(3))
-    try:
+    with usage_of(lambda: Opaque(3)):
         await parallel.map(anyio.sleep, [0], progress=reports.append)
-    finally:
-        parallel.usage_source.reset(token)
     assert [report.usage.amount for report in reports] == [3, 3]
 
 

@@ -459,6 +459,7 @@ def test_an_interrupted_call_is_cancelled_and_awaited(place: str) -> None:
 
 
 SCRIPT = '''
+import signal
 import sys
 import threading
 
@@ -477,6 +478,9 @@ def shout(text: str) -> str:
 async def answer(call):
     if call.step_locals["text"] == "wait":
         print("waiting", flush=True)
+        if sys.argv[3] == "unnoticed":  # a waiting main thread is woken by signals to itself only
+            await anyio.sleep(0.2)
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
         try:
             await anyio.sleep_forever()
         finally:
@@ -508,17 +512,21 @@ else:
 
 @pytest.mark.parametrize("place", ["script", "loop"])
 @pytest.mark.parametrize("backend", ["trio", "asyncio"])
-def test_ctrl_c_cancels_the_step_and_leaves_the_run_usable(backend: str, place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("signal_is", ["noticed", "unnoticed"])
+def test_ctrl_c_cancels_the_step_and_leaves_the_run_usable(
+    backend: str, place: str, signal_is: str, tmp_path: Path
+) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    command = [sys.executable, "-W", "ignore", str(script), backend, place]
+    command = [sys.executable, "-W", "ignore", str(script), backend, place, signal_is]
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stdout is not None
         try:
             assert process.stdout.readline() == "TEXT\n"
             assert process.stdout.readline() == "waiting\n"
-            process.send_signal(signal.SIGINT)
+            if signal_is == "noticed":
+                process.send_signal(signal.SIGINT)
             rest, _ = process.communicate(timeout=240)
         finally:
             process.kill()

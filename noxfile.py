@@ -107,7 +107,9 @@ def prepare(session: nox.Session, *groups: str, extras: str = "", project: bool 
 
 @nox.session(python=pythons_to_test())
 def tests(session: nox.Session) -> None:
-    """Run the tests, on as many processes as there are processors; arguments after `--` go to pytest.
+    """Run the tests, on one process more than there are processors; arguments after `--` go to pytest.
+
+    Tests wait for servers, processes and clocks now and then, so the processors have room for one more.
 
     The first Python that is found runs all of them, the others what a Python can change.
     """
@@ -117,7 +119,8 @@ def tests(session: nox.Session) -> None:
         return
     chosen = ["--one-backend", *DEPENDS_ON_PYTHON] if PYTHONS_SEEN else []
     PYTHONS_SEEN.append(str(session.python))
-    session.run("pytest", "--numprocesses=logical", "--dist=worksteal", "--durations=20", *chosen)
+    processes = f"--numprocesses={(os.cpu_count() or 1) + 1}"
+    session.run("pytest", processes, "--dist=worksteal", "--durations=20", *chosen)
 
 
 @nox.session

@@ -18,28 +18,28 @@ class Execution:
         has_ended: Whether it is over.
     """
 
-    __slots__ = ("_around", "_token", "has_ended", "id")
+    __slots__ = ("_parent", "_token", "has_ended", "id")
 
     def __init__(self, id: str) -> None:
         self.id = id
         self.has_ended = False
-        self._around = find_execution_in_progress()
+        self._parent = find_execution_in_progress()
 
     @property
-    def around(self) -> "Execution | None":
+    def parent(self) -> "Execution | None":
         """The nearest one around it that has not ended."""
-        around = self._around
-        while around is not None and around.has_ended:
-            around = around._around
-        self._around = around  # nothing of those that have ended is kept
-        return around
+        parent = self._parent
+        while parent is not None and parent.has_ended:
+            parent = parent._parent
+        self._parent = parent  # nothing of those that have ended is kept
+        return parent
 
     @property
     def depth(self) -> int:
         """The number of nested executions that have not ended, this one included."""
-        depth, execution = 1, self.around
+        depth, execution = 1, self.parent
         while execution is not None:
-            depth, execution = depth + 1, execution.around
+            depth, execution = depth + 1, execution.parent
         return depth
 
     def __enter__(self) -> None:
@@ -56,7 +56,7 @@ _innermost: ContextVar[Execution | None] = ContextVar("nighthawk_async_innermost
 def find_execution_in_progress() -> Execution | None:
     """The innermost execution around the caller that has not ended; None outside of all."""
     execution = _innermost.get()
-    return execution.around if execution is not None and execution.has_ended else execution
+    return execution.parent if execution is not None and execution.has_ended else execution
 
 
 def find_execution() -> Execution | None:

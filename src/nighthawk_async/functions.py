@@ -16,7 +16,7 @@ from .natural.scope import NestedBlock
 from .natural.transform import StepResult, TransformedFunction, transform_function
 from .natural.tree import EXTENT_NAME
 from .runtime.annotations import ReturnCheck, names_in_texts, variables_of
-from .runtime.calls import CallDoor
+from .runtime.calls import CallEntry
 from .runtime.policy import Listener, Policy
 from .runtime.prepare import NaturalSite
 from .runtime.runner import run_step, run_step_from_sync
@@ -151,7 +151,7 @@ def _decorate(function: object, frame: FrameType | None, options: _Options) -> F
     bound = transformed.bind(
         function,
         run_step=_run_step(transformed, site),
-        call_door=CallDoor(function, is_generator=is_generator, return_check=return_check),
+        call_entry=CallEntry(function, is_generator=is_generator, return_check=return_check),
     )
     if function.__qualname__.endswith(f"<locals>.{function.__name__}"):
         captured[function.__name__] = bound  # what the name is about to mean, where it has no value yet
@@ -220,13 +220,13 @@ def _run_step(transformed: TransformedFunction, site: NaturalSite) -> RunStep:
 
 def _run_generator_step(blocks: tuple[NaturalBlock, ...], site: NaturalSite) -> RunStep:
     def carry_out(index: int, python_locals: Mapping[str, Any], literal: str | None) -> StepResult:
-        with python_locals[EXTENT_NAME].in_force():
+        with python_locals[EXTENT_NAME].active():
             return run_step_from_sync(blocks[index], site, python_locals, literal)
 
     async def carry_out_async(
         index: int, python_locals: Mapping[str, Any], literal: str | None
     ) -> StepResult:
-        with python_locals[EXTENT_NAME].in_force():
+        with python_locals[EXTENT_NAME].active():
             return await run_step(blocks[index], site, python_locals, literal)
 
     return carry_out_async if blocks[0].is_async else carry_out

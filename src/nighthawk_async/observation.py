@@ -239,10 +239,10 @@ class observed:  # noqa: N801  (a context manager that reads as a function at it
         self._token: Token[NodeWriter | None] | None = None
 
     def __enter__(self) -> NodeWriter | None:
-        around = find_node_writer()
-        if around is None:
+        parent = find_node_writer()
+        if parent is None:
             return None
-        self._writer = around.begin_child(
+        self._writer = parent.begin_child(
             self._kind,
             self._name,
             state=self._state,

@@ -4,12 +4,12 @@ from typing import Unpack, cast, get_args
 
 from .errors import NighthawkError
 from .policies.arguments import PolicyArguments, with_arguments
-from .policies.people.stand_in import find_stand_in
+from .policies.people.default_handler import find_default_handler
 from .runtime.admission import checked_max_concurrent_steps
 from .runtime.environment import find_environment
 from .runtime.nesting import DEFAULT_MAX_DEPTH
 from .runtime.policies import NO_POLICIES, Policies
-from .runtime.policy import InnerExtent
+from .runtime.policy import InnerScope
 from .runtime.run import Run
 from .runtime.run_state import SyncBackend
 from .runtime.step_executor import StepExecutor
@@ -63,11 +63,11 @@ def run(
         outer = find_environment()
         if arguments.get("human") is None:
             arguments.pop("human", None)  # nobody
-            stand_in = find_stand_in() if outer is None else None
-            if stand_in is not None:
-                arguments["human"] = stand_in
-        around = NO_POLICIES if outer is None else outer.policies.of_inner_run()
-        return with_arguments(around, arguments, InnerExtent(step_executor, is_added=True))
+            default_handler = find_default_handler() if outer is None else None
+            if default_handler is not None:
+                arguments["human"] = default_handler
+        enclosing = NO_POLICIES if outer is None else outer.policies.of_inner_run()
+        return with_arguments(enclosing, arguments, InnerScope(step_executor, is_added=True))
 
     return Run(
         step_executor,

@@ -14,8 +14,8 @@ from .policies.arguments import PolicyArguments, with_arguments
 from .runtime.activities import KernelActivity
 from .runtime.environment import Environment, get_environment, using_environment
 from .runtime.nesting import inner_max_depth
-from .runtime.policies import Policies, active_policies, extent_events
-from .runtime.policy import InnerExtent
+from .runtime.policies import Policies, active_policies, scope_events
+from .runtime.policy import InnerScope
 from .runtime.step_executor import ConfigurableStepExecutor, StepExecutor, check_executor
 from .runtime.tool_function import ToolScope
 from .runtime.usage_meter import UsageMeter
@@ -39,8 +39,8 @@ class Scope:
 
     def __enter__(self) -> StepExecutor:
         with ExitStack() as stack:
-            self._enter_extent(stack)
-            for events in extent_events(self._environment.policies, "scope"):
+            self._enter_scope(stack)
+            for events in scope_events(self._environment.policies, "scope"):
                 stack.enter_context(events)
             self._stack = stack.pop_all()
         return self._environment.step_executor
@@ -52,8 +52,8 @@ class Scope:
 
     async def __aenter__(self) -> StepExecutor:
         async with AsyncExitStack() as stack:
-            self._enter_extent(stack)
-            for events in extent_events(self._environment.policies, "scope"):
+            self._enter_scope(stack)
+            for events in scope_events(self._environment.policies, "scope"):
                 await stack.enter_async_context(events)
             self._async_stack = stack.pop_all()
         return self._environment.step_executor
@@ -63,7 +63,7 @@ class Scope:
     ) -> None:
         await self._async_stack.__aexit__(exc_type, exc, traceback)
 
-    def _enter_extent(self, stack: ExitStack | AsyncExitStack) -> None:
+    def _enter_scope(self, stack: ExitStack | AsyncExitStack) -> None:
         if self._is_entered:
             raise NighthawkError(
                 "A scope can be entered once; call nighthawk_async.scope again for another scope."
@@ -125,7 +125,7 @@ def scope(
             outer,
             scope_id=scope_id,
             executor=executor,
-            policies=with_arguments(outer.policies, policies, InnerExtent(executor, is_added=is_added)),
+            policies=with_arguments(outer.policies, policies, InnerScope(executor, is_added=is_added)),
             max_depth=max_depth,
             system_prompt_suffix_fragments=system_prompt_suffix_fragments,
             user_prompt_suffix_fragments=user_prompt_suffix_fragments,

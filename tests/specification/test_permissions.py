@@ -240,8 +240,8 @@ async def test_runs_at_the_same_time_have_their_own_permissions() -> None:
     assert results["closed"].error["kind"] == "oversight"
 
 
-@pytest.mark.parametrize("open_extent", [nh.scope, functools.partial(nh.run, ScriptedSteps(PASS).executor)])
-async def test_permissions_are_what_permissions_gives(open_extent: Callable[..., object]) -> None:
+@pytest.mark.parametrize("open_scope", [nh.scope, functools.partial(nh.run, ScriptedSteps(PASS).executor)])
+async def test_permissions_are_what_permissions_gives(open_scope: Callable[..., object]) -> None:
     async with nh.run(ScriptedSteps(PASS).executor):
         with pytest.raises(nh.NighthawkError, match="permissions must be what"):
-            open_extent(permissions=["send_mail"])
+            open_scope(permissions=["send_mail"])

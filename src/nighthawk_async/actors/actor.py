@@ -267,7 +267,7 @@ class OpenedActor(Generic[Instance]):
             await self._core.live()
         except Exception as error:
             self._core.end(error)
-            if not await self._core.wait_told(error):
+            if not await self._core.wait_delivered(error):
                 raise
         finally:
             self._core.end(None)

@@ -117,7 +117,7 @@ class ActorCore:
         self._has_ended = anyio.Event()
         self._cause: Exception | None = None
         self._waits = _ActorHolder(name)
-        self._told = LivesNode("actor", name, self.stop_now)
+        self._node = LivesNode("actor", name, self.stop_now)
         self.when_closed: Callable[[], object] | None = None  # told when it is closed between two lives
 
     @property
@@ -211,7 +211,7 @@ class ActorCore:
         if self._has_ended.is_set():
             return
         try:
-            with self._waits.owned(), self._told.life():
+            with self._waits.owned(), self._node.life():
                 self._is_living = True
                 await self._life.run(lambda: self._make(self))
         finally:
@@ -225,9 +225,9 @@ class ActorCore:
         """End this life after the message in hand. The mailbox stays open for the next life."""
         self._life.pause()
 
-    async def wait_told(self, error: Exception) -> bool:
+    async def wait_delivered(self, error: Exception) -> bool:
         """Wait until it is clear whether the error with which this life ended has arrived at an asker."""
-        return await self._life.wait_told(error)
+        return await self._life.wait_delivered(error)
 
     def end(self, cause: Exception | None) -> None:
         """End for good: what waits is refused. Ending again changes nothing.
@@ -241,7 +241,7 @@ class ActorCore:
         self._mailbox.close()
         self._refuse_waiting()
         self._has_ended.set()
-        self._told.end()
+        self._node.end()
 
     def _refuse_waiting(self) -> None:
         for message in self._mailbox.drain():

@@ -85,7 +85,7 @@ class ActorMessage:
     def fail(self, error: Exception) -> None:
         """The function raised this, or was not called for this reason."""
 
-    async def wait_told(self) -> bool:
+    async def wait_delivered(self) -> bool:
         """Wait until whoever sent it has the reply, or will never have; whether somebody has it."""
         return False
 
@@ -96,7 +96,7 @@ class Ask(ActorMessage):
     Who is cancelled while waiting has abandoned it: when the actor has not taken it yet, it never does.
     """
 
-    __slots__ = ("_answered", "_error", "_is_told", "_left", "_traceback", "_value")
+    __slots__ = ("_answered", "_error", "_is_delivered", "_left", "_traceback", "_value")
 
     def __init__(
         self, function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]
@@ -104,7 +104,7 @@ class Ask(ActorMessage):
         super().__init__(function, args, kwargs)
         self._answered = anyio.Event()
         self._left = anyio.Event()
-        self._is_told = False
+        self._is_delivered = False
         self._value: object = None
         self._error: Exception | None = None
         self._traceback: TracebackType | None = None
@@ -128,14 +128,14 @@ class Ask(ActorMessage):
         self._error, self._traceback = error, error.__traceback__
         self._answered.set()
 
-    async def wait_told(self) -> bool:
+    async def wait_delivered(self) -> bool:
         """Wait until the asker goes on; whether it does so with the reply.
 
         It has been woken: it goes on in its next turn, although it may be cancelled there.
         """
         with anyio.CancelScope(shield=True):
             await self._left.wait()
-        return self._is_told
+        return self._is_delivered
 
     def leave(self) -> None:
         """The asker goes on, with the reply or without."""
@@ -152,7 +152,7 @@ class Ask(ActorMessage):
         await self._answered.wait()
         if self._error is not None:
             await checkpoint_if_cancelled()  # what ended the actor may have cancelled the caller, too
-        self._is_told = True
+        self._is_delivered = True
         if self._error is not None:
             # The asker sees where it was raised, and not the way it took through the actor's owner.
             raise self._error.with_traceback(self._traceback)
@@ -229,11 +229,11 @@ class ActorLife:
         self._is_paused = False
         self._crash: tuple[Exception, ActorMessage] | None = None
 
-    async def wait_told(self, error: Exception) -> bool:
+    async def wait_delivered(self, error: Exception) -> bool:
         """Wait until it is clear whether the error with which it crashed has arrived at an asker."""
         if self._crash is None or self._crash[0] is not error:
             return False  # a hook raised it
-        return await self._crash[1].wait_told()
+        return await self._crash[1].wait_delivered()
 
     def pause(self) -> None:
         """End after the message in hand."""
@@ -311,7 +311,7 @@ class ActorLife:
             if not isinstance(error, instance.answers):
                 self._crash = (error, message)
                 raise
-            if not await message.wait_told():
+            if not await message.wait_delivered():
                 _logger.warning("actor %s: %s failed, and nobody asked", self._name, message, exc_info=error)
         except BaseException:  # cancelled, or the program is to end
             self._figures.failed += 1

@@ -36,8 +36,8 @@ class LivesNode:
             self._last_error, self._is_cancelled = None, False
             self._node.count_retry()
             self._node.change_state("running")
-        elif (around := find_node_writer()) is not None:
-            self._node = around.begin_child(self._kind, self._name, control=self)
+        elif (parent := find_node_writer()) is not None:
+            self._node = parent.begin_child(self._kind, self._name, control=self)
         else:
             yield
             return
@@ -69,11 +69,11 @@ class LivesNode:
 
 def begin_pool(name: str | None, max_concurrent: int) -> NodeWriter | None:
     """The node of a pool; None when nobody watches."""
-    around = find_node_writer()
-    if around is None:
+    parent = find_node_writer()
+    if parent is None:
         return None
     attributes = {"nighthawk.pool.max_concurrent": max_concurrent}
-    return around.begin_child("pool", name or "pool", attributes=attributes)
+    return parent.begin_child("pool", name or "pool", attributes=attributes)
 
 
 def end_pool(node: NodeWriter | None, leaving: BaseException | None) -> None:

@@ -196,7 +196,7 @@ class Pool:
             raise
         finally:
             self._jobs.abort()
-            self._jobs.end_unbegun()
+            self._jobs.end_unstarted()
             self._free_name()
             end_pool(self._jobs.node, leaving)
 

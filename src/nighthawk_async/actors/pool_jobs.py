@@ -274,7 +274,7 @@ class PoolJobs:
             job.note_reason("its pool was cancelled")
             self._end_queued(job)
 
-    def end_unbegun(self) -> None:
+    def end_unstarted(self) -> None:
         """End the jobs whose tasks asyncio has cancelled before their first step, so that they never ran."""
         for job in tuple(self._started):
             job.end_cancelled("its pool was cancelled")

@@ -176,7 +176,7 @@ Backpressure: TypeAlias = Literal["block", "drop_oldest", "drop_newest", "fail",
 Item = TypeVar("Item", bound=Queueable)
 
 
-class Placement(NamedTuple, Generic[Item]):
+class QueuePosition(NamedTuple, Generic[Item]):
     """The placement of an item.
 
     Args:
@@ -224,7 +224,7 @@ class PoolQueue(Generic[Item]):
         """The number of items that wait for a free slot in the queue."""
         return len(self._blocked)
 
-    def place(self, item: Item) -> Placement[Item]:
+    def place(self, item: Item) -> QueuePosition[Item]:
         """Give an item to a worker, or a place in the queue, or none."""
         if self.running < self.max_concurrent:
             self.running += 1
@@ -240,7 +240,7 @@ class PoolQueue(Generic[Item]):
             case "drop_oldest" | "ring_buffer":
                 evicted = self._queued.pop_oldest()
                 self._push(item)
-                return Placement("queued", evicted)
+                return QueuePosition("queued", evicted)
             case "fail" | "fail_fast":
                 return _REFUSED
 
@@ -294,11 +294,11 @@ class PoolQueue(Generic[Item]):
         self.greatest_queued = max(self.greatest_queued, len(self._queued))
 
 
-_STARTED: Placement[Any] = Placement("started")
-_QUEUED: Placement[Any] = Placement("queued")
-_REJECTED: Placement[Any] = Placement("rejected")
-_REFUSED: Placement[Any] = Placement("refused")
-_BLOCKED: Placement[Any] = Placement("blocked")
+_STARTED: QueuePosition[Any] = QueuePosition("started")
+_QUEUED: QueuePosition[Any] = QueuePosition("queued")
+_REJECTED: QueuePosition[Any] = QueuePosition("rejected")
+_REFUSED: QueuePosition[Any] = QueuePosition("refused")
+_BLOCKED: QueuePosition[Any] = QueuePosition("blocked")
 
 
 def _check(max_concurrent: int, backpressure: Backpressure, max_queued: int | None) -> None:

@@ -273,7 +273,7 @@ class ChildRecord:
         return self.phase in ("over", "concluded")
 
     @property
-    def is_unbegun(self) -> bool:
+    def is_unstarted(self) -> bool:
         """Whether it has something to finish and was never started."""
         return self.must_begin and self.start_count == 0
 

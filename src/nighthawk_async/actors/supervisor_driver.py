@@ -32,7 +32,7 @@ from .supervisor_state import Action, SupervisorState, SupervisorStrategy
 from .task_group import raising_foreign_cancellations
 
 
-class SupervisorPlace:
+class SupervisorPosition:
     """The position of a supervisor: the child of another supervisor that has entered it, if one has."""
 
     __slots__ = ("outer",)
@@ -51,7 +51,7 @@ class ChildRunner(ABC):
         self.context = copy_context()
         self.scope = anyio.CancelScope()
         self.has_concluded = anyio.Event()
-        self.place = SupervisorPlace()
+        self.place = SupervisorPosition()
         self._task_id: int | None = None
 
     @property
@@ -152,7 +152,7 @@ class FunctionRunner(ChildRunner):
         self._child = SupervisedChild(name)
         self._has_asked = False
         self._stop: Callable[[], object] | None = None
-        self._told = LivesNode("task", name, self._stop_now)
+        self._node = LivesNode("task", name, self._stop_now)
 
     def prepare(self) -> None:
         """Get ready to run."""
@@ -167,7 +167,7 @@ class FunctionRunner(ChildRunner):
 
     async def run(self) -> None:
         """Call the function."""
-        with self._told.life(), raising_foreign_cancellations():
+        with self._node.life(), raising_foreign_cancellations():
             await self._function()
 
     def ask_to_stop(self, *, is_final: bool) -> bool:
@@ -181,7 +181,7 @@ class FunctionRunner(ChildRunner):
 
     def conclude(self, error: Exception | None) -> None:
         """The function will not be called again."""
-        self._told.end()
+        self._node.end()
         self._stop = None  # it holds the runner
         super().conclude(error)
 
@@ -245,7 +245,7 @@ def find_child() -> SupervisedChild | None:
     return runner.find_child() if isinstance(runner, FunctionRunner) else None
 
 
-def runners_around() -> Iterator[ChildRunner]:
+def enclosing_runners() -> Iterator[ChildRunner]:
     """The child that is the caller, the one that has entered the supervisor of that child, and so on."""
     runner = _current.get()
     if runner is None or not runner.is_caller:
@@ -298,7 +298,7 @@ class SupervisorDriver:
         self.state = SupervisorState(strategy, limit=limit, grace_seconds=grace_seconds, record=self._record)
         self.runners: dict[str, ChildRunner] = {}
         self.task_group: TaskGroup | None = None
-        self._place = SupervisorPlace()
+        self._place = SupervisorPosition()
         self._happened = anyio.Event()
         self._has_begun = anyio.Event()  # the child that was started last
         self._has_begun.set()
@@ -322,7 +322,7 @@ class SupervisorDriver:
     def start_in(self, task_group: TaskGroup) -> None:
         """Run in a task group from now on, and so do the children."""
         self.task_group = task_group
-        self._place.outer = next(runners_around(), None)
+        self._place.outer = next(enclosing_runners(), None)
         task_group.start_soon(self.drive, name=f"supervisor {self.name}")
 
     def add(self, name: str, restart: Restart, runner: ChildRunner) -> None:
@@ -355,7 +355,7 @@ class SupervisorDriver:
     async def stop_child(self, name: str, grace_seconds: float) -> None:
         """Stop a child, and wait until it has ended."""
         runner = self.runners[name]
-        if runner in runners_around():
+        if runner in enclosing_runners():
             raise SupervisorDeadlockError(f"the child {name!r} waits for its own end")
         self.state.stop_child(name, anyio.current_time(), grace_seconds)
         self._happened.set()
@@ -373,7 +373,7 @@ class SupervisorDriver:
 
     def check_waiter(self) -> None:
         """Refuse to let a child wait for all children, and so for itself."""
-        for runner in runners_around():
+        for runner in enclosing_runners():
             if runner.place is self._place:
                 raise SupervisorDeadlockError(
                     f"a child of the supervisor {self.name!r} waits for the end of all its children, and so "

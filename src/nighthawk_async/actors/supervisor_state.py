@@ -180,7 +180,7 @@ class SupervisorState:
         child = self._children[name]
         if child.phase != "waiting":
             return
-        if is_finished and not child.is_unbegun:
+        if is_finished and not child.is_unstarted:
             self._suppress(child, now)
         else:
             child.start_at = now
@@ -338,7 +338,7 @@ class SupervisorState:
 
     def _take_down(self, child: ChildRecord, now: float, grace_seconds: float) -> None:
         """It is to be down, and never to be started again."""
-        if child.is_alive or child.is_stopping or (child.phase == "waiting" and child.is_unbegun):
+        if child.is_alive or child.is_stopping or (child.phase == "waiting" and child.is_unstarted):
             child.start_at = None
             self._stop(child, now + grace_seconds)
         elif child.phase == "waiting":

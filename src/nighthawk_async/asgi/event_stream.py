@@ -22,7 +22,7 @@ from .event_stream_live import LiveStream, parse_event_id
 from .problems import find_problem, is_cancellation, log_problem
 from .protocol import Receive, Send
 from .service import checked_count, checked_seconds
-from .work import RequestInForce, find_request
+from .work import ActiveRequest, find_request
 
 
 class CallStreams:
@@ -59,7 +59,7 @@ class CallStreams:
         stream = LiveStream(
             path=client.path,
             is_resumable=self._settings.resume_seconds > 0,
-            tells_internals=self._settings.tells_internals,
+            reveals_internals=self._settings.reveals_internals,
         )
         streamed = StreamedCall(self._call, stream, self._settings, client.request)
         delivery = client.delivery(stream)
@@ -86,7 +86,7 @@ class CallStreams:
         request = client.request
         stream_id, number = parse_event_id(client.seen) or ("", 0)
         stream = None if request is None else request.streams.find(stream_id, client.path)
-        if request is None or stream is None or stream.has_told_all(number):
+        if request is None or stream is None or stream.has_sent_all(number):
             await client.answer(HTTPStatus.NO_CONTENT)
             return
         delivery = client.delivery(stream)
@@ -96,7 +96,7 @@ class CallStreams:
         await delivery.carry_out()
 
     @contextmanager
-    def _keeping(self, stream: LiveStream, request: RequestInForce | None) -> Generator[None, None, None]:
+    def _keeping(self, stream: LiveStream, request: ActiveRequest | None) -> Generator[None, None, None]:
         """Let clients come back."""
         seconds = self._settings.resume_seconds
         if request is None or not seconds:
@@ -157,19 +157,19 @@ class NodeStreams:
         tree: The tree.
         node_id: The id of the node.
         min_interval_seconds: The least time between two looks at news, in seconds.
-        tells_internals: Whether clients are told what is the service's own too.
+        reveals_internals: Whether clients are told what is the service's own too.
 
     Raises:
         NodeNotFoundError: There is no such node, or no more.
     """
 
     def __init__(
-        self, tree: TaskTree, node_id: str, *, min_interval_seconds: float, tells_internals: bool
+        self, tree: TaskTree, node_id: str, *, min_interval_seconds: float, reveals_internals: bool
     ) -> None:
         self._tree = tree
         self._node_id = node_id
         self._min_interval_seconds = min_interval_seconds
-        self._tells_internals = tells_internals
+        self._reveals_internals = reveals_internals
         self._watch()
 
     async def serve(self, client: StreamClient) -> None:
@@ -185,7 +185,7 @@ class NodeStreams:
             await client.answer(HTTPStatus.NO_CONTENT)
             return
         stream = LiveStream(
-            path=client.path, is_resumable=False, tells_internals=self._tells_internals, end_number=_END
+            path=client.path, is_resumable=False, reveals_internals=self._reveals_internals, end_number=_END
         )
         if client.seen:
             stream.send_anew()
@@ -349,7 +349,7 @@ def stream_response(
         resume_seconds=checked_seconds(resume_seconds, "resume_seconds"),
         min_interval_seconds=checked_seconds(min_interval_seconds, "min_interval_seconds"),
         max_result_bytes=checked_count(max_result_bytes, "max_result_bytes", least=1),
-        tells_internals=tell_internals,
+        reveals_internals=tell_internals,
     )
     return _make_response(CallStreams(call, settings), heartbeat_seconds)
 
@@ -398,7 +398,7 @@ def stream_node(
         tree,
         node_id,
         min_interval_seconds=checked_seconds(min_interval_seconds, "min_interval_seconds"),
-        tells_internals=tell_internals,
+        reveals_internals=tell_internals,
     )
     return _make_response(streams, heartbeat_seconds)
 

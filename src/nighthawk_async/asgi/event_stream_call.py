@@ -17,7 +17,7 @@ from ..observe import NodeView, TaskTree, find_node_id, find_tree
 from .event_stream_encoding import StreamEvent
 from .event_stream_live import LiveStream
 from .problems import CANCELLED, Problem, find_problem
-from .work import RequestInForce
+from .work import ActiveRequest
 
 NOBODY_CAME_BACK = Problem(
     status=408,
@@ -96,14 +96,14 @@ class StreamSettings(Struct, frozen=True, kw_only=True):
         resume_seconds: For how many seconds a client may come back.
         min_interval_seconds: The least time between two looks at news, in seconds.
         max_result_bytes: The greatest length of the result as JSON, in bytes.
-        tells_internals: Whether clients are told what is the service's own too.
+        reveals_internals: Whether clients are told what is the service's own too.
     """
 
     name: str
     resume_seconds: float
     min_interval_seconds: float
     max_result_bytes: int
-    tells_internals: bool
+    reveals_internals: bool
 
 
 class StreamedCall:
@@ -117,7 +117,7 @@ class StreamedCall:
     """
 
     def __init__(
-        self, call: Call, stream: LiveStream, settings: StreamSettings, request: RequestInForce | None
+        self, call: Call, stream: LiveStream, settings: StreamSettings, request: ActiveRequest | None
     ) -> None:
         self._call = call
         self._stream = stream

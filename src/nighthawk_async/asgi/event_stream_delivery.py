@@ -12,7 +12,7 @@ from ..actors import BareTaskGroup
 from .event_stream_encoding import HEARTBEAT
 from .event_stream_live import LiveStream, find_seen
 from .protocol import AsgiScope, Message, Receive, Send
-from .work import RequestInForce
+from .work import ActiveRequest
 
 HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -103,7 +103,7 @@ class Delivery:
         try:
             self.is_started = True
             await self._send(self._start)
-            while self._stream.reader is self and not self._stream.is_told:
+            while self._stream.reader is self and not self._stream.is_sent:
                 await self._send_body(self._stream.take() or await self._wait_for_news())
             self._is_at_end = True
             await self._send_body(b"", is_last=True)
@@ -137,7 +137,7 @@ class StreamClient(Struct, frozen=True, kw_only=True, eq=False):
     asgi_scope: AsgiScope
     receive: Receive
     send: Send
-    request: RequestInForce | None
+    request: ActiveRequest | None
     headers: Sequence[tuple[bytes, bytes]]
     heartbeat_seconds: float | None
 

@@ -148,12 +148,12 @@ class LiveStream:
     Args:
         path: The path of the request that began it.
         is_resumable: Whether a client may come back to it.
-        tells_internals: Whether events are told as they are, or without what is the service's own.
+        reveals_internals: Whether events are told as they are, or without what is the service's own.
         end_number: The number in the id of the last event; None for its own.
     """
 
     def __init__(
-        self, *, path: str, is_resumable: bool, tells_internals: bool, end_number: str | None = None
+        self, *, path: str, is_resumable: bool, reveals_internals: bool, end_number: str | None = None
     ) -> None:
         self.id = secrets.token_urlsafe(16)
         """Whoever knows it may read the stream."""
@@ -161,17 +161,17 @@ class LiveStream:
         self.reader: object | None = None
         """Who reads it at present; there is one at a time, and a new one takes the place of the old."""
         self._is_resumable = is_resumable
-        self._tells_internals = tells_internals
+        self._reveals_internals = reveals_internals
         self._end_number = end_number
         self._view: NodeView | None = None
-        self._told_view: NodeView | None = None
+        self._sent_view: NodeView | None = None
         self._outcome: StreamEvent | None = None
         self._is_outcome_taken = False
         self._is_anew = False
-        self._to_tell: Iterator[StreamEvent] = iter(())
+        self._to_send: Iterator[StreamEvent] = iter(())
         self._again: deque[bytes] = deque()
-        self._told: deque[bytes] = deque()
-        self._told_bytes = 0
+        self._sent: deque[bytes] = deque()
+        self._sent_bytes = 0
         self._count = 0
         self._changed = anyio.Event()
 
@@ -186,7 +186,7 @@ class LiveStream:
         return self._count > 0
 
     @property
-    def is_told(self) -> bool:
+    def is_sent(self) -> bool:
         """Whether everything was told, the end included."""
         return self._is_outcome_taken and not self._again
 
@@ -225,8 +225,8 @@ class LiveStream:
         self.reader = reader
         if seen is not None:
             missed = self._count - seen
-            if 0 <= missed <= len(self._told):
-                self._again = deque(list(self._told)[len(self._told) - missed :])
+            if 0 <= missed <= len(self._sent):
+                self._again = deque(list(self._sent)[len(self._sent) - missed :])
             else:
                 self.send_anew()
         self._change()
@@ -244,12 +244,12 @@ class LiveStream:
     def send_anew(self) -> None:
         """Begin again, for somebody who has missed more than is kept."""
         self._again.clear()
-        self._told_view = None
+        self._sent_view = None
         self._is_outcome_taken = False
         self._is_anew = True
-        self._to_tell = iter(())
+        self._to_send = iter(())
 
-    def has_told_all(self, seen: int) -> bool:
+    def has_sent_all(self, seen: int) -> bool:
         """Whether a client that has received that event has received the last one.
 
         Args:
@@ -278,10 +278,10 @@ class LiveStream:
         self._changed = anyio.Event()
 
     def _take_new(self) -> bytes | None:
-        event = next(self._to_tell, None)
-        if event is None and self._view is not None and self._view is not self._told_view:
-            self._to_tell = self._changes_to(self._view)
-            event = next(self._to_tell, None)
+        event = next(self._to_send, None)
+        if event is None and self._view is not None and self._view is not self._sent_view:
+            self._to_send = self._changes_to(self._view)
+            event = next(self._to_send, None)
         if event is not None:
             return self._number(event, None)
         if self._outcome is None or self._is_outcome_taken:
@@ -290,21 +290,21 @@ class LiveStream:
         return self._number(self._outcome, self._end_number)
 
     def _changes_to(self, view: NodeView) -> Iterator[StreamEvent]:
-        told, self._told_view = self._told_view, view
+        before, self._sent_view = self._sent_view, view
         if self._is_anew:
             self._is_anew = False
             yield StreamEvent(name="snapshot", data={"id": view.id})
-        yield from events_between(told, view)
+        yield from events_between(before, view)
 
     def _number(self, event: StreamEvent, number: str | None) -> bytes:
         self._count += 1
-        shown = event if self._tells_internals else without_internals(event)
+        shown = event if self._reveals_internals else without_internals(event)
         encoded = encode_event(shown, f"{self.id}.{number or self._count}")
         if self._is_resumable:
-            self._told.append(encoded)
-            self._told_bytes += len(encoded)
-            while self._told_bytes > _MAX_KEPT_BYTES:
-                self._told_bytes -= len(self._told.popleft())
+            self._sent.append(encoded)
+            self._sent_bytes += len(encoded)
+            while self._sent_bytes > _MAX_KEPT_BYTES:
+                self._sent_bytes -= len(self._sent.popleft())
         return encoded
 
 

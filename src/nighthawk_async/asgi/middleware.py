@@ -32,7 +32,7 @@ from .problems import (
 from .protocol import Application, AsgiScope, Message, Receive, Send, choose_request_id, says_client_left
 from .service import Service, Settings, checked_budget, checked_count, checked_seconds
 from .serving import Connection, SocketConnection, find_path_template
-from .work import RequestInForce, Work, using_request
+from .work import ActiveRequest, Work, using_request
 
 _LOGGER = logging.getLogger("nighthawk")
 
@@ -161,7 +161,7 @@ class Exchange(Connection):
     async def _carry_out(self, app: Application) -> Exception | None:
         """Let the application do its work; what it has raised."""
         call = partial(app, self._asgi_scope, self._inbox.receive, self._outbox.send)
-        request = RequestInForce(request_id=self._request_id, work=self._work, streams=self._service.streams)
+        request = ActiveRequest(request_id=self._request_id, work=self._work, streams=self._service.streams)
         try:
             with self._work.scope, using_request(request):
                 await self._serve(call)

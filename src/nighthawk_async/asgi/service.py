@@ -19,7 +19,7 @@ import anyio
 from ..errors import NighthawkError
 from ..observe.tree import TaskTree
 from ..policies.budgets.budget import Budget
-from ..policies.people.stand_in import find_stand_in, standing_in
+from ..policies.people.default_handler import find_default_handler, using_default_handler
 from ..runtime.run import Run
 from .admission import Admission
 from .protocol import AsgiScope
@@ -212,9 +212,9 @@ class _SharedRun:
     def __init__(self, settings: Settings) -> None:
         self.users = 0
         self._context = Context()
-        stand_in = find_stand_in()
+        default_handler = find_default_handler()
         with ExitStack() as stack:
-            self._context.run(stack.enter_context, standing_in(stand_in))
+            self._context.run(stack.enter_context, using_default_handler(default_handler))
             self._context.run(stack.enter_context, _recording(settings))
             self.run: Run = self._context.run(settings.make_run)
             self._context.run(stack.enter_context, self.run)

@@ -189,7 +189,7 @@ class Work:
         self.ask_to_end("timed_out")
 
 
-class RequestInForce(Struct, frozen=True, kw_only=True, eq=False):
+class ActiveRequest(Struct, frozen=True, kw_only=True, eq=False):
     """A request that a middleware has let in.
 
     Args:
@@ -203,16 +203,16 @@ class RequestInForce(Struct, frozen=True, kw_only=True, eq=False):
     streams: KeptStreams
 
 
-_request: ContextVar[RequestInForce | None] = ContextVar("nighthawk_async_asgi_request", default=None)
+_request: ContextVar[ActiveRequest | None] = ContextVar("nighthawk_async_asgi_request", default=None)
 
 
-def find_request() -> RequestInForce | None:
+def find_request() -> ActiveRequest | None:
     """The request that the caller belongs to; None outside a middleware."""
     return _request.get()
 
 
 @contextmanager
-def using_request(request: RequestInForce) -> Generator[None, None, None]:
+def using_request(request: ActiveRequest) -> Generator[None, None, None]:
     """Let what is called in the `with` statement belong to a request.
 
     Args:

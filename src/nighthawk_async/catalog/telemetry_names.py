@@ -60,7 +60,7 @@ class Names(Struct, frozen=True, kw_only=True):
 
     request_model: str = "gen_ai.request.model"
     request_stream: str = "gen_ai.request.stream"
-    tells_whole_responses: bool = True
+    reports_whole_responses: bool = True
     """Whether a request says as well that it asks for no stream."""
     request_numbers: tuple[tuple[str, str], ...] = (
         ("temperature", "gen_ai.request.temperature"),
@@ -98,7 +98,7 @@ class Names(Struct, frozen=True, kw_only=True):
     tool_definitions: str = "gen_ai.tool.definitions"
     tool_arguments: str = "gen_ai.tool.call.arguments"
     tool_result: str = "gen_ai.tool.call.result"
-    messages_tell_finish_reason: bool = True
+    messages_hold_finish_reason: bool = True
     unfinished_reason: str | None = None
     """Why a response ended that broke off."""
 
@@ -129,8 +129,8 @@ LATEST = replace(
     BASELINE,
     request_reasoning="gen_ai.request.reasoning.level",
     cache_write_tokens="gen_ai.usage.cache_write.input_tokens",
-    messages_tell_finish_reason=False,
-    tells_whole_responses=False,
+    messages_hold_finish_reason=False,
+    reports_whole_responses=False,
     unfinished_reason="error",
     details_event="gen_ai.client.inference.operation.details",
     exception_event="gen_ai.client.operation.exception",

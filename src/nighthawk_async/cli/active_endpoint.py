@@ -9,7 +9,7 @@ from ..models.time_limits import TransportSettings
 from ..wire.redaction import is_secret_name
 
 
-def base_url_in_force(
+def active_base_url(
     provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
 ) -> tuple[SplitResult, str]:
     """Return the address of a provider's requests, and the setting that gives it.
@@ -32,7 +32,7 @@ def base_url_in_force(
     return with_version(parse_base_url(text), provider.version_path), origin
 
 
-def key_in_force(
+def active_key(
     provider: ProviderFacts,
     transport: TransportSettings,
     environment: Mapping[str, str],
@@ -60,7 +60,7 @@ def key_in_force(
     return False, f"not set; set the variable {' or '.join(provider.key_variables)}, or the setting api_key"
 
 
-def headers_in_force(
+def active_headers(
     provider: ProviderFacts, transport: TransportSettings, environment: Mapping[str, str]
 ) -> dict[str, str]:
     """The headers of a provider's requests that say who asks, credentials included.

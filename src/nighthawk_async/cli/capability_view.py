@@ -18,7 +18,7 @@ from ..configuration import parse_model_id
 from ..models.providers import create_model
 from ..models.time_limits import TransportSettings
 from ..ports import Model
-from .active_endpoint import base_url_in_force, headers_in_force, shown_url
+from .active_endpoint import active_base_url, active_headers, shown_url
 from .capability_probes import ALL_CAPABILITIES, Ability, find_abilities
 from .model_check import CHECK_SETTINGS, Finding, judge_endpoint, print_row
 from .model_description import LOCAL, describe_model
@@ -121,8 +121,8 @@ def _subject(model_id: str, settings: Mapping[str, Any]) -> _Subject:
     base_url, ask_facts = "", _no_facts
     if parsed.provider != LOCAL:
         provider = PROVIDERS[parsed.provider]
-        url, _ = base_url_in_force(provider, transport, os.environ)
-        headers = headers_in_force(provider, transport, os.environ)
+        url, _ = active_base_url(provider, transport, os.environ)
+        headers = active_headers(provider, transport, os.environ)
         base_url, ask_facts = shown_url(url), partial(ask_server, url, headers, parsed.name)
     return _Subject(
         model_id=model_id,

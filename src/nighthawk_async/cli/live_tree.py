@@ -183,7 +183,7 @@ class LiveTree:
         self._began = time.monotonic()
         self._is_over = threading.Event()
         self._is_interrupted = False
-        self._is_told = False
+        self._is_reported = False
         self._thread = threading.Thread(target=self._show_all_the_time, name="live tree", daemon=True)
 
     def start(self) -> None:
@@ -217,8 +217,8 @@ class LiveTree:
             return  # the program goes on without anybody who sees it
 
     def _look(self) -> None:
-        if self._is_interrupted and not self._is_told:
-            self._is_told = True
+        if self._is_interrupted and not self._is_reported:
+            self._is_reported = True
             self._display.interrupted()
         root = self._tree.snapshot()
         changes = self._changes.until(root)

@@ -171,10 +171,10 @@ def _judge_form(model: Model, exchange: Exchange | None, *, is_claimed: bool, ha
 
 
 def _judge_usage(exchanges: list[Exchange]) -> Finding:
-    told = [exchange.usage for exchange in exchanges if exchange.usage is not None]
-    if not told:
+    reported = [exchange.usage for exchange in exchanges if exchange.usage is not None]
+    if not reported:
         return Finding(name="usage", state="skipped", detail="the endpoint told none")
-    usage = sum(told, Usage())
+    usage = sum(reported, Usage())
     tokens = f"{usage.input_tokens} tokens sent, {usage.output_tokens} received"
     cost = "at an unknown price" if usage.unpriced_requests else f"for {dollars(usage.cost)}"
     requests = "one request" if len(exchanges) == 1 else f"{len(exchanges)} requests"

@@ -15,7 +15,7 @@ from ..errors import UnknownModelError
 from ..models.time_limits import TransportSettings, overridden_capabilities
 from ..models.weights import are_weights_whole, weights_path
 from ..types.model import ModelCapabilities
-from .active_endpoint import base_url_in_force, key_in_force, shown_url
+from .active_endpoint import active_base_url, active_key, shown_url
 from .model_words import (
     capabilities_as_json,
     media_in_words,
@@ -129,8 +129,8 @@ def describe_model(
         known = ", ".join(sorted([*PROVIDERS, LOCAL]))
         raise UnknownModelError(f"No provider is called {parsed.provider!r}; known are {known}.")
     facts = find_model_facts(model_id)
-    url, origin = base_url_in_force(provider, transport, environment)
-    has_key, key = key_in_force(provider, transport, environment, url)
+    url, origin = active_base_url(provider, transport, environment)
+    has_key, key = active_key(provider, transport, environment, url)
     return ModelDescription(
         model_id=model_id,
         row=_DEFAULTS if facts is UNKNOWN_MODEL else facts.pattern,

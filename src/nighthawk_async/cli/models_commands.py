@@ -18,7 +18,7 @@ from ..errors import ConfigurationError, UnknownModelError
 from ..models.time_limits import TransportSettings
 from ..models.weights import are_weights_whole, pull_weights, weights_path
 from ..types.model import ModelCapabilities, ModelPrice
-from .active_endpoint import base_url_in_force, key_in_force, shown_url
+from .active_endpoint import active_base_url, active_key, shown_url
 from .capability_view import run_capability_check
 from .model_check import run_check
 from .model_description import LOCAL, describe_model, print_description
@@ -133,8 +133,8 @@ def _is_here(facts: LocalModelFacts) -> bool:
 
 def _endpoint_in_words(name: str, environment: Mapping[str, str]) -> tuple[str, str]:
     provider, settings = PROVIDERS[name], TransportSettings()
-    url, _ = base_url_in_force(provider, settings, environment)
-    return shown_url(url), key_in_force(provider, settings, environment, url)[1]
+    url, _ = active_base_url(provider, settings, environment)
+    return shown_url(url), active_key(provider, settings, environment, url)[1]
 
 
 def _provider_as_json(name: str) -> dict[str, Any]:

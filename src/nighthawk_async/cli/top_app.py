@@ -212,9 +212,9 @@ class TopApp(App[NoDashboardError]):
         while True:
             try:
                 async with aclosing(self._client.changes()) as events:
-                    async for name, told in events:
+                    async for name, data in events:
                         with _understood():
-                            self._take(name, told)
+                            self._take(name, data)
             except DashboardError as error:
                 if isinstance(error, NoDashboardError) and not self._has_begun:
                     self.exit(error)
@@ -223,16 +223,16 @@ class TopApp(App[NoDashboardError]):
                 self._is_changed = True
             await anyio.sleep(_RETRY_SECONDS)
 
-    def _take(self, name: str, told: Mapping[str, Any]) -> None:
+    def _take(self, name: str, data: Mapping[str, Any]) -> None:
         self._connection = ""
         self._has_begun = True
         self._is_changed = True
         if name == "reset":
             self._forget_nodes()
-            self._clock_offset = told["now"] - time.time()
-            self._can_act = told["can_act"]
+            self._clock_offset = data["now"] - time.time()
+            self._can_act = data["can_act"]
         elif name == "nodes":
-            self._service_nodes.apply(told)
+            self._service_nodes.apply(data)
 
     def _forget_nodes(self) -> None:
         """Another tree begins, in which the same numbers stand for other nodes: nothing is meant for them."""

@@ -75,9 +75,9 @@ class DashboardClient:
                 _check_type(response, "text/event-stream")
                 async for data in response.aiter_bytes():
                     for event in decoder.feed(data):
-                        told = _as_object(event.data)
-                        self._stream = told.get("stream", self._stream)
-                        yield event.event, told
+                        data = _as_object(event.data)
+                        self._stream = data.get("stream", self._stream)
+                        yield event.event, data
                         self._last_event_id = event.id or self._last_event_id
         except (httpx.HTTPError, ModelProtocolError, ValueError) as error:
             raise DashboardError(_words_for(error)) from error
@@ -183,12 +183,12 @@ def _check_type(response: httpx.Response, expected: str) -> None:
 
 def _as_object(data: str | bytes) -> dict[str, Any]:
     try:
-        told: object = decode_json(data)
+        decoded: object = decode_json(data)
     except NOT_JSON as error:
-        raise DashboardError("the dashboard tells what is no JSON") from error
-    if not isinstance(told, dict):
-        raise DashboardError("the dashboard tells something that is not understood")
-    return cast("dict[str, Any]", told)
+        raise DashboardError("the dashboard sends what is no JSON") from error
+    if not isinstance(decoded, dict):
+        raise DashboardError("the dashboard sends something that is not understood")
+    return cast("dict[str, Any]", decoded)
 
 
 def _words_for(error: Exception) -> str:

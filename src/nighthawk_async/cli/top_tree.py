@@ -45,23 +45,23 @@ class Nodes:
         self._children.clear()
         self._haystacks.clear()
 
-    def apply(self, told: Mapping[str, Any]) -> None:
+    def apply(self, data: Mapping[str, Any]) -> None:
         """Take notice of what has changed.
 
         Args:
-            told: An event `nodes` of the dashboard.
+            data: An event `nodes` of the dashboard.
         """
-        for brief in told["nodes"]:
-            view = _view_of(brief)
+        for summary in data["nodes"]:
+            view = _view_of(summary)
             if view.id not in self.views and view.parent_id is not None:
                 self._children.setdefault(view.parent_id, []).append(view.id)
             self.views[view.id] = view
             self._haystacks[view.id] = _haystack(view)
-        for parent, kept in told.get("kept", {}).items():
+        for parent, kept in data.get("kept", {}).items():
             gone = set(self._children.get(parent, ())).difference(kept)
             for node_id in gone:
                 self._drop(node_id)
-        for node_id in told.get("gone", ()):
+        for node_id in data.get("gone", ()):
             self._drop(node_id)
 
     def rows(self, *, folded: Mapping[str, bool], search: str) -> list[Row]:
@@ -149,30 +149,30 @@ def _haystack(view: NodeView) -> str:
     return " ".join(words).lower()
 
 
-def _view_of(brief: Mapping[str, Any]) -> NodeView:
-    error = brief.get("error")
+def _view_of(summary: Mapping[str, Any]) -> NodeView:
+    error = summary.get("error")
     return NodeView(
-        id=brief["id"],
-        parent_id=brief["parent_id"],
-        kind=brief["kind"],
-        name=brief["name"],
-        source=brief.get("source"),
-        state=brief["state"],
-        began_at=brief["began_at"],
-        ended_at=brief.get("ended_at"),
-        inputs={"": brief["hint"]} if "hint" in brief else _NOTHING,
+        id=summary["id"],
+        parent_id=summary["parent_id"],
+        kind=summary["kind"],
+        name=summary["name"],
+        source=summary.get("source"),
+        state=summary["state"],
+        began_at=summary["began_at"],
+        ended_at=summary.get("ended_at"),
+        inputs={"": summary["hint"]} if "hint" in summary else _NOTHING,
         outputs=_NOTHING,
         error=None if error is None else ErrorView(type=error["type"], message=error["message"]),
-        usage=usage_of(brief.get("usage", _NOTHING)),
-        subtree_usage=usage_of(brief.get("subtree_usage", _NOTHING)),
-        retries=brief.get("retries", 0),
-        subtree_retries=brief.get("subtree_retries", 0),
+        usage=usage_of(summary.get("usage", _NOTHING)),
+        subtree_usage=usage_of(summary.get("subtree_usage", _NOTHING)),
+        retries=summary.get("retries", 0),
+        subtree_retries=summary.get("subtree_retries", 0),
         transcript=(),
         children=_NO_CHILDREN,
-        dropped_children=brief.get("dropped_children", 0),
+        dropped_children=summary.get("dropped_children", 0),
         attributes=_NOTHING,
-        controls=frozenset(brief.get("controls", ())),
-        version=brief["version"],
+        controls=frozenset(summary.get("controls", ())),
+        version=summary["version"],
     )
 
 

@@ -348,8 +348,8 @@ class AgentStepExecutor:
         _check_mentioned_tools(step, (*(tool.name for tool in tools), *outcome_tool))
         has_tools = bool(tools) or self.model is None  # an agent of the user's own may have others
         outcome = self._answer_instructions(prompt, transport, form, has_tools=has_tools)
-        told_of_tools = self._tool_instructions(context, has_tools=has_tools)
-        system_prompt = prompt.system(tools=told_of_tools, outcome=outcome)
+        tool_text = self._tool_instructions(context, has_tools=has_tools)
+        system_prompt = prompt.system(tools=tool_text, outcome=outcome)
         user_prompt = prompt.user()
         room.hold((system_prompt, *user_prompt))
         return AgentTask(

@@ -220,8 +220,8 @@ class AgentLoop:
             self._turn.results[position] = _error_result(self._turn.calls[position], reason)
             self._append_results()
         else:
-            told = refusal_text("That outcome was refused: ", reason, self._what_to_do(cause))
-            self._messages.append(UserMessage(content=(told,)))
+            text = refusal_text("That outcome was refused: ", reason, self._what_to_do(cause))
+            self._messages.append(UserMessage(content=(text,)))
         self._count_correction(reason)
         self._causes.append(cause)
 
@@ -262,8 +262,8 @@ class AgentLoop:
             self._turn.results[position] = _error_result(call, reason, kind, guidance or _END_AGAIN)
             self._append_results()
         else:
-            told = refusal_text("That outcome was ", reason, guidance)
-            self._messages.append(UserMessage(content=(told,)))
+            text = refusal_text("That outcome was ", reason, guidance)
+            self._messages.append(UserMessage(content=(text,)))
 
     def _take_call(self, call: ToolCall) -> RunToolCall | None:
         turn = self._turn

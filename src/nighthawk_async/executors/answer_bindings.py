@@ -68,14 +68,14 @@ class AnswerBindings:
         if not errors:
             return
         stubs = (stub for _, stub in ends)
-        told = "; ".join(_at_field(name, error) for name, error in errors.items())
+        problems = "; ".join(_at_field(name, error) for name, error in errors.items())
         kept = [name for name in bindings if name not in errors]
         note = f"; these are set already: {', '.join(kept)}" if kept else ""
         what = f"values in the answer's bindings were refused: {', '.join(errors)}"
         first = next(iter(errors.values()))
         cause = "binding_value" if first.kind == "invalid_input" else first.kind
         shown = "\n".join(dict.fromkeys(filter(None, stubs)))
-        message = f"{told}{note}" + (f"\n{shown}" if shown else "")
+        message = f"{problems}{note}" + (f"\n{shown}" if shown else "")
         raise ExecutionError(message).without_content(what).caused_by(cause)
 
     async def _set_governed(self, name: str, value: object) -> tuple[ToolOutcome, str]:

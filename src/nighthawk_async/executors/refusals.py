@@ -153,9 +153,9 @@ class Refusals:
         Args:
             error: The reason why it was refused.
         """
-        told = str(error).removeprefix(f"step {self.step_id}: ").replace(INITIALIZE_IT, "; give it one")
+        text = str(error).removeprefix(f"step {self.step_id}: ").replace(INITIALIZE_IT, "; give it one")
         stub = self.stub(error)
-        return f"{told}\n{stub}" if stub else told
+        return f"{text}\n{stub}" if stub else text
 
     def of_call(self, error: NighthawkError) -> ToolOutcome:
         """Return the outcome of a failed tool call; see `outcome_of_failure`.

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard, cast
 from msgspec import Struct
 
 from ..catalog.models import find_schema_rules
-from ..wire.schema_rules import SchemaPlace, load_schema_rules
+from ..wire.schema_rules import SchemaLocation, load_schema_rules
 
 _Schema = Mapping[str, Any]
 
@@ -58,11 +58,11 @@ class Endpoint(Struct, frozen=True, kw_only=True):
     """
 
     rules: str = ""
-    place: SchemaPlace = "tool"
+    place: SchemaLocation = "tool"
     enforces_strict_schemas: bool = False
 
     @classmethod
-    def of(cls, model_name: str, place: SchemaPlace) -> "Endpoint":
+    def of(cls, model_name: str, place: SchemaLocation) -> "Endpoint":
         """The endpoint of a model.
 
         Args:

@@ -182,8 +182,8 @@ class Endpoint:
 
     def account(self) -> str:
         """A text that stands for the origin of a request and whoever asks there, and tells neither."""
-        told = [(name, value) for name, value in sorted(self.headers.items()) if name in ACCOUNT_HEADERS]
-        known = repr((self.base_url.scheme, self.base_url.netloc, self.base_url.query, told))
+        accounts = [(name, value) for name, value in sorted(self.headers.items()) if name in ACCOUNT_HEADERS]
+        known = repr((self.base_url.scheme, self.base_url.netloc, self.base_url.query, accounts))
         return sha256(known.encode()).hexdigest()
 
     def _secret_values(self) -> Iterator[str]:

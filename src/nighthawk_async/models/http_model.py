@@ -143,8 +143,8 @@ class HttpResponseStream(ResponseStream):
 
 def _with_usage_first(response: BegunResponse, attempts: HttpAttempts) -> list[ModelEvent]:
     """The events; when the request was sent again, the first one says so, however the response goes on."""
-    is_told = any(isinstance(event, UsageReported) for event in response.events)
-    if attempts.tally.retries == 0 or is_told:
+    is_reported = any(isinstance(event, UsageReported) for event in response.events)
+    if attempts.tally.retries == 0 or is_reported:
         return response.events
     return [UsageReported(usage=attempts.tally.unreported()), *response.events]
 

@@ -247,13 +247,13 @@ class Lane:
             self._unanswered[kind] -= demand.units(kind)
         for kind, allowance in self._allowances.items():
             allowance.remaining = max(allowance.remaining - demand.units(kind), 0)
-        for told in rate_limits:
-            if told.reset_seconds is not None and told.reset_seconds > _LONGEST_RESET_SECONDS:
+        for limit in rate_limits:
+            if limit.reset_seconds is not None and limit.reset_seconds > _LONGEST_RESET_SECONDS:
                 # A limit per day: the server says better than a wait of hours what is wrong.
-                self._allowances.pop(told.kind, None)
+                self._allowances.pop(limit.kind, None)
             else:
-                reset_at = None if told.reset_seconds is None else now + told.reset_seconds
-                self._allowances[told.kind] = _Allowance(told.remaining, told.limit, reset_at)
+                reset_at = None if limit.reset_seconds is None else now + limit.reset_seconds
+                self._allowances[limit.kind] = _Allowance(limit.remaining, limit.limit, reset_at)
 
 
 LimitName: TypeAlias = Literal["max_concurrent_requests", "requests_per_minute", "tokens_per_minute"]

@@ -63,14 +63,14 @@ class UsageTally:
         Args:
             may_have_consumed: Whether the attempt may have consumed more than it reported.
         """
-        told = self.present
-        if told is not None:
-            told = replace(told, is_complete=False)
+        reported = self.present
+        if reported is not None:
+            reported = replace(reported, is_complete=False)
             self.has_lost = True
-            self._lost += told
+            self._lost += reported
         elif may_have_consumed:
             self._lost = replace(self._lost, is_complete=False)
-        self.failed.append(AttemptUsage(reported=told, may_have_consumed=may_have_consumed))
+        self.failed.append(AttemptUsage(reported=reported, may_have_consumed=may_have_consumed))
         self._reported = None
 
     def unreported(self) -> Usage:

@@ -57,7 +57,7 @@ class StepResult(Protocol):
         ...
 
 
-class CallExtent(Protocol):
+class CallScope(Protocol):
     """The extent of one call of a function; of a generator, from its first value to its end."""
 
     def returned(self, value: object) -> object:
@@ -73,7 +73,7 @@ class CallExtent(Protocol):
         ...
 
 
-class CallDoor(Protocol):
+class CallEntry(Protocol):
     """The gate that the calls of a function pass."""
 
     @property
@@ -81,7 +81,7 @@ class CallDoor(Protocol):
         """Whether the arguments are wanted."""
         ...
 
-    def __call__(self, arguments: Mapping[str, object] | None) -> AbstractContextManager[CallExtent]:
+    def __call__(self, arguments: Mapping[str, object] | None) -> AbstractContextManager[CallScope]:
         """Make the extent of one call.
 
         Args:
@@ -113,7 +113,7 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
         function: FunctionType,
         *,
         run_step: Callable[[int, dict[str, Any], str | None], Any],
-        call_door: CallDoor,
+        call_entry: CallEntry,
     ) -> FunctionType:
         """Make the function that runs the blocks.
 
@@ -125,12 +125,12 @@ class TransformedFunction(Struct, frozen=True, kw_only=True):
             run_step: Runs a block. Gets its position, what `locals()` says where it stands, with the extent
                 of the call as `EXTENT_NAME`, and the rendered text when it is an f-string, else None. Returns
                 a `StepResult`; in an `async def` function, an awaitable of one.
-            call_door: The entry of each call.
+            call_entry: The entry of each call.
         """
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         cells |= {
             name: CellType(value)
-            for name, value in zip(CLOSURE_NAMES, (run_step, locals, call_door), strict=True)
+            for name, value in zip(CLOSURE_NAMES, (run_step, locals, call_entry), strict=True)
         }
         closure = tuple(cells[name] for name in self.code.co_freevars)
         bound = FunctionType(

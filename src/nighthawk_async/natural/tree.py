@@ -195,12 +195,12 @@ def return_statement(statement: ast.Return) -> ast.stmt:
     Args:
         statement: The statement of the user's, whose value keeps its own location.
     """
-    (told,) = with_location(ast.parse(f"return {EXTENT_NAME}.returned(None)").body, statement)
+    (checked,) = with_location(ast.parse(f"return {EXTENT_NAME}.returned(None)").body, statement)
     if statement.value is not None:
-        assert isinstance(told, ast.Return)
-        assert isinstance(told.value, ast.Call)
-        told.value.args = [statement.value]
-    return told
+        assert isinstance(checked, ast.Return)
+        assert isinstance(checked.value, ast.Call)
+        checked.value.args = [statement.value]
+    return checked
 
 
 def end_statement(origin: ast.stmt) -> ast.stmt:

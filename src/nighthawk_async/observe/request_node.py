@@ -42,11 +42,11 @@ class RequestNode:
             the transcript of the step.
     """
 
-    __slots__ = ("_call_keys", "_calls_with_text", "_glance", "_is_finished", "_node", "_price", "_reported")
+    __slots__ = ("_call_keys", "_calls_with_text", "_is_finished", "_node", "_preview", "_price", "_reported")
 
     def __init__(self, model: Model, request: ModelRequest, *, parent: NodeWriter, step: Step | None) -> None:
         self._price = model.capabilities.price
-        self._glance = _Glance()
+        self._preview = _Preview()
         self._reported: Usage | None = None
         self._is_finished = False
         self._call_keys: dict[int, str] = {}
@@ -65,7 +65,7 @@ class RequestNode:
 
     def note(self, event: ModelEvent) -> None:
         """Show an event of the response."""
-        self._glance.note(event)
+        self._preview.note(event)
         match event:
             case TextDelta():
                 self._node.write("text", event.text)
@@ -102,7 +102,7 @@ class RequestNode:
             self._node.set_attributes({"error.type": type(failure).__name__})
             self._node.end("failed", error=failure)
         elif self._is_finished:
-            self._node.end("completed", outputs=self._glance.outputs())
+            self._node.end("completed", outputs=self._preview.outputs())
         else:
             self._node.end("cancelled", error=leaving)
 
@@ -128,7 +128,7 @@ def _inputs(request: ModelRequest) -> Mapping[str, object]:
     return inputs
 
 
-class _Glance:
+class _Preview:
     """Preview of a response: its finish reason, the beginning of its text, and the called tools."""
 
     __slots__ = ("_calls", "_finish_reason", "_room", "_texts")

@@ -23,19 +23,19 @@ class SharedTree:
         state: The state.
     """
 
-    __slots__ = ("_is_busy", "_lock", "_told_amid", "state")
+    __slots__ = ("_is_busy", "_lock", "_postponed", "state")
 
     def __init__(self, state: TreeState) -> None:
         self.state = state
         self._lock = threading.RLock()
         self._is_busy = False
-        self._told_amid: deque[Callable[[], object]] = deque()
+        self._postponed: deque[Callable[[], object]] = deque()
 
     def change(self, change: Callable[[*Given], object], *args: *Given) -> None:
         """Make a change, and wake whoever watches what it concerns."""
         with self._lock:
             if self._is_busy:
-                self._told_amid.append(partial(change, *args))
+                self._postponed.append(partial(change, *args))
                 return
             self._carry_out(change, *args)
             woken = self._take_woken()
@@ -61,8 +61,8 @@ class SharedTree:
             return call(*args)
         finally:
             self._is_busy = False
-            while self._told_amid:
-                self._carry_out(self._told_amid.popleft())
+            while self._postponed:
+                self._carry_out(self._postponed.popleft())
 
     def _take_woken(self) -> tuple[Watcher, ...]:
         if not self.state.woken:

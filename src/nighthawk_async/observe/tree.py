@@ -165,11 +165,11 @@ class TreeNodeWriter:
         if self._node.ended_at is not None:
             return
         shown = preview_values(outputs, limit)
-        told = None if error is None else ErrorView(type=type_name(type(error)), message=UNSPEAKABLE)
+        shown_error = None if error is None else ErrorView(type=type_name(type(error)), message=UNSPEAKABLE)
         try:
-            told = preview_error(error, limit)
+            shown_error = preview_error(error, limit)
         finally:  # an error may end the program where it is asked what it says
-            tree.change(tree.state.end, self._node, state, time.time(), shown, told)
+            tree.change(tree.state.end, self._node, state, time.time(), shown, shown_error)
 
 
 class TaskTree:

@@ -54,7 +54,7 @@ __getattr__, __dir__, __all__ = attach_exports(
         ),
         "task_current": (
             "CurrentTask",
-            "ParkingPlace",
+            "Parking",
             "ParkingState",
             "TaskValues",
             "cancel_requested",

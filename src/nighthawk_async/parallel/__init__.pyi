@@ -24,7 +24,7 @@ from .progress import Progress, ProgressBars, ProgressTarget
 from .streaming import Stream, stream
 from .task_current import (
     CurrentTask,
-    ParkingPlace,
+    Parking,
     ParkingState,
     TaskValues,
     cancel_requested,
@@ -52,7 +52,7 @@ __all__ = [
     "NothingToRaceError",
     "Outcome",
     "ParallelError",
-    "ParkingPlace",
+    "Parking",
     "ParkingState",
     "Progress",
     "ProgressBars",

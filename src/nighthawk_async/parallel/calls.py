@@ -188,7 +188,7 @@ class Calls(Generic[Item, Result]):
         )
         self._node = begin_group(self._options.title, items=self._source.total)
 
-    def end_unbegun(self) -> None:
+    def end_unstarted(self) -> None:
         """See that no more is told of them, if asyncio has cancelled `run` before its first step."""
         if self._node is not None:
             self._node.end("cancelled")

@@ -17,10 +17,10 @@ def begin_group(name: str, *, items: int | None = None) -> NodeWriter | None:
         name: Their name.
         items: The number of items with calls; None when it is unknown.
     """
-    around = find_node_writer()
-    if around is None:
+    parent = find_node_writer()
+    if parent is None:
         return None
-    return around.begin_child("group", name, inputs=None if items is None else {"items": items})
+    return parent.begin_child("group", name, inputs=None if items is None else {"items": items})
 
 
 def end_group(node: NodeWriter | None, leaving: BaseException | None) -> None:

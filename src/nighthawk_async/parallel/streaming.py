@@ -98,7 +98,7 @@ class Stream(Generic[Result_co]):
         self._waiters: dict[anyio.Event, None] = {}
         self._error: BaseException | None = None
         self._traceback: TracebackType | None = None
-        self._is_error_told = False
+        self._is_error_delivered = False
 
     async def __aenter__(self) -> "Stream[Result_co]":
         if self._task_group is not None:
@@ -123,12 +123,12 @@ class Stream(Generic[Result_co]):
             # Not with the error of the block: that goes on as it is, and not in a group.
             await task_group.__aexit__(None, None, None)
         finally:
-            self._calls.end_unbegun()
+            self._calls.end_unstarted()
             self._results.clear()
-            untold = None if self._is_error_told else self._error
+            undelivered = None if self._is_error_delivered else self._error
             self._error = self._traceback = None  # they would keep each other alive
-        if untold is not None and not isinstance(untold, Exception):
-            raise untold  # SystemExit, for example, is not for the block to miss
+        if undelivered is not None and not isinstance(undelivered, Exception):
+            raise undelivered  # SystemExit, for example, is not for the block to miss
 
     def __aiter__(self) -> "Stream[Result_co]":
         return self
@@ -150,7 +150,7 @@ class Stream(Generic[Result_co]):
         if self._phase == "left":
             raise anyio.ClosedResourceError
         if self._error is not None and not self._results:
-            self._is_error_told = True
+            self._is_error_delivered = True
             # Each who gets it sees where it was raised, and not the way it took to others.
             raise self._error.with_traceback(self._traceback)
         if not self._results:

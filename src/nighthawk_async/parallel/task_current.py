@@ -32,7 +32,7 @@ ParkingState: TypeAlias = Literal["running", "suspending", "suspended", "resumin
 """`suspending`: asked to park and not at a boundary yet; `resuming`: free to go on and not woken yet."""
 
 
-class ParkingPlace:
+class Parking:
     """Lets others suspend something at its boundaries.
 
     Its owner calls `park` at each boundary, and `close` at the end. What goes with being resumed, a message

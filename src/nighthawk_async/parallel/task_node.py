@@ -101,14 +101,14 @@ class TaskHooks:
     Args:
         make_mailbox: Makes the mailbox of a task from its id, when it is first asked for; it is closed when
             the task ends. None: tasks have no mailbox.
-        open_extent: Gives what is entered around a block of tasks, and left after its last task has ended.
+        open_scope: Gives what is entered around a block of tasks, and left after its last task has ended.
         find_execution: Gives the identity of the run, scope and step of the caller; None outside every run.
         find_usage: Gives what was used so far around the caller; None where nothing counts. Of values that
             can be subtracted, progress shows the difference.
     """
 
     make_mailbox: Callable[[str], TaskMailbox] | None = None
-    open_extent: Callable[[], AbstractContextManager[object]] = nullcontext
+    open_scope: Callable[[], AbstractContextManager[object]] = nullcontext
     find_execution: Callable[[], ExecutionRef | None] = _find_nothing
     find_usage: Callable[[], Any] = _find_nothing
 

@@ -107,20 +107,20 @@ class Tasks:
         self._spares_awaited_only = False
         self._live: dict[TaskState[Any], None] = {}
         self._failed: dict[TaskState[Any], None] = {}
-        self._extents = ExitStack()
+        self._scopes = ExitStack()
         self._node: NodeWriter | None = None
 
     async def __aenter__(self) -> "Tasks":
         if self._phase != "new":
             raise TasksClosedError("a block of tasks can be entered once; call open_tasks again for another")
         self._owner = find_node()
-        self._around = find_positions()
-        self._positions = Positions(self._around.take(self._name))
-        with ExitStack() as extents:
-            extents.enter_context(get_task_hooks().open_extent())
+        self._enclosing = find_positions()
+        self._positions = Positions(self._enclosing.take(self._name))
+        with ExitStack() as scopes:
+            scopes.enter_context(get_task_hooks().open_scope())
             self._task_group = anyio.create_task_group()
             await self._task_group.__aenter__()
-            self._extents = extents.pop_all()
+            self._scopes = scopes.pop_all()
         self._phase = "open"
         self._node = begin_group(self._name)
         return self
@@ -137,10 +137,10 @@ class Tasks:
 
     async def _leave(self, exc: BaseException | None) -> None:
         self._phase = "leaving" if self._live else "closed"
-        with self._extents:
+        with self._scopes:
             self._decide_at_end(exc)
             left_by = await self._wait_for_tasks(exc)
-            self._end_unbegun()
+            self._end_unstarted()
             self._phase = "closed"
             await self._wait_for_awaiters()
         failures = [state.error for state in self._failed]
@@ -215,7 +215,7 @@ class Tasks:
         Otherwise the ids of tasks that several others start would depend on who comes first.
         """
         here = find_positions()
-        positions = self._positions if here is self._around else here
+        positions = self._positions if here is self._enclosing else here
         return TaskNode(id=positions.take(name), name=name, parent=find_node(), owner=self._owner)
 
     def _decide_at_end(self, exc: BaseException | None) -> None:
@@ -248,7 +248,7 @@ class Tasks:
             return exc or only_error(error)
         return exc
 
-    def _end_unbegun(self) -> None:
+    def _end_unstarted(self) -> None:
         """End the tasks that asyncio has cancelled before their first step, so that they never ran."""
         for state in tuple(self._live):
             state.end_cancelled("its block was cancelled")

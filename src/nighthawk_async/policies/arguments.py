@@ -15,7 +15,7 @@ from ..natural.blocks import NaturalBlock
 from ..runtime.commands import CallGuard
 from ..runtime.environment import get_environment
 from ..runtime.policies import Policies
-from ..runtime.policy import InnerExtent, Policy, Position
+from ..runtime.policy import InnerScope, Policy, Position
 from ..runtime.step_context import StepContext
 from ..runtime.step_executor import StepExecutor, shows_named_only
 from ..types.unset import UNSET, Unset
@@ -103,13 +103,13 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
 """By argument, the module below `policies`, and the function in it that adds what the argument asks for."""
 
 
-def with_arguments(policies: Policies, arguments: PolicyArguments, extent: InnerExtent) -> Policies:
+def with_arguments(policies: Policies, arguments: PolicyArguments, inner: InnerScope) -> Policies:
     """The policies inside a run or scope.
 
     Args:
         policies: The policies around it.
         arguments: The arguments of the run or scope.
-        extent: The executor inside, and whether what is told is added to what is around.
+        inner: The executor inside, and whether what is told is added to what is around.
 
     Raises:
         NighthawkError: An argument has a bad value.
@@ -126,20 +126,20 @@ def with_arguments(policies: Policies, arguments: PolicyArguments, extent: Inner
     for name, (module, function) in _SOURCES.items():
         if name in given and (given[name] is not UNSET or name == "resilience"):
             add = getattr(import_module(f"{__package__}.{module}"), function)
-            policies = add(policies, given[name], extent)
+            policies = add(policies, given[name], inner)
     if own is not None:
-        policies = _with_own(policies, own, extent)
-    return _with_visible_names(policies, extent.executor)
+        policies = _with_own(policies, own, inner)
+    return _with_visible_names(policies, inner.executor)
 
 
-def _with_own(policies: Policies, own: object, extent: InnerExtent) -> Policies:
+def _with_own(policies: Policies, own: object, inner: InnerScope) -> Policies:
     given = cast("Sequence[object]", own if isinstance(own, list | tuple) else (own,))
     for policy in given:
         if not isinstance(policy, Policy) or policy.position is not Position.OWN:
             raise NighthawkError(
                 f"policies must be objects of classes derived from nighthawk_async.Policy, not {policy!r}"
             )
-    if not extent.is_added:
+    if not inner.is_added:
         policies = policies.without_own()
     return policies.adding(cast("Sequence[Policy]", given))
 

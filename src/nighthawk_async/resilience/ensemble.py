@@ -188,7 +188,7 @@ class Ensemble(Transformer):
     def run(self, call: Call[Any]) -> Any:
         """Make the calls in worker threads, and reconcile."""
         votes, tally = self._begin()
-        make_calls_from_sync(call, tally, title=self.title, around=self._on_models())
+        make_calls_from_sync(call, tally, title=self.title, wrap=self._on_models())
         self._check_success(tally, call.name)
         if self._reconcile is None:
             return votes.leader
@@ -197,7 +197,7 @@ class Ensemble(Transformer):
     async def run_async(self, call: Call[Awaitable[Any]]) -> Any:
         """Make the calls, and reconcile."""
         votes, tally = self._begin()
-        await make_calls(call, tally, title=self.title, around=self._on_models())
+        await make_calls(call, tally, title=self.title, wrap=self._on_models())
         self._check_success(tally, call.name)
         if self._reconcile is None:
             return votes.leader

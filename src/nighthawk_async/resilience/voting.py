@@ -234,7 +234,7 @@ _MOST_THREADS = 40
 
 
 async def make_calls(
-    call: Call[Awaitable[Any]], tally: Tally[Any], *, title: str, around: MakeCall | None = None
+    call: Call[Awaitable[Any]], tally: Tally[Any], *, title: str, wrap: MakeCall | None = None
 ) -> None:
     """Make the calls of an async function at once. Cancels and awaits the rest when all is settled.
 
@@ -242,16 +242,16 @@ async def make_calls(
         call: The function that is called.
         tally: Says how many, takes the outcomes, and knows when all is settled.
         title: The name of the calls' purpose.
-        around: Makes each call, in the task of the call; None to await it as it is.
+        wrap: Makes each call, in the task of the call; None to await it as it is.
 
     Raises:
         Exception: A decision that other calls cannot make up for.
     """
-    await _make_calls(call, tally, title, around)
+    await _make_calls(call, tally, title, wrap)
 
 
 def make_calls_from_sync(
-    call: Call[Any], tally: Tally[Any], *, title: str, around: MakeCall | None = None
+    call: Call[Any], tally: Tally[Any], *, title: str, wrap: MakeCall | None = None
 ) -> None:
     """The same with a synchronous function, in worker threads. Waits for those that it cannot interrupt.
 
@@ -266,7 +266,7 @@ def make_calls_from_sync(
         # Of their own: calls may make such calls in turn, and would wait for the threads that they hold.
         threads = CapacityLimiter(min(tally.count, _MOST_THREADS))
         in_thread = call if cancel_requested() else partial(_begin_unless_ending, call)
-        await _make_calls(partial(call_any, in_thread, limiter=threads), tally, title, around)
+        await _make_calls(partial(call_any, in_thread, limiter=threads), tally, title, wrap)
 
     if find_environment() is None:
         wait_from_sync(make_in_threads)
@@ -281,10 +281,10 @@ def _begin_unless_ending(call: Call[Any]) -> Any:
 
 
 async def _make_calls(
-    call: Callable[[], Awaitable[Any]], tally: Tally[Any], title: str, around: MakeCall | None
+    call: Callable[[], Awaitable[Any]], tally: Tally[Any], title: str, wrap: MakeCall | None
 ) -> None:
     async def make_one(position: int) -> Any:
-        return await (call() if around is None else around(position, call))
+        return await (call() if wrap is None else wrap(position, call))
 
     def take(position: int, outcome: Outcome[Any]) -> None:
         tally.take(position, outcome)

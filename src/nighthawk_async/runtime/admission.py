@@ -48,17 +48,17 @@ class StepAdmission:
         self._lock = threading.Lock()  # the event loops of portal threads share the run
         self._queue = FairQueue[Slot](self._lock)
 
-    async def enter(self, around: Slot | None = None) -> Slot:
+    async def enter(self, parent: Slot | None = None) -> Slot:
         """Take a slot for a step, waiting until one is free.
 
         Args:
-            around: The slot of the step around this one, which is joined while a step is in flight in it;
+            parent: The slot of the step around this one, which is joined while a step is in flight in it;
                 None for none.
         """
         with self._lock:
-            if around is not None and around.steps:  # otherwise it has another owner by now, or none
-                around.steps += 1
-                return around
+            if parent is not None and parent.steps:  # otherwise it has another owner by now, or none
+                parent.steps += 1
+                return parent
             turn = self._queue.join(self._take)
         return await self._queue.wait(turn, self.leave)
 

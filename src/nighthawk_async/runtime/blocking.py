@@ -69,8 +69,8 @@ class Stretch:
         slow = call()
         if slow.title not in _reported:
             _reported.add(slow.title)
-            told = (slow.title, seconds * 1000, _ADVICE[slow.kind])
-            _LOGGER.warning("%s held the event loop for %.0f ms; %s", *told)
+            details = (slow.title, seconds * 1000, _ADVICE[slow.kind])
+            _LOGGER.warning("%s held the event loop for %.0f ms; %s", *details)
 
 
 _reported: set[str] = set()

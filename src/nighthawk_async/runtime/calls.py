@@ -20,8 +20,8 @@ _OWNERS = ("self", "cls")
 """Parameters that are no arguments to those who call a method."""
 
 
-class CallDoor:
-    """The gate for the calls of one function; see `natural.transform.CallDoor`.
+class CallEntry:
+    """The entry of the calls of one function; see `natural.transform.CallEntry`.
 
     Args:
         function: The function.
@@ -41,7 +41,7 @@ class CallDoor:
         self._argument_names = tuple(name for name in code.co_varnames[:count] if name not in _OWNERS)
         self._is_generator = is_generator
         self._return_check = return_check
-        self._untold_generator = GeneratorExtent(None, return_check)
+        self._untold_generator = GeneratorScope(None, return_check)
         self.name = function.__qualname__
         self.source = f"{function.__module__}:{code.co_firstlineno}"
 
@@ -50,7 +50,7 @@ class CallDoor:
         """Whether the arguments are wanted."""
         return find_node_writer() is not None
 
-    def __call__(self, arguments: Mapping[str, object] | None) -> "_CallExtent | GeneratorExtent":
+    def __call__(self, arguments: Mapping[str, object] | None) -> "_CallScope | GeneratorScope":
         """Make the extent of one call.
 
         Args:
@@ -59,7 +59,7 @@ class CallDoor:
         if self._is_generator:
             return self._untold_generator if arguments is None else self._observed_generator(arguments)
         check = self._return_check
-        return _CallExtent(check) if arguments is None else _ObservedCall(self, arguments, check)
+        return _CallScope(check) if arguments is None else _ObservedCall(self, arguments, check)
 
     def inputs(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """The arguments of a call, by name.
@@ -69,13 +69,13 @@ class CallDoor:
         """
         return {name: arguments[name] for name in self._argument_names if name in arguments}
 
-    def _observed_generator(self, arguments: Mapping[str, object]) -> "GeneratorExtent":
-        around = find_node_writer()
-        if around is None:  # nobody any more: other threads begin and end to watch as they like
+    def _observed_generator(self, arguments: Mapping[str, object]) -> "GeneratorScope":
+        parent = find_node_writer()
+        if parent is None:  # nobody any more: other threads begin and end to watch as they like
             return self._untold_generator
         inputs = self.inputs(arguments)
-        node = around.begin_child("function", self.name, source=self.source, inputs=inputs)
-        return GeneratorExtent(node, self._return_check)
+        node = parent.begin_child("function", self.name, source=self.source, inputs=inputs)
+        return GeneratorScope(node, self._return_check)
 
 
 class _Returning:
@@ -105,33 +105,33 @@ class _Returning:
         return value
 
 
-class _CallExtent(_Returning):
+class _CallScope(_Returning):
     """The extent of one call, for tools that the function's own code registers."""
 
-    __slots__ = ("_extent",)
+    __slots__ = ("_scope",)
 
     def __init__(self, return_check: ReturnCheck | None) -> None:
         super().__init__(return_check)
-        self._extent: using_environment | None = None
+        self._scope: using_environment | None = None
 
-    def __enter__(self) -> "_CallExtent":
+    def __enter__(self) -> "_CallScope":
         environment = find_environment()
         if environment is not None:
             inner = replace(environment, tool_scope=ToolScope(environment.tool_scope))
-            self._extent = using_environment(inner)
-            self._extent.__enter__()
+            self._scope = using_environment(inner)
+            self._scope.__enter__()
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
-        if self._extent is not None:
-            self._extent.__exit__(None, None, None)
+        if self._scope is not None:
+            self._scope.__exit__(None, None, None)
 
 
-class _ObservedCall(_CallExtent):
+class _ObservedCall(_CallScope):
     """The same, of a call that whoever watches is told of.
 
     Args:
-        door: The entry of the call.
+        entry: The entry of the call.
         arguments: Its arguments, among other variables.
         return_check: Validates what it returns; None for nothing.
     """
@@ -139,12 +139,12 @@ class _ObservedCall(_CallExtent):
     __slots__ = ("_node", "_observed", "_outputs")
 
     def __init__(
-        self, door: CallDoor, arguments: Mapping[str, object], return_check: ReturnCheck | None
+        self, entry: CallEntry, arguments: Mapping[str, object], return_check: ReturnCheck | None
     ) -> None:
         super().__init__(return_check)
         self._outputs: Mapping[str, object] | None = None
-        inputs = partial(door.inputs, arguments)
-        self._observed = observed("function", door.name, source=door.source, inputs=inputs)
+        inputs = partial(entry.inputs, arguments)
+        self._observed = observed("function", entry.name, source=entry.source, inputs=inputs)
 
     def __enter__(self) -> "_ObservedCall":
         self._node = self._observed.__enter__()
@@ -161,7 +161,7 @@ class _ObservedCall(_CallExtent):
         return value
 
 
-class GeneratorExtent(_Returning):
+class GeneratorScope(_Returning):
     """One generator, from its first value to its end.
 
     What iterates over it goes on between its values, so nothing may stay in force then: its node is in force
@@ -179,7 +179,7 @@ class GeneratorExtent(_Returning):
         self._node = node
         self._outputs: Mapping[str, object] | None = None
 
-    def __enter__(self) -> "GeneratorExtent":
+    def __enter__(self) -> "GeneratorScope":
         return self
 
     def __exit__(self, exc_type: object, exc: BaseException | None, traceback: object) -> None:
@@ -192,7 +192,7 @@ class GeneratorExtent(_Returning):
             self._outputs = {"return": value}
         return value
 
-    def in_force(self) -> AbstractContextManager[object]:
+    def active(self) -> AbstractContextManager[object]:
         """Let what goes on in the `with` statement be below it."""
         return nullcontext() if self._node is None else using_node_writer(self._node)
 

@@ -134,12 +134,12 @@ class StepNamespace:
         Returns:
             The value of an expression; None for statements; a coroutine for code with a top-level `await`.
         """
-        with self.in_force():
+        with self.active():
             # Evaluating what the model wrote is what a step is for; sandboxing is no goal (specification 2).
             return eval(code, self._context.step_locals)
 
     @contextmanager
-    def in_force(self) -> Generator[None, None, None]:
+    def active(self) -> Generator[None, None, None]:
         """Let what runs inside find the builtins of the step among its globals, as `eval` and `exec` do."""
         names = self._context.step_locals
         names[_BUILTINS] = self._builtins

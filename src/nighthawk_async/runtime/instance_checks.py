@@ -118,12 +118,12 @@ class Validator:
             pydantic.ValidationError: It does not match.
             Exception: A validator of the user's raised something else.
         """
-        around, _IN_PROGRESS.progress = _IN_PROGRESS.progress, (progress := _Progress())
+        before, _IN_PROGRESS.progress = _IN_PROGRESS.progress, (progress := _Progress())
         try:
             result = self.validate_python(value)
             progress.finish()
         finally:
-            _IN_PROGRESS.progress = around
+            _IN_PROGRESS.progress = before
         return kept(value, result)
 
 

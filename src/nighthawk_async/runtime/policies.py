@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Literal, TypeVar
 
 from ..errors import HookError
-from .policy import ExtentEvents, Listener, Policy, PolicyMethod, Position
+from .policy import Listener, Policy, PolicyMethod, Position, ScopeEvents
 
 Kind = TypeVar("Kind", bound=Policy)
 
@@ -162,16 +162,16 @@ def active_policies(policies: Policies) -> Generator[None, None, None]:
     """The extent of a run or scope, as policies have it; see `Policy.active`."""
     with ExitStack() as stack:
         for policy in policies.that["active"]:
-            extent = policy.active()
-            if extent is not None:
-                stack.enter_context(extent)
+            active = policy.active()
+            if active is not None:
+                stack.enter_context(active)
         yield
 
 
-def extent_events(policies: Policies, kind: Literal["run", "scope"]) -> Iterator[ExtentEvents]:
-    """The extents of policies for the beginning and the end of a run or scope; see `Policy.extent_events`."""
-    for policy in policies.that["extent_events"]:
-        events = policy.extent_events(kind)
+def scope_events(policies: Policies, kind: Literal["run", "scope"]) -> Iterator[ScopeEvents]:
+    """The events of policies at the beginning and the end of a run or scope; see `Policy.scope_events`."""
+    for policy in policies.that["scope_events"]:
+        events = policy.scope_events(kind)
         if events is not None:
             yield events
 

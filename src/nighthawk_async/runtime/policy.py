@@ -99,11 +99,11 @@ class RequestCharges(Protocol):
         """See `ports.ResendCheck`."""
         ...
 
-    def settle(self, told: Usage | None, *, may_have_consumed: bool) -> Usage:
+    def settle(self, reported: Usage | None, *, may_have_consumed: bool) -> Usage:
         """Charge what it consumed.
 
         Args:
-            told: The given object; None when there was none.
+            reported: The given object; None when there was none.
             may_have_consumed: Whether it may have consumed what was not told.
 
         Returns:
@@ -152,7 +152,7 @@ PolicyMethod: TypeAlias = Literal[
     "before_request",
     "before_step",
     "before_tool_call",
-    "extent_events",
+    "scope_events",
     "find_host_error",
     "for_step",
     "guard_calls",
@@ -187,7 +187,7 @@ class Position(IntEnum):
     SHARED_OBJECTS = 10
 
 
-class InnerExtent(NamedTuple):
+class InnerScope(NamedTuple):
     """A run or scope that is about to have policies of its own.
 
     Args:
@@ -199,7 +199,7 @@ class InnerExtent(NamedTuple):
     is_added: bool
 
 
-class ExtentEvents(AbstractContextManager[None], AbstractAsyncContextManager[None], Protocol):
+class ScopeEvents(AbstractContextManager[None], AbstractAsyncContextManager[None], Protocol):
     """The beginning and the end of a run or scope, entered with `with` or `async with` as that is."""
 
 
@@ -321,7 +321,7 @@ class Policy:
     def active(self) -> AbstractContextManager[None] | None:
         """The extent of a run or scope in which the policy is active; entered before anything else in it."""
 
-    def extent_events(self, kind: Literal["run", "scope"]) -> ExtentEvents | None:
+    def scope_events(self, kind: Literal["run", "scope"]) -> ScopeEvents | None:
         """Give an extent for what happens at the beginning and at the end of a run or scope."""
 
     def for_step(self) -> "Policy":

@@ -23,15 +23,15 @@ from .activities import KernelActivity
 from .environment import Environment, current_tool_scope, find_environment, using_environment
 from .execution_marks import mark_log_records
 from .nesting import inner_max_depth
-from .policies import Policies, active_policies, extent_events
+from .policies import Policies, active_policies, scope_events
 from .run_state import RunState, SyncBackend
-from .run_tasks import open_run_extent
+from .run_tasks import open_run_scope
 from .step_executor import StepExecutor, check_executor
 from .tool_function import ToolScope
 from .usage_meter import UsageMeter
 
 
-class Surroundings:
+class ChangedContext:
     """The context variables that were set between a moment before and now.
 
     Args:
@@ -48,7 +48,7 @@ class Surroundings:
         )
 
     @contextmanager
-    def in_force(self) -> Generator[None, None, None]:
+    def active(self) -> Generator[None, None, None]:
         """Set them for the extent of the `with` statement, in whatever task or thread it is."""
         tokens = [(variable, variable.set(value)) for variable, value in self._values]
         try:
@@ -109,7 +109,7 @@ class Run:
         self._async_stack = AsyncExitStack()
         self._is_entered = False
         self._task_group: TaskGroup | None = None
-        self._surroundings: Surroundings | None = None
+        self._changed_context: ChangedContext | None = None
 
     @property
     def execution_ref(self) -> ExecutionRef:
@@ -145,11 +145,11 @@ class Run:
         Raises:
             NighthawkError: The run is not active.
         """
-        if self._surroundings is None:
+        if self._changed_context is None:
             raise NighthawkError(
                 "Only an active run has an extent; enter the run before, and leave it afterwards."
             )
-        with self._surroundings.in_force(), open_task_root(name):
+        with self._changed_context.active(), open_task_root(name):
             async with self._state.using_resources():
                 yield
 
@@ -157,8 +157,8 @@ class Run:
         self._claim()
         with ExitStack() as stack:
             stack.callback(self._state.portals.close)
-            stack.enter_context(self._extent())
-            for events in extent_events(self._environment.policies, "run"):
+            stack.enter_context(self._active())
+            for events in scope_events(self._environment.policies, "run"):
                 stack.enter_context(events)
             self._stack = stack.pop_all()
         return self
@@ -173,8 +173,8 @@ class Run:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_portals)
             await stack.enter_async_context(self._state.using_resources())
-            stack.enter_context(self._extent())
-            for events in extent_events(self._environment.policies, "run"):
+            stack.enter_context(self._active())
+            for events in scope_events(self._environment.policies, "run"):
                 await stack.enter_async_context(events)
             self._task_group = await stack.enter_async_context(BareTaskGroup())
             self._async_stack = stack.pop_all()
@@ -201,17 +201,17 @@ class Run:
             )
 
     @contextmanager
-    def _extent(self) -> Generator[None, None, None]:
+    def _active(self) -> Generator[None, None, None]:
         activity = KernelActivity(name="run", execution_ref=self.execution_ref)
         node = observed("run", "run", attributes=lambda: identity_attributes(self.execution_ref))
         with traced(activity), active_policies(self._environment.policies), node:
             before = copy_context()
-            with using_environment(self._environment), open_run_extent():
-                self._surroundings = Surroundings(before)
+            with using_environment(self._environment), open_run_scope():
+                self._changed_context = ChangedContext(before)
                 try:
                     yield
                 finally:
-                    self._task_group = self._surroundings = None
+                    self._task_group = self._changed_context = None
                     self._state.end()
 
     async def _close_portals(self) -> None:

@@ -13,7 +13,7 @@ from .environment import find_environment
 
 
 @contextmanager
-def open_run_extent() -> Generator[None, None, None]:
+def open_run_scope() -> Generator[None, None, None]:
     """Make the block a task of its own, and the extent of names of mailboxes."""
     with open_task_root("run"), open_namespace("run"):
         yield
@@ -37,7 +37,7 @@ def _make_mailbox(task_id: str) -> Mailbox[Any]:
 install_task_hooks(
     TaskHooks(
         make_mailbox=_make_mailbox,
-        open_extent=partial(open_namespace, "task_group"),
+        open_scope=partial(open_namespace, "task_group"),
         find_execution=_find_execution,
         find_usage=_find_usage,
     )

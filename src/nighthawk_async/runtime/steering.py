@@ -22,7 +22,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from ..errors import NighthawkError, StepStoppedError
 from ..observation import NodeState, NodeWriter
 from ..parallel import (
-    ParkingPlace,
+    Parking,
     TaskCancelledError,
     TaskEndedError,
     current_task,
@@ -80,7 +80,7 @@ class Steering:
         self._accepted: list[UserContent] = []
         self._taken = 0
         self._was_to_park = False
-        self._place = ParkingPlace("step")
+        self._place = Parking("step")
         self._cancel_request: tuple[str | None] | None = None
         self._interruptible: anyio.CancelScope | None = None
         self._is_closed = False

@@ -62,7 +62,7 @@ class Watchers(Struct, frozen=True, kw_only=True, eq=False):
     trace_context: "TraceContext | None"
 
     @contextmanager
-    def in_force(self) -> Generator[None, None, None]:
+    def active(self) -> Generator[None, None, None]:
         """Let them watch what happens in the `with` statement, which must not wait."""
         with using_trace_context(self.trace_context), using_node_writer(self.node):
             yield
@@ -370,7 +370,7 @@ class StepActor(Steering):
             if envelope.watchers is None:
                 reply = self._guard.carry_out(envelope.command, self._state)
             else:
-                with envelope.watchers.in_force():
+                with envelope.watchers.active():
                     reply = self._guard.carry_out(envelope.command, self._state)
         except Exception as error:  # whatever it is belongs to whoever asked
             envelope.reply.fail(error)

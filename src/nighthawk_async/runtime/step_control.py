@@ -140,19 +140,19 @@ class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a
     Args:
         actor: The actor of the step.
         admission: The admission of the run; None when any number of steps may be in flight.
-        around: The slot of the step that brought this one about; None for none.
+        parent_slot: The slot of the step that brought this one about; None for none.
 
     Raises (on entering):
         ExecutionError: The step was stopped before it began.
         TaskCancelledError: The task of the step was asked to end.
     """
 
-    __slots__ = ("_actor", "_admission", "_around", "_slot")
+    __slots__ = ("_actor", "_admission", "_parent_slot", "_slot")
 
-    def __init__(self, actor: StepActor, admission: StepAdmission | None, around: Slot | None) -> None:
+    def __init__(self, actor: StepActor, admission: StepAdmission | None, parent_slot: Slot | None) -> None:
         self._actor = actor
         self._admission = admission
-        self._around = around
+        self._parent_slot = parent_slot
         self._slot: Slot | None = None
 
     async def __aenter__(self) -> None:
@@ -162,7 +162,7 @@ class admitted(AbstractAsyncContextManager[None]):  # noqa: N801  (it reads as a
 
     async def _enter(self, admission: StepAdmission) -> None:
         actor = self._actor
-        while (slot := await actor.interruptible(admission.enter(self._around))) is None:
+        while (slot := await actor.interruptible(admission.enter(self._parent_slot))) is None:
             await actor.begin()
         try:
             await actor.begin()  # it may have been admitted in the moment in which somebody wanted otherwise

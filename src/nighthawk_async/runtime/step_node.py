@@ -86,12 +86,12 @@ class ObservedStep:
     """
 
     __slots__ = (
+        "_active_node",
         "_actor",
         "_attempt",
         "_before",
         "_control",
         "_execution_ref",
-        "_extent",
         "_node",
         "_parent",
         "_span",
@@ -108,7 +108,7 @@ class ObservedStep:
         self._before: Mapping[str, object] = {}
         self._control: _ControlledStep | None = None
         self._node: NodeWriter | None = None
-        self._extent: using_node_writer | None = None
+        self._active_node: using_node_writer | None = None
 
     def __enter__(self) -> "ObservedStep":
         if find_tracing() is not None:
@@ -126,8 +126,8 @@ class ObservedStep:
             self._traced.__exit__(exc_type, exc, traceback)
 
     def _end_node(self, parent: NodeWriter, error: BaseException | None) -> None:
-        if self._extent is not None:
-            self._extent.__exit__()
+        if self._active_node is not None:
+            self._active_node.__exit__()
         if error is None:
             return
         step_id = self._execution_ref.step_id or ""
@@ -163,8 +163,8 @@ class ObservedStep:
             attributes=attributes,
             control=self._control,
         )
-        self._extent = using_node_writer(self._node)
-        self._extent.__enter__()
+        self._active_node = using_node_writer(self._node)
+        self._active_node.__enter__()
 
     def carry_out(self, work: Awaitable[Result]) -> Awaitable[Result]:
         """Carry it out, unless an observer cancels it.

@@ -85,7 +85,7 @@ def output_content(
         secrets: The secrets that are known.
     """
     output = _message(message)
-    if names.messages_tell_finish_reason:
+    if names.messages_hold_finish_reason:
         output["finish_reason"] = "error" if reason is None else reason
     return {names.output_messages: _json([output], secrets)}
 

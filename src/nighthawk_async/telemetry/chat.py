@@ -68,19 +68,19 @@ class ChatSpan:
         self._attributes = {names.operation: operation, **model_attributes(names, model.name, endpoint)}
         sent = find_settings(model, request.settings)
         self._is_streamed = sent.get("stream") is not False
-        self._told: Attributes = {
+        self._reported: Attributes = {
             **self._attributes,
             **settings_attributes(names, sent),
             **execution_attributes(),
         }
-        if self._is_streamed or names.tells_whole_responses:
-            self._told[names.request_stream] = self._is_streamed
+        if self._is_streamed or names.reports_whole_responses:
+            self._reported[names.request_stream] = self._is_streamed
         if request.response_format is not None:
-            self._told[names.output_type] = "json"
+            self._reported[names.output_type] = "json"
         self._span = start_span(
             f"{operation} {self._attributes[names.request_model]}",
             kind=SpanKind.CLIENT,
-            attributes=self._told,
+            attributes=self._reported,
         )
         self._is_logged = is_logged()
         self._has_details = (
@@ -154,7 +154,7 @@ class ChatSpan:
         end_span(self._span, names.error_type, error_type)
 
     def _set(self, attributes: Mapping[str, AttributeItem]) -> None:
-        self._told.update(attributes)
+        self._reported.update(attributes)
         self._span.set_attributes(attributes)
 
     def _record_content(self, content: Mapping[str, str]) -> None:
@@ -170,7 +170,7 @@ class ChatSpan:
             record_exception(names.exception_event, self._span, error)
         if self._has_details and names.details_event is not None:
             outcome = error_attributes(names, error_type)
-            details = {**self._told, **outcome, **structured(self._content)}
+            details = {**self._reported, **outcome, **structured(self._content)}
             record_details(names.details_event, self._span, details)
 
     def _note_chunk(self, waited_since: float, arrived_at: float) -> None:

@@ -31,8 +31,8 @@ def record_exception(name: str, span: Span, error: BaseException) -> None:
         error: The error.
     """
     error_type = type(error)
-    told = {"exception.type": f"{error_type.__module__}.{error_type.__qualname__}"}
-    _record(name, SeverityNumber.WARN, span, told)
+    attributes = {"exception.type": f"{error_type.__module__}.{error_type.__qualname__}"}
+    _record(name, SeverityNumber.WARN, span, attributes)
 
 
 def _record(name: str, severity: SeverityNumber, span: Span, attributes: Mapping[str, AnyValue]) -> None:

@@ -87,14 +87,18 @@ def record_tokens(
         for attribute, kind in ((names.input_tokens, "input"), (names.output_tokens, "output")):
             if attribute in tokens:
                 histogram.record(tokens[attribute], {**attributes, names.token_type: kind})
-    told = {names.input_tokens: 0, names.output_tokens: 0, **tokens}  # of a request that told nothing as well
+    reported = {
+        names.input_tokens: 0,
+        names.output_tokens: 0,
+        **tokens,
+    }  # of a request that told nothing as well
     for attribute, counter in names.token_counters.items():
-        if attribute in told:
+        if attribute in reported:
             _counter(provider, counter, "{token}").add(
-                told[attribute], {**attributes, **names.unknown_modality}
+                reported[attribute], {**attributes, **names.unknown_modality}
             )
     for attribute, metric in names.token_histograms.items():
-        _histogram(provider, metric, "{token}", TOKENS).record(told[attribute], {**attributes, **outcome})
+        _histogram(provider, metric, "{token}", TOKENS).record(reported[attribute], {**attributes, **outcome})
 
 
 @lru_cache(maxsize=64)

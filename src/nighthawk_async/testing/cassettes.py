@@ -45,7 +45,7 @@ class Cassette:
         mode: CassetteMode,
         redactions: tuple[Redaction, ...] = (),
         keep_on_error: bool = False,
-        extent: Callable[[ModelInterceptor], AbstractContextManager[None]] = using_interceptor,
+        activate: Callable[[ModelInterceptor], AbstractContextManager[None]] = using_interceptor,
     ) -> None:
         if mode not in get_args(CassetteMode):
             raise CassetteError(f"mode must be one of {get_args(CassetteMode)}, not {mode!r}")
@@ -54,7 +54,7 @@ class Cassette:
         self.mode: CassetteMode = mode
         self._redactions = redactions
         self._keep_on_error = keep_on_error
-        self._extent = extent
+        self._activate = activate
         self._stack = ExitStack()
         self._former_text: str | None = None
         self._former: tuple[RecordedExchange, ...] = ()
@@ -102,7 +102,7 @@ class Cassette:
                 redactor=self._redactor,
                 label=f"{self.path} (mode {self.mode!r}{', no such file' if is_new else ''})",
             )
-            stack.enter_context(self._extent(self._recorder))
+            stack.enter_context(self._activate(self._recorder))
             self._stack = stack.pop_all()
         return self
 

@@ -217,8 +217,8 @@ def _call_parts(call: ToolCall) -> list[dict[str, Any]]:
     arguments = parsed_arguments(call)
     if arguments is None:
         return []
-    told = {"id": call.id} if call.id else {}
-    return [{"functionCall": {**told, "name": call.name, "args": arguments}}]
+    identity = {"id": call.id} if call.id else {}
+    return [{"functionCall": {**identity, "name": call.name, "args": arguments}}]
 
 
 def _finish_reason(reply: ModelReply) -> str:

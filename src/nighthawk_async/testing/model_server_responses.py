@@ -60,12 +60,12 @@ class SentItems:
         return self._reasoning_of.get(item_id)
 
 
-def find_refusal(body: dict[str, Any], told: SentItems) -> ModelReply | None:
+def find_refusal(body: dict[str, Any], sent: SentItems) -> ModelReply | None:
     """The refusal of a request; None for a good one.
 
     Args:
         body: The request's body.
-        told: The items that the server sent before.
+        sent: The items that the server sent before.
     """
     if not isinstance(body.get("include"), list | None):
         return refusal("Invalid type for 'include': expected an array.")
@@ -73,9 +73,9 @@ def find_refusal(body: dict[str, Any], told: SentItems) -> ModelReply | None:
     for number, item in enumerate(items):
         if item.get("type") == "reasoning":
             following = items[number + 1] if number + 1 < len(items) else {}
-            refused = _check_reasoning(item, following, told)
+            refused = _check_reasoning(item, following, sent)
         elif item.get("type") == "function_call":
-            refused = _check_reasoning_of_call(item, items[:number], told)
+            refused = _check_reasoning_of_call(item, items[:number], sent)
         else:
             refused = None
         if refused is not None:
@@ -84,11 +84,11 @@ def find_refusal(body: dict[str, Any], told: SentItems) -> ModelReply | None:
     return None if body.get("previous_response_id") else _check_pairing(items)
 
 
-def _check_reasoning(item: dict[str, Any], following: dict[str, Any], told: SentItems) -> ModelReply | None:
+def _check_reasoning(item: dict[str, Any], following: dict[str, Any], sent: SentItems) -> ModelReply | None:
     name = str(item.get("id"))
     sealed = item.get("encrypted_content")
     text = "".join(str(part.get("text")) for part in as_objects(item.get("summary")))
-    if not sealed and not told.is_stored(name):
+    if not sealed and not sent.is_stored(name):
         return refusal(
             f"Item with id '{name}' not found. Items are not persisted when `store` is set to false. Try "
             "again with `store` set to true, or remove this item from your input.",
@@ -105,10 +105,10 @@ def _check_reasoning(item: dict[str, Any], following: dict[str, Any], told: Sent
 
 
 def _check_reasoning_of_call(
-    item: dict[str, Any], before: list[dict[str, Any]], told: SentItems
+    item: dict[str, Any], before: list[dict[str, Any]], sent: SentItems
 ) -> ModelReply | None:
     name = str(item.get("id"))
-    needed = told.reasoning_of(name)
+    needed = sent.reasoning_of(name)
     if needed is None or any(each.get("id") == needed for each in before):
         return None
     return refusal(
@@ -139,7 +139,7 @@ class ResponsesReplies:
 
     def __init__(self) -> None:
         self._numbers = count()
-        self._told = SentItems()
+        self._sent = SentItems()
 
     def serves(self, path: str) -> bool:
         """Whether a path belongs to the protocol."""
@@ -187,7 +187,7 @@ class ResponsesReplies:
 
     def check(self, request: RecordedRequest) -> ModelReply | None:
         """Refuse what a real endpoint refuses."""
-        return find_refusal(request.body, self._told)
+        return find_refusal(request.body, self._sent)
 
     def _response(self, body: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -207,14 +207,14 @@ class ResponsesReplies:
             part: dict[str, Any] = {"type": "output_text", "text": reply.text, "annotations": []}
             items.append({"type": "message", "role": "assistant", "content": [part]})
         for call in identified_calls(reply, lambda: f"call_{next(self._numbers)}"):
-            told = {"call_id": call.id} if call.id else {}
+            sent = {"call_id": call.id} if call.id else {}
             items.append(
-                {"type": "function_call", **told, "name": call.name, "arguments": call.arguments or "{}"}
+                {"type": "function_call", **sent, "name": call.name, "arguments": call.arguments or "{}"}
             )
         for item in items:
             name = f"{_PREFIXES[item['type']]}_{next(self._numbers)}"
             item |= {"id": name, "status": "incomplete" if _is_cut_off(item, reply) else "completed"}
-        self._told.remember(items, is_stored=body.get("store") is not False)
+        self._sent.remember(items, is_stored=body.get("store") is not False)
         return items
 
     def _reasoning_item(self, reply: ModelReply, body: dict[str, Any]) -> dict[str, Any] | None:

@@ -73,7 +73,7 @@ def model_cassette(
         _file_of(request.node),
         mode=cast("CassetteMode", request.config.getoption("--record")),
         redactions=tuple(cassette_redactions),
-        extent=using_interceptor_everywhere,
+        activate=using_interceptor_everywhere,
     )
     with tape:
         yield tape

@@ -6,7 +6,7 @@ Source: the endpoints' error message `array schema missing items`. Other servers
 from collections.abc import Mapping
 from typing import Any
 
-from .schema_rules import SchemaPlace, schemas_in
+from .schema_rules import SchemaLocation, schemas_in
 
 
 def find_parameter_problem(parameters: Mapping[str, Any]) -> str | None:
@@ -21,7 +21,7 @@ def find_parameter_problem(parameters: Mapping[str, Any]) -> str | None:
     return None
 
 
-def find_problem(schema: Mapping[str, Any], place: SchemaPlace) -> str | None:
+def find_problem(schema: Mapping[str, Any], place: SchemaLocation) -> str | None:
     """See `schema_rules.SchemaRules`."""
     if any(_is_open_array(each) for _, each in schemas_in(schema)):
         return "OpenAI's endpoint refuses lists whose items have no common type, such as tuples"

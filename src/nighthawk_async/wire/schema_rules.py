@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, Literal, Protocol, TypeAlias, cast
 
-SchemaPlace: TypeAlias = Literal["tool", "response"]
+SchemaLocation: TypeAlias = Literal["tool", "response"]
 """Whether a schema is that of a tool's arguments or that of the response."""
 
 
@@ -23,7 +23,7 @@ class SchemaRules(Protocol):
         """
         ...
 
-    def find_problem(self, schema: Mapping[str, Any], place: SchemaPlace) -> str | None:
+    def find_problem(self, schema: Mapping[str, Any], place: SchemaLocation) -> str | None:
         """Return the reason why a schema is refused, without a full stop; None when it is taken.
 
         Args:

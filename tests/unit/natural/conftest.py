@@ -72,7 +72,7 @@ class StepScript:
             return run_step(index, python_locals, text)
 
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-        return transformed.bind(function, run_step=run_step_async if is_async else run_step, call_door=self)
+        return transformed.bind(function, run_step=run_step_async if is_async else run_step, call_entry=self)
 
     def returned(self, value):
         self.returned_values.append(value)

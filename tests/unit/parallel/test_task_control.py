@@ -10,7 +10,7 @@ from nighthawk_async.parallel import (
     AlreadyResumedError,
     NothingToControlError,
     NotSuspendedError,
-    ParkingPlace,
+    Parking,
     TaskCancelledError,
     TaskEndedError,
     TaskError,
@@ -35,7 +35,7 @@ class Loop:
         self.in_turn = anyio.Event()
         self.next_turn = anyio.Event()
         self._inputs: list[object] = []
-        self._parking = ParkingPlace("loop")
+        self._parking = Parking("loop")
         self.steer: Callable[..., None] = lambda *content: self.steered.extend(content)
         self.suspend = self._parking.suspend
         self.wait_suspended = self._parking.wait_suspended
@@ -333,7 +333,7 @@ async def test_a_task_that_has_ended_cannot_be_controlled(call: str) -> None:
 
 
 async def test_everyone_who_waits_for_a_suspension_hears_of_it_though_one_resumes_at_once() -> None:
-    place = ParkingPlace("step")
+    place = Parking("step")
     heard: list[int] = []
 
     async def wait_and_resume(number: int) -> None:
@@ -354,7 +354,7 @@ async def test_everyone_who_waits_for_a_suspension_hears_of_it_though_one_resume
 
 
 async def test_who_waits_for_a_suspension_that_ends_at_once_hears_of_it() -> None:
-    place = ParkingPlace("step")
+    place = Parking("step")
     waits = anyio.Event()
 
     async def wait_suspended() -> None:
@@ -373,7 +373,7 @@ async def test_who_waits_for_a_suspension_that_ends_at_once_hears_of_it() -> Non
 
 
 async def test_a_suspension_that_is_over_is_not_the_next_one() -> None:
-    place = ParkingPlace("step")
+    place = Parking("step")
     async with anyio.create_task_group() as task_group:
         place.suspend()
         task_group.start_soon(place.park)
@@ -386,7 +386,7 @@ async def test_a_suspension_that_is_over_is_not_the_next_one() -> None:
 
 
 async def test_a_place_that_is_closed_takes_no_wishes() -> None:
-    place = ParkingPlace("step")
+    place = Parking("step")
     place.suspend()
     place.close()
     place.close()
@@ -400,7 +400,7 @@ async def test_a_place_that_is_closed_takes_no_wishes() -> None:
 
 
 async def test_after_a_release_nothing_parks_any_more() -> None:
-    place = ParkingPlace("step")
+    place = Parking("step")
     place.suspend()
     place.release()
     await place.park()
@@ -410,7 +410,7 @@ async def test_after_a_release_nothing_parks_any_more() -> None:
 
 
 async def test_after_a_cancelled_wait_at_the_boundary_it_can_be_suspended_again() -> None:
-    place = ParkingPlace("step")
+    place = Parking("step")
     place.suspend()
     with anyio.CancelScope() as scope:
         scope.cancel()

@@ -241,7 +241,7 @@ async def test_the_extent_of_a_block_is_open_from_its_first_to_its_last_task() -
         await anyio.wait_all_tasks_blocked()
         events.append("work")
 
-    with installed(TaskHooks(open_extent=extent)):
+    with installed(TaskHooks(open_scope=extent)):
         async with open_tasks(at_end="wait") as tasks:
             tasks.start(work)
             events.append("body")

@@ -46,7 +46,7 @@ def executor() -> CallbackExecutor:
     return CallbackExecutor(doubling)
 
 
-def in_force() -> ToldNode:
+def active() -> ToldNode:
     """The node in force."""
     found = find_node_writer()
     assert isinstance(found, ToldNode)
@@ -92,13 +92,13 @@ async def test_an_async_generator_is_a_node_with_its_steps_below_it() -> None:
     watched = root()
     with watched.watching():
         async with nh.run(executor()):
-            run = in_force()
+            run = active()
             generator = doubles(2)
             assert watched.draw() == ["run run: running"]  # it has not begun yet
             values: list[int] = []
             async for value in generator:
                 await anyio.lowlevel.checkpoint()
-                assert in_force() is run
+                assert active() is run
                 assert watched.find("function").state == "running"
                 values.append(value)
     assert values == [2, 4]
@@ -120,10 +120,10 @@ def test_a_generator_of_a_script_tells_what_it_returns() -> None:
     with watched.watching(), nh.run(executor()):
         generator = doubles_sync(1)
         assert next(generator) == 2
-        assert in_force() is watched.find("run")
+        assert active() is watched.find("run")
         with pytest.raises(StopIteration) as caught:
             next(generator)
-        assert in_force() is watched.find("run")
+        assert active() is watched.find("run")
     assert caught.value.value == "done"
     node = watched.find("function")
     assert [child.kind for child in node.children] == ["step"]
@@ -195,7 +195,7 @@ async def test_generators_that_go_on_in_turns_keep_apart() -> None:
             order = [await anext(each) for each in (first, second, second, first)]
             await first.aclose()  # pyright: ignore
             await second.aclose()  # pyright: ignore
-            assert in_force() is watched.find("run")
+            assert active() is watched.find("run")
     assert order == [2, 2, 4, 4]
     nodes = watched.find("run").children
     assert [(node.name, [child.kind for child in node.children]) for node in nodes] == [
@@ -220,7 +220,7 @@ def test_each_generator_of_a_recursion_is_a_node() -> None:
     watched = root()
     with watched.watching(), nh.run(CallbackExecutor(lambda _: pass_response())):
         assert list(walk((1, (2, (3,)), 4))) == [1, 2, 3, 4]
-        assert in_force() is watched.find("run")
+        assert active() is watched.find("run")
     nodes = watched.find("run").children
     assert [(node.name, node.state, node.outputs["return"], len(node.children)) for node in nodes] == [
         ("walk", "completed", "3 parts", 1),
@@ -235,7 +235,7 @@ def test_leaving_a_delegating_generator_ends_what_it_delegates_to_as_well() -> N
         generator = walk(((1,),))
         next(generator)
         generator.close()
-        assert in_force() is watched.find("run")
+        assert active() is watched.find("run")
     assert [node.state for node in watched.find("run").children] == ["completed", "completed"]
 
 
@@ -259,7 +259,7 @@ async def test_an_async_generator_that_nobody_holds_any_more_ends() -> None:
             gc.collect()
             await anyio.wait_all_tasks_blocked()
             assert watched.find("function").state == "completed"
-            assert in_force() is watched.find("run")
+            assert active() is watched.find("run")
 
 
 def test_whoever_has_enough_values_has_not_failed_a_generator() -> None:
@@ -287,7 +287,7 @@ async def test_an_error_of_a_generator_fails_it_and_leaves_nothing_in_force() ->
         async with nh.run(CallbackExecutor(fail)):
             with pytest.raises(ZeroDivisionError):
                 [value async for value in broken()]
-            assert in_force() is watched.find("run")
+            assert active() is watched.find("run")
     assert [line.split(":")[-1] for line in watched.draw()] == [" completed", " failed", " failed"]
     assert isinstance(watched.find("function").error, ZeroDivisionError)
 
@@ -305,7 +305,7 @@ async def test_a_cancelled_generator_ends_cancelled() -> None:
             with anyio.CancelScope() as scope:
                 async for _ in endless():
                     scope.cancel()
-            assert in_force() is watched.find("run")
+            assert active() is watched.find("run")
     assert watched.find("function").state == "cancelled"
 
 
@@ -336,7 +336,7 @@ async def test_what_a_generator_enters_and_is_thrown_out_of_leaves_nothing_in_fo
     watched = root()
     with watched.watching():
         async with nh.run(CallbackExecutor(lambda _: pass_response())):
-            run = in_force()
+            run = active()
             for leave in ("aclose", "athrow"):
                 generator = inside_a_run()
                 await anext(generator)
@@ -345,7 +345,7 @@ async def test_what_a_generator_enters_and_is_thrown_out_of_leaves_nothing_in_fo
                 else:
                     with pytest.raises(KeyError):
                         await generator.athrow(KeyError())
-                assert in_force() is run
+                assert active() is run
     assert [node.state for node in run.children if node.kind == "function"] == ["completed", "failed"]
 
 
@@ -365,7 +365,7 @@ def test_a_block_where_something_thrown_into_it_is_handled_is_below_it() -> None
         generator = patient(2)
         next(generator)
         assert generator.throw(ValueError()) == 4
-        assert in_force() is watched.find("run")
+        assert active() is watched.find("run")
         generator.close()
     (function,) = watched.find("run").children
     assert (function.state, [child.kind for child in function.children]) == ("completed", ["step"])
@@ -404,9 +404,9 @@ async def test_it_may_go_on_in_another_task() -> None:
             taken: list[int] = []
 
             async def take() -> None:
-                before = in_force()
+                before = active()
                 taken.append(await anext(generator))
-                assert in_force() is before
+                assert active() is before
 
             for _ in range(3):
                 async with anyio.create_task_group() as tasks:

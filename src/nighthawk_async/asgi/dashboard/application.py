@@ -17,8 +17,8 @@ from ...observation import find_node_writer
 from ...observe.errors import NodeNotFoundError
 from ...observe.tree import TaskTree, find_node_id, find_tree
 from ...observe.views import NodeView
+from ...policies.people.default_handler import using_default_handler
 from ...policies.people.request import HumanHandler
-from ...policies.people.stand_in import standing_in
 from ...types.json import JsonableValue
 from ..problems import Problem
 from ..protocol import Application, AsgiScope, Receive, Send, ServedApplication, header_values
@@ -46,7 +46,7 @@ from .responses import (
     static_response,
 )
 from .security import Guard, checked_hosts, checked_tokens
-from .summaries import OWN_REQUEST, brief_tree
+from .summaries import OWN_REQUEST, summarize_tree
 
 
 class Beside:
@@ -88,7 +88,7 @@ class Beside:
             own = {**scope, "path": root + below, "root_path": root + self._path}
             await self._dashboard(own, receive, send)
             return
-        with self._tree.recording(), standing_in(self._human):
+        with self._tree.recording(), using_default_handler(self._human):
             await self._app(scope, receive, send)
 
 
@@ -398,7 +398,7 @@ class Dashboard:
         depth = whole_number(query, "depth", None, least=0, most=1_000)
         max_nodes = whole_number(query, "max_nodes", _MAX_NODES, least=1, most=_MOST_NODES)
         view = tree.snapshot()
-        shown, is_cut = brief_tree(view, depth=depth, max_nodes=max_nodes)
+        shown, is_cut = summarize_tree(view, depth=depth, max_nodes=max_nodes)
         identified: dict[str, JsonableValue] = {"stream": stream_id(view), "version": view.version}
         return {**self._greeting(), **identified, "is_cut": is_cut, "tree": shown}
 

@@ -23,7 +23,7 @@ from ...policies.people.request import ApprovalRequest, Question, typed_answer
 from ...runtime.validation import type_adapter, type_name
 from ...types.json import JsonableValue
 from .request import RefusalError, bad_request, not_allowed, not_now, not_valid
-from .summaries import ANSWERABLE, Brief
+from .summaries import ANSWERABLE, Summary
 
 _MAX_CHOICES = 200
 
@@ -75,7 +75,7 @@ def answer_to(question: Question, body: AnswerBody) -> object:
     return answer
 
 
-def question_as_json(question: Question) -> Brief:
+def question_as_json(question: Question) -> Summary:
     """A question. Its choices are texts, since a browser would round large numbers.
 
     Args:
@@ -210,7 +210,7 @@ class DashboardHandler:
             while request.is_pending:
                 _count_vote(request, await pending.take())
 
-    def describe(self, node_id: str) -> Brief | None:
+    def describe(self, node_id: str) -> Summary | None:
         """Describe the request that can be answered at a node; None for none."""
         question = self._questions.get(node_id)
         if question is not None:
@@ -335,7 +335,7 @@ def _answer_request(pending: _Pending[ApprovalRequest, _Vote], body: AnswerBody,
         pending.give(_Vote(actor, request.digest, ""))
 
 
-def _request_as_json(pending: _Pending[ApprovalRequest, _Vote]) -> Brief:
+def _request_as_json(pending: _Pending[ApprovalRequest, _Vote]) -> Summary:
     """A request. Its arguments are a text, since a browser would round large numbers."""
     request = pending.subject
     return {

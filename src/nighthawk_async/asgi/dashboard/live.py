@@ -20,20 +20,20 @@ from ..event_stream_encoding import HEARTBEAT, StreamEvent, encode_event, transc
 from ..protocol import Message, Receive, Send
 from .request import stream_id
 from .responses import encode_headers
-from .summaries import Brief, brief_node, is_own_request
+from .summaries import Summary, is_own_request, summarize_node
 
 _MOST_EXACT = 2**53
 """Beyond this a browser rounds."""
 
 
-def node_details(view: NodeView, question: Brief | None) -> Brief:
+def node_details(view: NodeView, question: Summary | None) -> Summary:
     """Everything there is to see of a node, without what is below it. Large numbers are texts, for browsers.
 
     Args:
         view: The node.
         question: The question that can be answered here; None for none.
     """
-    details: Brief = view_as_json(view, depth=0)
+    details: Summary = view_as_json(view, depth=0)
     attributes = cast("dict[str, JsonableValue]", details["attributes"])
     details["attributes"] = {name: _exact(value) for name, value in attributes.items()}
     if question is not None:
@@ -140,7 +140,7 @@ _NODES_PER_EVENT = 250
 
 
 async def tree_changes(
-    tree: TaskTree, since: str | None, greeting: Brief, heartbeat_seconds: float
+    tree: TaskTree, since: str | None, greeting: Summary, heartbeat_seconds: float
 ) -> AsyncGenerator[bytes, None]:
     """A tree, and its changes as they come to be.
 
@@ -176,7 +176,7 @@ async def tree_changes(
 
 
 async def node_changes(
-    tree: TaskTree, node_id: str | None, describe: Callable[[str], Brief | None], heartbeat_seconds: float
+    tree: TaskTree, node_id: str | None, describe: Callable[[str], Summary | None], heartbeat_seconds: float
 ) -> AsyncGenerator[bytes, None]:
     """A node whole, and its changes as they come to be.
 
@@ -189,7 +189,7 @@ async def node_changes(
         describe: Says what can be answered at a node.
         heartbeat_seconds: After how many seconds without anything new something is sent nevertheless.
     """
-    told: Brief = {}
+    sent: Summary = {}
     transcript: tuple[TranscriptPart, ...] = ()
     event_id = ""
     pace = _Pace(heartbeat_seconds)
@@ -200,11 +200,11 @@ async def node_changes(
                 continue
             event_id = str(view.version)
             details = node_details(view, describe(view.id))
-            if (shown := _without_noise(details)) != told:
+            if (shown := _without_noise(details)) != sent:
                 yield _encode("node", {**shown, "transcript_parts": len(view.transcript)}, event_id)
             for event in transcript_events(view.id, transcript, view.transcript):
                 yield encode_event(event, event_id)
-            told, transcript = shown, view.transcript
+            sent, transcript = shown, view.transcript
     if not pace.is_over:
         yield _encode("end", {}, event_id)
 
@@ -299,7 +299,7 @@ def _change_events(changes: Changes, view: NodeView, earlier_id: str) -> Iterato
     """Events of a bounded number of nodes each."""
     nodes = changes.nodes
     for begin in range(0, max(1, len(nodes)), _NODES_PER_EVENT):
-        body: Brief = {"nodes": [*map(brief_node, nodes[begin : begin + _NODES_PER_EVENT])]}
+        body: Summary = {"nodes": [*map(summarize_node, nodes[begin : begin + _NODES_PER_EVENT])]}
         if begin + _NODES_PER_EVENT < len(nodes):
             yield _encode("nodes", body, earlier_id)
             continue
@@ -319,11 +319,11 @@ def _known_version(since: str, view: NodeView) -> int | None:
     return int(version) if is_known and int(version) <= view.version else None
 
 
-def _without_noise(details: Brief) -> Brief:
+def _without_noise(details: Summary) -> Summary:
     """Return the parts of the node itself, without its children and without the transcript."""
     left_out = {"version", "transcript", "child_count"}
     return {name: value for name, value in details.items() if name not in left_out}
 
 
-def _encode(name: str, body: Brief, event_id: str) -> bytes:
+def _encode(name: str, body: Summary, event_id: str) -> bytes:
     return encode_event(StreamEvent(name=name, data=body), event_id)

@@ -11,7 +11,7 @@ from ...observe.views import NodeView
 from ...types.json import JsonableValue
 from ...types.usage import Usage
 
-Brief: TypeAlias = dict[str, JsonableValue]
+Summary: TypeAlias = dict[str, JsonableValue]
 
 ANSWERABLE = "nighthawk.dashboard.answerable"
 """The attribute of a node that can be answered over a dashboard."""
@@ -29,9 +29,9 @@ def is_own_request(view: NodeView) -> bool:
     return view.attributes.get(OWN_REQUEST) is True
 
 
-def brief_node(view: NodeView) -> Brief:
+def summarize_node(view: NodeView) -> Summary:
     """Return the summary of a node for its row."""
-    brief: Brief = {
+    summary: Summary = {
         "id": view.id,
         "parent_id": view.parent_id,
         "kind": view.kind,
@@ -42,25 +42,25 @@ def brief_node(view: NodeView) -> Brief:
     }
     controls = sorted(view.controls) + (["answer"] if view.attributes.get(ANSWERABLE) is True else [])
     error = view.error
-    further: Brief = {
+    further: Summary = {
         "ended_at": view.ended_at,
         "source": view.source,
         "hint": _hint(view.inputs),
         "error": None
         if error is None
         else {"type": error.type, "message": error.message[:_ERROR_CHARACTERS]},
-        "usage": _brief_usage(view.usage),
-        "subtree_usage": _brief_usage(view.subtree_usage),
+        "usage": _usage_summary(view.usage),
+        "subtree_usage": _usage_summary(view.subtree_usage),
         "retries": view.retries,
         "subtree_retries": view.subtree_retries,
         "dropped_children": view.dropped_children,
         "controls": [*controls],
     }
-    brief.update((name, value) for name, value in further.items() if value)
-    return brief
+    summary.update((name, value) for name, value in further.items() if value)
+    return summary
 
 
-def brief_tree(view: NodeView, *, depth: int | None, max_nodes: int) -> tuple[Brief, bool]:
+def summarize_tree(view: NodeView, *, depth: int | None, max_nodes: int) -> tuple[Summary, bool]:
     """Nodes with their `children`, those near the top first, and with the number that there are of them.
 
     Args:
@@ -71,16 +71,16 @@ def brief_tree(view: NodeView, *, depth: int | None, max_nodes: int) -> tuple[Br
     Returns:
         The tree, and whether nodes were left out for being too many.
     """
-    top = _counted_brief(view)
+    top = _counted_summary(view)
     remaining = max_nodes - 1
-    level: list[tuple[NodeView, Brief]] = [(view, top)]
+    level: list[tuple[NodeView, Summary]] = [(view, top)]
     while level and depth != 0:
         depth = None if depth is None else depth - 1
-        below: list[tuple[NodeView, Brief]] = []
-        for node, brief in level:
+        below: list[tuple[NodeView, Summary]] = []
+        for node, summary in level:
             shown = _shown_children(node)
-            taken = [(child, _counted_brief(child)) for child in shown[: max(0, remaining)]]
-            brief["children"] = [*(child_brief for _, child_brief in taken)]
+            taken = [(child, _counted_summary(child)) for child in shown[: max(0, remaining)]]
+            summary["children"] = [*(child_summary for _, child_summary in taken)]
             remaining -= len(shown)
             below += taken
         level = below
@@ -91,8 +91,8 @@ def _shown_children(view: NodeView) -> list[NodeView]:
     return [child for child in view.children if not is_own_request(child)]
 
 
-def _counted_brief(view: NodeView) -> Brief:
-    return {**brief_node(view), "child_count": len(_shown_children(view))}
+def _counted_summary(view: NodeView) -> Summary:
+    return {**summarize_node(view), "child_count": len(_shown_children(view))}
 
 
 def _hint(inputs: Mapping[str, str]) -> str:
@@ -105,18 +105,18 @@ def _first(items: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
     return (item for item, _ in zip(items, range(_HINT_VALUES), strict=False))
 
 
-def _brief_usage(usage: Usage) -> Brief | None:
+def _usage_summary(usage: Usage) -> Summary | None:
     """Return a usage without its zeros, and with `is_complete` where it is not; None for no usage."""
     if not usage.requests and not usage.input_tokens and not usage.output_tokens:
         return None
-    amounts: Brief = {
+    amounts: Summary = {
         "requests": usage.requests,
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
         "cost": str(usage.cost) if usage.cost else None,
         "unpriced_requests": usage.unpriced_requests,
     }
-    told: Brief = {name: amount for name, amount in amounts.items() if amount}
+    told: Summary = {name: amount for name, amount in amounts.items() if amount}
     if not usage.is_complete:
         told["is_complete"] = False
     return told

@@ -14,7 +14,7 @@ from ...runtime.conclude import StepResult
 from ...runtime.environment import Environment, get_environment, using_environment
 from ...runtime.error_text import describe_error
 from ...runtime.policies import Policies
-from ...runtime.policy import InnerExtent, Policy, Position
+from ...runtime.policy import InnerScope, Policy, Position
 from ...runtime.reporting import RetryScheduled, report_retry_async
 from ...runtime.step_control import CarryOutAttempt, StepAttempt
 from ...tracing import note_named_event
@@ -22,11 +22,11 @@ from ...types.unset import Unset
 from .resilience import (
     StepBaseline,
     StepResilience,
+    active_resilience,
     leaves_of,
     may_be_retried,
     model_of,
     note_earlier_errors,
-    resilience_in_force,
 )
 
 Result = TypeVar("Result")
@@ -211,21 +211,21 @@ def _adapted(environment: Environment, resilience: StepResilience) -> Environmen
     return replace(environment, step_executor=resilience.executor, policies=policies)
 
 
-def with_resilience(policies: Policies, given: StepBaseline | Unset | None, extent: InnerExtent) -> Policies:
+def with_resilience(policies: Policies, given: StepBaseline | Unset | None, inner: InnerScope) -> Policies:
     """The policies with what `run` and `scope` were told of resilience.
 
     Args:
         policies: The policies without.
         given: The given baseline; None for none, unset for no change besides the executor.
-        extent: The run or scope.
+        inner: The run or scope.
 
     Raises:
         NighthawkError: It is no baseline.
         ConfigurationError: A model cannot be had.
     """
     outer = policies.find(AttemptsPolicy)
-    resilience = resilience_in_force(
-        None if outer is None else outer.resilience, given, extent.executor, is_added=extent.is_added
+    resilience = active_resilience(
+        None if outer is None else outer.resilience, given, inner.executor, is_added=inner.is_added
     )
     if resilience is None:
         return policies.without(AttemptsPolicy)

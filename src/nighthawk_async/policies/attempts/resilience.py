@@ -357,7 +357,7 @@ class StepResilience:
         return replace(self, executor=first.executor, fallbacks=tuple(others))
 
 
-def resilience_in_force(
+def active_resilience(
     outer: StepResilience | None,
     given: StepBaseline | Unset | None,
     executor: StepExecutor,
@@ -382,7 +382,7 @@ def resilience_in_force(
     """
     if given is None or (outer is None and isinstance(given, Unset)):
         return None
-    around = outer
+    enclosing = outer
     if isinstance(given, Unset):
         given = StepBaseline()
     elif not isinstance(cast("object", given), StepBaseline):
@@ -390,14 +390,14 @@ def resilience_in_force(
             f"resilience must be a nighthawk_async.resilience.Baseline or None, not {given!r}."
         )
     elif not is_added:
-        around = None
-    around = around or StepResilience(executor=executor)
+        enclosing = None
+    enclosing = enclosing or StepResilience(executor=executor)
     resilience = StepResilience(
         executor=executor,
-        timeout=min((each for each in (given.timeout, around.timeout) if each is not None), default=None),
-        policy=around.policy if given.retries is None else _policy(given.retries),
-        on_retry=around.on_retry if given.retries is None else _on_retry(given.retries),
-        fallbacks=_fallbacks(around, given.fallback_models, executor),
+        timeout=min((each for each in (given.timeout, enclosing.timeout) if each is not None), default=None),
+        policy=enclosing.policy if given.retries is None else _policy(given.retries),
+        on_retry=enclosing.on_retry if given.retries is None else _on_retry(given.retries),
+        fallbacks=_fallbacks(enclosing, given.fallback_models, executor),
     )
     return resilience if resilience.is_effective else None
 
@@ -411,15 +411,15 @@ def _on_retry(retries: int | StepRetries) -> Callable[[Any], object] | None:
 
 
 def _fallbacks(
-    around: StepResilience, given: Sequence[str] | None, executor: StepExecutor
+    enclosing: StepResilience, given: Sequence[str] | None, executor: StepExecutor
 ) -> tuple[FallbackModel, ...]:
     if given is not None:
         return _made(given, executor)
-    if around.executor is executor:
-        return around.fallbacks
+    if enclosing.executor is executor:
+        return enclosing.fallbacks
     if model_of(executor) is None:
         return ()  # it keeps its model, which is what the extent wants
-    return _made((each.model for each in around.fallbacks), executor)
+    return _made((each.model for each in enclosing.fallbacks), executor)
 
 
 def _made(models: Iterable[str], executor: StepExecutor) -> tuple[FallbackModel, ...]:

@@ -71,9 +71,9 @@ class BudgetAccount:
     __slots__ = (
         "__weakref__",
         "_breaches",
+        "_reported",
         "_reserved",
         "_spent",
-        "_told",
         "has_unpriced",
         "meter",
         "terms",
@@ -87,7 +87,7 @@ class BudgetAccount:
         self._spent: dict[Resource, Amount] = {}
         self._reserved: dict[Resource, Amount] = {}
         self.meter = UsageMeter()
-        self._told: dict[object, set[tuple[Resource, float]]] = {}
+        self._reported: dict[object, set[tuple[Resource, float]]] = {}
         self._breaches: WeakSet[BudgetExceededError] = WeakSet()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -214,13 +214,13 @@ class BudgetAccount:
         """
         seconds = self.watch.elapsed_seconds
         with ACCOUNTS_LOCK:
-            told = self._told.setdefault(listener, set())
+            reported = self._reported.setdefault(listener, set())
             for resource, limit in self.terms.limits.limited():
                 spent = seconds if resource == "seconds" else self._spent.get(resource, 0)
                 for part in self.terms.thresholds:
                     is_passed = float(spent) >= part * float(limit) and spent > 0
-                    if is_passed and (resource, part) not in told:
-                        told.add((resource, part))
+                    if is_passed and (resource, part) not in reported:
+                        reported.add((resource, part))
                         return PassedThreshold(resource, part, spent, limit)
         return None
 
@@ -232,7 +232,7 @@ class BudgetAccount:
             threshold: The threshold.
         """
         with ACCOUNTS_LOCK:
-            self._told[listener].discard((threshold.resource, threshold.part))
+            self._reported[listener].discard((threshold.resource, threshold.part))
 
     def _limit(self, resource: Resource) -> Amount | None:
         return getattr(self.terms.limits, resource)
@@ -258,7 +258,7 @@ class BudgetAccount:
 
 
 @contextmanager
-def in_force(accounts: Iterable[BudgetAccount]) -> Generator[None, None, None]:
+def active(accounts: Iterable[BudgetAccount]) -> Generator[None, None, None]:
     """Let the time of accounts pass for the extent of the `with` statement.
 
     Args:

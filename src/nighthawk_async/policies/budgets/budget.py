@@ -16,7 +16,7 @@ from ...parallel import is_async_callable
 from ...runtime.awaitable import is_awaitable
 from ...runtime.environment import get_environment, using_environment
 from ...runtime.policies import Policies
-from ...runtime.policy import InnerExtent
+from ...runtime.policy import InnerScope
 from ...types.usage import Usage
 from .account import BudgetAccount
 from .policy import with_accounts, with_step_terms
@@ -315,13 +315,13 @@ class Budget:
         return cast("Callable[Parameters, Result]", budgeted(function, self.fresh))
 
 
-def with_budget(policies: Policies, budget: Budget | None, extent: InnerExtent) -> Policies:
+def with_budget(policies: Policies, budget: Budget | None, inner: InnerScope) -> Policies:
     """The policies with what `run` and `scope` were told of a budget.
 
     Args:
         policies: The policies without; their budgets hold as well.
         budget: The budget; None for no change.
-        extent: The run or scope.
+        inner: The run or scope.
 
     Raises:
         NighthawkError: It is no budget.
@@ -329,7 +329,7 @@ def with_budget(policies: Policies, budget: Budget | None, extent: InnerExtent) 
     return policies if budget is None else with_accounts(policies, _checked_budget(budget, "budget").account)
 
 
-def with_step_budget(policies: Policies, budget: Budget | None, extent: InnerExtent) -> Policies:
+def with_step_budget(policies: Policies, budget: Budget | None, inner: InnerScope) -> Policies:
     """The policies with what `run` and `scope` were told of a budget for each step; see `with_budget`."""
     if budget is None:
         return policies

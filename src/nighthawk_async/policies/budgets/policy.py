@@ -16,7 +16,7 @@ from ...types.messages import ToolCall
 from ...types.model import ModelEvent
 from ...types.outcomes import StepOutcome
 from ...types.usage import Usage
-from .account import BudgetAccount, Payer, breached_account, in_force
+from .account import BudgetAccount, Payer, active, breached_account
 from .notices import concluding_request, record_exceeded, report_thresholds
 from .request import BudgetedRequest, open_request
 from .steps import begin_in_time, carry_out_in_time, charge_step, charge_tool_call
@@ -44,7 +44,7 @@ class BudgetPolicy(Policy):
 
     def active(self) -> AbstractContextManager[None]:
         """The extent in which the time of the accounts passes."""
-        return in_force(self.accounts)
+        return active(self.accounts)
 
     def for_step(self) -> "BudgetPolicy":
         """The policy for one step, which has accounts of its own."""
@@ -143,8 +143,8 @@ class _Charges:
             record_exceeded(error)
             raise
 
-    def settle(self, told: Usage | None, *, may_have_consumed: bool) -> Usage:
-        return self._budgeted.settle(told, may_have_consumed=may_have_consumed)
+    def settle(self, reported: Usage | None, *, may_have_consumed: bool) -> Usage:
+        return self._budgeted.settle(reported, may_have_consumed=may_have_consumed)
 
 
 def active_accounts() -> tuple[BudgetAccount, ...]:

@@ -111,19 +111,19 @@ class BudgetedRequest:
         added = [_bound_amounts(self.model, accounts, position, bound) for position in range(len(accounts))]
         return self.reservation.renew(kept, added)
 
-    def settle(self, told: Usage | None, *, may_have_consumed: bool) -> Usage:
+    def settle(self, reported: Usage | None, *, may_have_consumed: bool) -> Usage:
         """Charge what the request consumed, and return the rest.
 
         What cannot be priced is charged what was set aside; see `pricing_error`.
 
         Args:
-            told: The reported usage; None when there was none.
+            reported: The reported usage; None when there was none.
             may_have_consumed: Whether it may have consumed what was not told.
 
         Returns:
             What was charged, with the cost that the nearest account was charged.
         """
-        parts = self._parts(told, may_have_consumed=may_have_consumed)
+        parts = self._parts(reported, may_have_consumed=may_have_consumed)
         usage = sum(parts, Usage())
         spent = self.reservation.amounts
         try:
@@ -136,7 +136,7 @@ class BudgetedRequest:
             self.reservation.settle(spent, self.model.name, usage)
         return usage
 
-    def _parts(self, told: Usage | None, *, may_have_consumed: bool) -> list[Usage]:
+    def _parts(self, reported: Usage | None, *, may_have_consumed: bool) -> list[Usage]:
         """Return the usage of each attempt, with estimates where none was reported.
 
         The first part counts as the request; one part when the request was sent once.
@@ -144,14 +144,14 @@ class BudgetedRequest:
         attempts = () if self.attempts is None else self.attempts()
         arrived = "".join(self.received)
         if not attempts:
-            return [self._part(told, arrived, may_have_consumed=may_have_consumed, requests=1)]
+            return [self._part(reported, arrived, may_have_consumed=may_have_consumed, requests=1)]
         texts = [*[""] * (len(attempts) - 1), arrived]
         parts = [
             self._part(attempt.reported, text, may_have_consumed=attempt.may_have_consumed)
             for attempt, text in zip(attempts, texts, strict=True)
         ]
         parts = [part for part in parts if part.input_tokens or part.output_tokens] or [Usage()]
-        whole = told or Usage(requests=1)
+        whole = reported or Usage(requests=1)
         parts[0] = replace(
             parts[0],
             requests=whole.requests,
@@ -184,31 +184,33 @@ class BudgetedRequest:
         cost = self.reservation.amounts[position].get("cost")
         return None if cost is None else Decimal(cost)
 
-    def _part(self, told: Usage | None, text: str, *, may_have_consumed: bool, requests: int = 0) -> Usage:
+    def _part(
+        self, reported: Usage | None, text: str, *, may_have_consumed: bool, requests: int = 0
+    ) -> Usage:
         if not may_have_consumed:
-            return told or Usage()
-        return self._completed(told or Usage(requests=requests, is_complete=False), text)
+            return reported or Usage()
+        return self._completed(reported or Usage(requests=requests, is_complete=False), text)
 
-    def _completed(self, told: Usage, text: str) -> Usage:
+    def _completed(self, reported: Usage, text: str) -> Usage:
         """The usage, with an estimate in the place of what was not told.
 
         Args:
-            told: The reported usage.
+            reported: The reported usage.
             text: The text that has arrived.
         """
-        if told.is_complete or self.bound is None:
-            return told
+        if reported.is_complete or self.bound is None:
+            return reported
         if reasons(self.request.settings, self.model.capabilities):
             received = self.bound.output_tokens  # nobody sees how much
         else:
             received = self.measure.most_tokens(text) if text else 0
         usage = replace(
-            told,
-            input_tokens=told.input_tokens or self.bound.input_tokens,
-            output_tokens=max(told.output_tokens, min(received, self.bound.output_tokens)),
+            reported,
+            input_tokens=reported.input_tokens or self.bound.input_tokens,
+            output_tokens=max(reported.output_tokens, min(received, self.bound.output_tokens)),
         )
         estimated = priced(replace(usage, cost=Decimal(0)), self.model.capabilities.price)
-        return replace(estimated, cost=max(told.cost, estimated.cost))
+        return replace(estimated, cost=max(reported.cost, estimated.cost))
 
 
 async def open_request(

@@ -30,7 +30,7 @@ from ...runtime.events import (
 from ...runtime.failures import failing_as_rewriter
 from ...runtime.late_value import deeply_read_only, read_only, shown
 from ...runtime.policies import Policies
-from ...runtime.policy import InnerExtent, ModelCall, Policy, Position
+from ...runtime.policy import InnerScope, ModelCall, Policy, Position
 from ...runtime.steering import ParkingMoment
 from ...runtime.step import Step
 from ...runtime.tool_calls import parsed_arguments, with_arguments
@@ -54,7 +54,7 @@ from .registry import Hooks, combined_hooks
 from .rules import HookFunction
 
 
-class HookedExtent:
+class HookedScope:
     """Tells hooks of the beginning and the end of an extent; enter it once the environment is in force.
 
     With `with` there is no way to await, so it refuses async hooks. The end is told whenever the beginning
@@ -200,11 +200,11 @@ class HookPolicy(Policy):
 
     position: ClassVar[Position] = Position.HOOKS
 
-    def extent_events(self, kind: Literal["run", "scope"]) -> HookedExtent:
+    def scope_events(self, kind: Literal["run", "scope"]) -> HookedScope:
         """Call the hooks of the beginning and the end of a run or scope."""
         if kind == "run":
-            return HookedExtent(self.hooks, RunStarted, RunFinished)
-        return HookedExtent(self.hooks, ScopeStarted, ScopeFinished)
+            return HookedScope(self.hooks, RunStarted, RunFinished)
+        return HookedScope(self.hooks, ScopeStarted, ScopeFinished)
 
     async def before_step(self) -> None:
         """Call the hooks of the step's beginning, which may veto it."""
@@ -339,13 +339,13 @@ class _CommitHooks:
             )
 
 
-def with_hooks(policies: Policies, hooks: Hooks | Sequence[Hooks] | None, extent: InnerExtent) -> Policies:
+def with_hooks(policies: Policies, hooks: Hooks | Sequence[Hooks] | None, inner: InnerScope) -> Policies:
     """The policies with what `run` and `scope` were told of hooks.
 
     Args:
         policies: The policies without.
         hooks: The given objects; None for no change.
-        extent: The run or scope.
+        inner: The run or scope.
 
     Raises:
         NighthawkError: It is no `Hooks` object, and no list of them.
@@ -353,7 +353,7 @@ def with_hooks(policies: Policies, hooks: Hooks | Sequence[Hooks] | None, extent
     if hooks is None:
         return policies
     outer = policies.find(HookPolicy)
-    combined = combined_hooks(outer.hooks if outer is not None and extent.is_added else (), hooks)
+    combined = combined_hooks(outer.hooks if outer is not None and inner.is_added else (), hooks)
     return policies.with_policy(HookPolicy(combined)) if combined else policies.without(HookPolicy)
 
 

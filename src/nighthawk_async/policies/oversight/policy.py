@@ -17,7 +17,7 @@ from ...runtime.failures import failing_as_hook, failing_as_rewriter
 from ...runtime.inspection import DecidedOnce
 from ...runtime.late_value import ask_early, deeply_read_only
 from ...runtime.policies import Policies
-from ...runtime.policy import CommitReview, InnerExtent, Policy, Position, StepCommit
+from ...runtime.policy import CommitReview, InnerScope, Policy, Position, StepCommit
 from ...runtime.reporting import report
 from ...runtime.step import Step
 from ...runtime.step import Verify as VerifyOutcome
@@ -277,13 +277,13 @@ def _unseen() -> Environment:
     return replace(environment, policies=environment.policies.without(OversightPolicy))
 
 
-def with_oversight(policies: Policies, oversight: Oversight | None, extent: InnerExtent) -> Policies:
+def with_oversight(policies: Policies, oversight: Oversight | None, inner: InnerScope) -> Policies:
     """The policies with what `scope` was told of oversight.
 
     Args:
         policies: The policies without.
         oversight: The oversight object; None for none.
-        extent: The scope.
+        inner: The scope.
 
     Raises:
         NighthawkError: It is no oversight.
@@ -296,22 +296,24 @@ def with_oversight(policies: Policies, oversight: Oversight | None, extent: Inne
     )
 
 
-def with_verify(policies: Policies, verify: Verify | None, extent: InnerExtent) -> Policies:
+def with_verify(policies: Policies, verify: Verify | None, inner: InnerScope) -> Policies:
     """The policies with what `run` and `scope` were told of checks.
 
     Args:
         policies: The policies without.
         verify: The given objects; None for no change.
-        extent: The run or scope.
+        inner: The run or scope.
 
     Raises:
         NighthawkError: It is no check.
     """
     if verify is None:
         return policies
-    inner = _checking(reversed(checked_verifications(verify)))
+    checking = _checking(reversed(checked_verifications(verify)))
     outer = policies.find(VerificationPolicy)
-    return policies.with_policy(inner.within(outer) if outer is not None and extent.is_added else inner)
+    if outer is not None and inner.is_added:
+        checking = checking.within(outer)
+    return policies.with_policy(checking)
 
 
 def policies_of_function(verify: Verify) -> tuple[VerificationPolicy, ...]:

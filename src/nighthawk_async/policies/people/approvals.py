@@ -148,7 +148,7 @@ class _Report:
     def __init__(self, request: ApprovalRequest, observer: HumanObserver | None) -> None:
         self._request = request
         self._observer = observer
-        self._told = 0
+        self._reported = 0
 
     def begin(self) -> None:
         report_human_event(ApprovalRequested(request=self._request), self._observer)
@@ -163,8 +163,8 @@ class _Report:
             report_human_end(event, self._observer, error)
 
     def _untold(self) -> Iterator[ApprovalAnswered]:
-        for vote in self._request.answers[self._told :]:
-            self._told += 1
+        for vote in self._request.answers[self._reported :]:
+            self._reported += 1
             yield ApprovalAnswered(request=self._request, vote=vote)
 
 

@@ -22,7 +22,7 @@ def question_node(question: Question) -> observed:
 @contextmanager
 def approval_node(request: ApprovalRequest) -> Generator[None, None, None]:
     """The extent in which an approval is waited for."""
-    told = observed(
+    question_node = observed(
         "question",
         "request_approval",
         state="waiting",
@@ -33,7 +33,7 @@ def approval_node(request: ApprovalRequest) -> Generator[None, None, None]:
             "nighthawk.approval.quorum": request.quorum,
         },
     )
-    with told as node:
+    with question_node as node:
         try:
             yield
         finally:

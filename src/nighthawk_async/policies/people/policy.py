@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from ...runtime.environment import find_environment
 from ...runtime.policies import Policies
-from ...runtime.policy import InnerExtent, Policy, Position
+from ...runtime.policy import InnerScope, Policy, Position
 from ...types.execution import ExecutionRef
 from .events import HumanEvent, HumanObserver
 from .request import HumanHandler, checked_human_handler
@@ -26,13 +26,13 @@ class PeoplePolicy(Policy):
     position: ClassVar[Position] = Position.PEOPLE
 
 
-def with_human(policies: Policies, human: HumanHandler | None, extent: InnerExtent) -> Policies:
+def with_human(policies: Policies, human: HumanHandler | None, inner: InnerScope) -> Policies:
     """The policies with what `run` and `scope` were told of people.
 
     Args:
         policies: The policies without.
         human: The handler that asks people; None for none.
-        extent: The run or scope.
+        inner: The run or scope.
 
     Raises:
         NighthawkError: It is no handler.

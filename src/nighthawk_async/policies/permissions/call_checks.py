@@ -144,8 +144,8 @@ class CallChecks:
             if decision.verdict == "deny":
                 raise refusal_of_call(call, decision)
             if decision.verdict == "ask":
-                told, unclear = self.names.receiver(function)
-                to_ask = replace(call, receiver=told, unclear_receiver=unclear)
+                receiver, unclear = self.names.receiver(function)
+                to_ask = replace(call, receiver=receiver, unclear_receiver=unclear)
             else:  # what allows a class of the model allows no function that it stands for
                 for each in smuggled_by(function):
                     self._check_handing_over(cast("Callable[..., object]", each))

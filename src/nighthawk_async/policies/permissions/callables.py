@@ -63,8 +63,8 @@ def function_title(function: object) -> str:
     """Return the name of a callable for messages and requests: `send_mail`, `Mailer.send`."""
     for layer in layers_of(called_function(function)):
         if isinstance(qualified := _attribute(layer, "__qualname__"), str):
-            return without_surroundings(qualified)
-    return without_surroundings(type(function).__qualname__)
+            return without_context(qualified)
+    return without_context(type(function).__qualname__)
 
 
 def names_of(function: object) -> tuple[str, ...]:
@@ -77,9 +77,9 @@ def names_of(function: object) -> tuple[str, ...]:
         qualified = cast("str", _attribute(named, "__qualname__"))
         module = _attribute(named, "__module__")
         names[cast("str", _attribute(named, "__name__"))] = None
-        names[without_surroundings(qualified)] = None
+        names[without_context(qualified)] = None
         if isinstance(module, str):
-            names[f"{module}.{without_surroundings(qualified)}"] = None
+            names[f"{module}.{without_context(qualified)}"] = None
     return tuple(names)
 
 
@@ -104,7 +104,7 @@ def other_names_of(function: object, written: str, *scopes: Mapping[str, object]
     owner = _attribute(function, "__self__")
     if owner is not None and isinstance(name := _attribute(function, "__name__"), str):
         bases = (owner if isinstance(owner, type) else type(owner)).__mro__
-        names.update((f"{without_surroundings(base.__qualname__)}.{name}", None) for base in bases)
+        names.update((f"{without_context(base.__qualname__)}.{name}", None) for base in bases)
     return tuple(names)
 
 
@@ -207,6 +207,6 @@ def _attribute(value: object, name: str) -> object:
     return own_attributes(value).get(name)
 
 
-def without_surroundings(qualified: str) -> str:
+def without_context(qualified: str) -> str:
     """A qualified name without the functions around."""
     return qualified.rpartition("<locals>.")[2]

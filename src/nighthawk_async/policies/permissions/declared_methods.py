@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from typing import Any, cast
 
-from .callables import function_title, layers_of, without_surroundings
+from .callables import function_title, layers_of, without_context
 
 _OWN_PACKAGE = __name__.partition(".")[0]
 
@@ -29,11 +29,11 @@ def exported_names(function: object) -> list[str]:
     if not isinstance(function, type | types.FunctionType | types.BuiltinFunctionType):
         return []
     head, dot, method = function.__qualname__.partition(".")
-    home = str(getattr(function, "__module__", None))  # a class may be made without one
-    exported = _attributes(sys.modules.get(home)).get(head) if dot else function
+    module = str(getattr(function, "__module__", None))  # a class may be made without one
+    exported = _attributes(sys.modules.get(module)).get(head) if dot else function
     if exported is None:
         return []
-    if home.partition(".")[0] == _OWN_PACKAGE:
+    if module.partition(".")[0] == _OWN_PACKAGE:
         _load_public_modules()
     modules = tuple(sys.modules.items())  # other threads may import meanwhile
     return [f"{name}.{head}{dot}{method}" for name, module in modules if _export(module, head) is exported]
@@ -166,7 +166,7 @@ def _is_method_of(function: object, owners: set[str], names: Collection[str] = _
 
 
 def _qualified(function: object) -> str:
-    return without_surroundings(str(getattr(function, "__qualname__", "")))
+    return without_context(str(getattr(function, "__qualname__", "")))
 
 
 def _carried_out_by(function: object) -> list[object]:

@@ -16,7 +16,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from .callables import called_function, is_own_method, layers_of, without_surroundings
+from .callables import called_function, is_own_method, layers_of, without_context
 
 Call = tuple[Callable[..., object], tuple[object, ...], Mapping[str, object]]
 
@@ -107,7 +107,7 @@ def unbound_builtin(method: object) -> object | None:
 def class_names(function: object) -> tuple[str, ...]:
     """The names of the classes whose `__init__` or `__new__` is carried out."""
     names = (
-        without_surroundings(each.__qualname__).rpartition(".")
+        without_context(each.__qualname__).rpartition(".")
         for each in layers_of(function)
         if isinstance(each, types.FunctionType)
     )

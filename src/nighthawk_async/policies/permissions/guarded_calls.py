@@ -282,7 +282,7 @@ class CallGuard(CallChecks):
         guarded = compile_guarded(text, filename=code.co_filename, mode=mode, may_wait=self.may_wait)
         value = namespace.run(with_guard(guarded, self))
         if is_coroutine_code(guarded) and not is_coroutine_code(code):
-            with namespace.in_force():
+            with namespace.active():
                 return _begin(cast("Coroutine[Any, Any, object]", value), self)
         return value
 

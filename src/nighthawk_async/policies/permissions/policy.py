@@ -13,7 +13,7 @@ from ...runtime.commands import CallGuard
 from ...runtime.environment import get_environment
 from ...runtime.events import PermissionDecided
 from ...runtime.policies import Policies
-from ...runtime.policy import InnerExtent, Policy, Position
+from ...runtime.policy import InnerScope, Policy, Position
 from ...runtime.reporting import report_at_once
 from ...runtime.step_context import StepContext
 from ...runtime.tool_calls import parsed_arguments
@@ -227,13 +227,13 @@ class VisibleNamesPolicy(Policy):
         return make_call_guard((), context)
 
 
-def with_permissions(policies: Policies, permissions: Permissions | None, extent: InnerExtent) -> Policies:
+def with_permissions(policies: Policies, permissions: Permissions | None, inner: InnerScope) -> Policies:
     """The policies with what `run` and `scope` were told of permissions.
 
     Args:
         policies: The policies without; their permissions hold as well.
         permissions: The permissions; None for no change.
-        extent: The run or scope.
+        inner: The run or scope.
 
     Raises:
         NighthawkError: It is something else.

@@ -195,8 +195,8 @@ class StepNames:
         own = [name for name, value in self._globals_like(receiver) if value is receiver]
         own = [name for name in own if name not in self._initial or self._initial[name] is receiver]
         variables, text = own or self._variables(receiver), stable_text(receiver)
-        told = ": ".join([*variables[:1], *([] if text is None else [text])])
-        return told or None, None if own or text is not None else receiver
+        shown = ": ".join([*variables[:1], *([] if text is None else [text])])
+        return shown or None, None if own or text is not None else receiver
 
     def _variables(self, value: object) -> list[str]:
         """The variables of the program that hold a value."""

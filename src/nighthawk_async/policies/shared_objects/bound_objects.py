@@ -96,7 +96,7 @@ class BoundObjects:
 
     def __init__(self, context: StepContext, *, is_registered: bool) -> None:
         self.context = context
-        self.callers = _steps_in_flight_around()
+        self.callers = _enclosing_steps()
         self._names = tuple(dict.fromkeys((*context.write_names, *context.read_names)))
         self._bindings: dict[str, Binding] = {}
         self._own_counts: dict[int, int] = {}
@@ -186,7 +186,7 @@ class BoundObjects:
         _REGISTRY.remove(binding)
 
 
-def _steps_in_flight_around() -> frozenset[BoundObjects]:
+def _enclosing_steps() -> frozenset[BoundObjects]:
     outer = _innermost.get()
     if outer is None:
         return frozenset()

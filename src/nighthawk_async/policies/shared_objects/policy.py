@@ -14,7 +14,7 @@ from ...runtime.awaitable import await_value
 from ...runtime.commands import Assign, Awaited, Command, CommandGuard, StepState
 from ...runtime.mutable_state import attribute_of
 from ...runtime.policies import Policies
-from ...runtime.policy import InnerExtent, Policy, Position
+from ...runtime.policy import InnerScope, Policy, Position
 from ...runtime.step_context import StepContext
 from .bound_objects import Binding, BoundObjects
 from .report import ConcurrentMutation, ConcurrentMutationError, ConcurrentMutationWarning, report_of, warn_of
@@ -251,13 +251,13 @@ class SharedObjectsPolicy(Policy):
         return MutationGuard(context, mode=self.mode, filename=block.filename, line=block.line)
 
 
-def with_concurrent_mutation(policies: Policies, mode: ConcurrentMutation, extent: InnerExtent) -> Policies:
+def with_concurrent_mutation(policies: Policies, mode: ConcurrentMutation, inner: InnerScope) -> Policies:
     """The policies with what `run` and `scope` were told of concurrent mutation.
 
     Args:
         policies: The policies without.
         mode: The reaction when a step changes an object that another one has bound.
-        extent: The run or scope.
+        inner: The run or scope.
 
     Raises:
         NighthawkError: It is no such mode.

@@ -200,8 +200,8 @@ class _OpenWatches:
             A step that may have made the change as well. One that waits for the finder did not.
         """
         with self._lock:
-            told = [watch.owner for watch in self._watches if watch.rebase(value)]
-        return next((step for step in told if step not in owner.callers), None)
+            owners = [watch.owner for watch in self._watches if watch.rebase(value)]
+        return next((step for step in owners if step not in owner.callers), None)
 
 
 _OPEN_WATCHES = _OpenWatches()

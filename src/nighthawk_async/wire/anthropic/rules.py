@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from ...errors import ConfigurationError
-from ..schema_rules import SchemaPlace, schemas_in
+from ..schema_rules import SchemaLocation, schemas_in
 from .schema import supported_schema
 
 _PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}", re.ASCII)
@@ -25,7 +25,7 @@ def find_parameter_problem(parameters: Mapping[str, Any]) -> str | None:
     return None
 
 
-def find_problem(schema: Mapping[str, Any], place: SchemaPlace) -> str | None:
+def find_problem(schema: Mapping[str, Any], place: SchemaLocation) -> str | None:
     """See `wire.schema_rules.SchemaRules`."""
     names = (name for _, each in schemas_in(schema) for name in _property_names(each))
     if bad := next((name for name in names if not _PROPERTY.fullmatch(name)), None):

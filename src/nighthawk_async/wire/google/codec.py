@@ -185,32 +185,32 @@ def _reached(name: str, references: Mapping[str, set[str]]) -> set[str]:
 
 
 def _without_cycles(
-    schema: dict[str, Any], home: str, cycles: Mapping[str, set[str]], *, is_optional: bool
+    schema: dict[str, Any], start: str, cycles: Mapping[str, set[str]], *, is_optional: bool
 ) -> dict[str, Any]:
     """An adapted schema where every reference that leads back stands in a property that may be left out."""
     if "$ref" in schema:
-        leads_back = home in cycles.get(schema["$ref"], ())
+        leads_back = start in cycles.get(schema["$ref"], ())
         return {} if leads_back and not is_optional else schema
     changed = dict(schema)
     if properties := schema.get("properties"):
         changed["properties"] = {
-            name: _without_cycles(each, home, cycles, is_optional=True) for name, each in properties.items()
+            name: _without_cycles(each, start, cycles, is_optional=True) for name, each in properties.items()
         }
         changed["required"] = [
             name
             for name in schema.get("required", ())
-            if not any(home in cycles.get(each, ()) for each in _references(properties.get(name, {})))
+            if not any(start in cycles.get(each, ()) for each in _references(properties.get(name, {})))
         ]
         if not changed["required"]:
             del changed["required"]
     for name in _LISTS_OF_SCHEMAS:
         if name in schema:
             changed[name] = [
-                _without_cycles(each, home, cycles, is_optional=is_optional) for each in schema[name]
+                _without_cycles(each, start, cycles, is_optional=is_optional) for each in schema[name]
             ]
     for name in _SINGLE_SCHEMAS:
         if _is_mapping(inner := schema.get(name)):
-            changed[name] = _without_cycles(dict(inner), home, cycles, is_optional=is_optional)
+            changed[name] = _without_cycles(dict(inner), start, cycles, is_optional=is_optional)
     return changed
 
 

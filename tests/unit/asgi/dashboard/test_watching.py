@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nighthawk_async.asgi import Dashboard, NighthawkMiddleware
 from nighthawk_async.asgi.dashboard.live import Changes, changes_between, changes_since, everything
-from nighthawk_async.asgi.dashboard.summaries import brief_node
+from nighthawk_async.asgi.dashboard.summaries import summarize_node
 from nighthawk_async.observation import NodeWriter
 from nighthawk_async.observe import NodeView, TaskTree
 from nighthawk_async.testing import ScriptedExecutor
@@ -252,7 +252,7 @@ def _applied(known: dict[str, Any], changes: Changes) -> dict[str, Any]:
     """What a page knows after some changes."""
     for view in changes.nodes:
         assert view.parent_id is None or view.parent_id in known, "a child came before its parent"
-        known[view.id] = brief_node(view)
+        known[view.id] = summarize_node(view)
     gone = set(changes.gone)
     for parent, kept in changes.kept.items():
         gone |= {each for each, brief in known.items() if brief["parent_id"] == parent} - set(kept)
@@ -264,7 +264,7 @@ def _applied(known: dict[str, Any], changes: Changes) -> dict[str, Any]:
 
 
 def _all_briefs(view: NodeView) -> dict[str, Any]:
-    return {node.id: brief_node(node) for node in view.walk()}
+    return {node.id: summarize_node(node) for node in view.walk()}
 
 
 def _shape(shown: Any) -> list[Any]:

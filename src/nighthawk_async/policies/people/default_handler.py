@@ -8,23 +8,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .request import HumanHandler
 
-_stand_in: ContextVar["HumanHandler | None"] = ContextVar("nighthawk_async_human_stand_in", default=None)
+_default_handler: ContextVar["HumanHandler | None"] = ContextVar(
+    "nighthawk_async_human_stand_in", default=None
+)
 
 
 @contextmanager
-def standing_in(handler: "HumanHandler | None") -> Generator[None, None, None]:
+def using_default_handler(handler: "HumanHandler | None") -> Generator[None, None, None]:
     """Let a handler ask people for the runs that begin during the `with` statement and were told of nobody.
 
     Args:
         handler: The handler; None for nobody.
     """
-    token = _stand_in.set(handler)
+    token = _default_handler.set(handler)
     try:
         yield
     finally:
-        _stand_in.reset(token)
+        _default_handler.reset(token)
 
 
-def find_stand_in() -> "HumanHandler | None":
+def find_default_handler() -> "HumanHandler | None":
     """The handler that stands in where the caller is; None for nobody."""
-    return _stand_in.get()
+    return _default_handler.get()
